@@ -8,7 +8,6 @@ from scalesweep.aspects.draw import write_figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.load import load_results
-from scalesweep.figures.missing import missing_words
 from scalesweep.smk.cli import warn
 
 
@@ -37,6 +36,7 @@ def run(args: argparse.Namespace) -> None:
         for results in studies
         for entry in write_figures(results, args.out, processes=args.processes)
     ]
-    if words := missing_words(drawn):
-        warn(words)
+    for entry in drawn:
+        if "missing" in entry:
+            warn(f"figure {entry['experiment']}/{entry['name']} not drawn: {entry['missing']}")
     print(f"{sum('missing' not in entry for entry in drawn)} figures in {args.out}")

@@ -84,7 +84,7 @@ _THEME = {
     "#009e73": "var(--s3)",
     "#cc79a7": "var(--s4)",
 }
-_LINES = ("scaling", "overview", "parameter", "groups", "warm-up", "control")
+_LINES = ("scaling", "parameter", "groups", "warm-up", "control")
 
 
 def _themed(name: str, svg: str) -> str:

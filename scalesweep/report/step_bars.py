@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scalesweep.analysis.step_account import EPOCHS
-from scalesweep.aspects.breakdown.bars import LOOKS
 from scalesweep.aspects.breakdown.efficiency import LABELS
+from scalesweep.aspects.breakdown.figure import LOOKS
 from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
 from scalesweep.core.formatting import number
 from scalesweep.experiment.results import ExperimentResults

@@ -1,6 +1,145 @@
-"""Figures of where the time of a step goes."""
+"""Where the time of a step goes: stacked bars over the scale, from the ideal to the measured."""
 
-from scalesweep.aspects.breakdown.bars import first_epoch_figures, ledger_figures
-from scalesweep.aspects.breakdown.waterfall import waterfall_figures
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from scalesweep.analysis.step_account import EPOCHS, FIRST, STEP_WORDS, STEPS
+from scalesweep.aspects.breakdown.efficiency import IMBALANCE, LABELS, OTHER
+from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers, with_other
+from scalesweep.aspects.breakdown.table import FirstEpochRow
+from scalesweep.core.formatting import with_interval
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of, points_shown
+from scalesweep.figures.forms import Bars
+from scalesweep.figures.theme import FAINT, INK, Axis, Look
+
+MAX_PANELS = 4
+ARTICLES = {EPOCHS: "an", FIRST: "the"}  # of what a step is called
+# Colours after Okabe and Ito: what was there at the reference is dark, what is lost is bright.
+_GROUPS: Mapping[str, Sequence[str]] = {
+    "#0072B2": ("compute", "busy", "at_reference"),
+    "#56B4E9": ("slower", "local_batch", "clock"),
+    "#009E73": ("input",),
+    "#7A5195": ("checkpoint", "validation", "logging", "between"),
+    "#D55E00": ("persistent", IMBALANCE),
+    "#E69F00": ("alternating", "stalls"),
+    "#CC79A7": ("transfer", "communication", "sharded", "tensor", "pipeline"),
+    "#F0E442": ("barrier",),
+    "#9aa1ab": ("unattributed", "outside", OTHER),
+}
+_HATCHES = ("", "////", "----", "xxxx", "\\\\\\\\")
+LOOKS: Mapping[str, Look] = {
+    name: (colour, "" if name in ("busy", "at_reference", IMBALANCE) else _HATCHES[place])
+    for colour, names in _GROUPS.items()
+    for place, name in enumerate(names)
+}
+_BY_LABEL = {LABELS[name]: fill for name, fill in LOOKS.items() if name in LABELS}
+
+
+def ledger_figures(results: ExperimentResults) -> list[Drawing]:
+    """The ledger of every point that has one."""
+    return _ledger_figures(results, "ledger", ledgers(results))
+
+
+def first_epoch_figures(results: ExperimentResults) -> list[Drawing]:
+    """The same of the first epoch."""
+    return _ledger_figures(results, "ledger-first", ledgers(results, FirstEpochRow))
+
+
+def _ledger_figures(
+    results: ExperimentResults, name: str, every: Sequence[Ledger]
+) -> list[Drawing]:
+    if not every:
+        return []
+    shown = with_other(evenly(every, MAX_BARS))
+    factor, unit = _unit(shown)
+    names, shared = labels_of(results, [ledger.row for ledger in shown])
+    bars = pd.DataFrame(
+        {"label": label, "part": LABELS[part], "value": term.value * factor}
+        for label, ledger in zip(names, shown, strict=True)
+        for part, term in ledger.parts.items()
+    )
+    ideals = {
+        label: ledger.ideal.value * factor
+        for label, ledger in zip(names, shown, strict=True)
+        if ledger.ideal
+    }
+    what = step_words(shown)
+    line = (f"ideal {what.partition(' ')[2]}", ideals) if ideals else None
+    panel = Bars(bars, Axis(f"Time of {what} [{unit}]"), _BY_LABEL, line=line)
+    note = "Means over repeats; at the end of a bar the measured time."
+    return drawn(results, name, f"where the time of {what} goes", note, [panel],
+                 len(every) - len(shown), detail=shared)  # fmt: skip
+
+
+def _unit(shown: Sequence[Ledger]) -> tuple[float, str]:
+    longest = max(ledger.elapsed.value for ledger in shown)
+    return (1.0, "ms") if longest < 1e3 else (1e-3, "s")
+
+
+def step_words(shown: Sequence[Ledger]) -> str:
+    """What a step of these ledgers is called, with its article."""
+    forms = {ledger.form for ledger in shown}
+    form = forms.pop() if len(forms) == 1 else STEPS
+    return f"{ARTICLES.get(form, 'a')} {STEP_WORDS[form]}"
+
+
+def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
+    """From the ideal to the measured step at the largest scale, a panel for each series."""
+    last: dict[tuple[object, ...], Ledger] = {}
+    for ledger in ledgers(results):
+        if ledger.ideal is not None and ledger.elapsed.loss is not None:
+            last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
+    if not last:
+        return []
+    shown = [with_other([each])[0] for each in evenly(list(last.values()), MAX_PANELS)]
+    factor, unit = _unit(shown)
+    what = step_words(shown)
+    axis = Axis(f"Time of {what} [{unit}]")
+    panels = []
+    for ledger in shown:
+        rows = _steps(ledger, factor)
+        title = results.describe(ledger.row) if results.axes else ""
+        ends = {row["label"]: row["text"] for row in rows}
+        looks = {**_BY_LABEL, "Ideal": (FAINT, ""), "Measured": (INK, "")}
+        panels.append(Bars(pd.DataFrame(rows), axis, looks, title, ends=ends))
+    head = f"from the ideal {what.split()[1]} to the measured one"
+    note = "Each bar begins where the one above it ends; lines and brackets: 95 % intervals."
+    shows = points_shown(results, [ledger.row for ledger in shown])
+    return drawn(results, "waterfall", head, note, panels, len(last) - len(shown), shows=shows)
+
+
+def _steps(ledger: Ledger, factor: float) -> list[dict[str, Any]]:
+    """The ideal, what each term takes more, what no term was compared in, and what was measured."""
+    assert ledger.ideal is not None
+    at, whole = ledger.ideal.value * factor, ledger.elapsed.value * factor
+    rows = [_step("Ideal", 0.0, at, "")]
+    for name, term in ledger.parts.items():
+        if term.loss is None:
+            continue
+        loss = term.loss * factor
+        low, high = (None if v is None else v * factor for v in (term.loss_low, term.loss_high))
+        row = _step(LABELS[name], at, loss, "+" if loss >= 0 else "", low, high)
+        rows.append(row)
+        at += loss
+    if abs(whole - at) > 1e-6 * whole:  # a term that the reference or this point lacks
+        rows.append(_step("Not compared", at, whole - at, ""))
+    return [*rows, _step("Measured", 0.0, whole, "")]
+
+
+def _step(
+    label: str,
+    start: float,
+    value: float,
+    sign: str,
+    low: float | None = None,
+    high: float | None = None,
+) -> dict[str, Any]:
+    ends = {} if low is None or high is None else {"low": start + low, "high": start + high}
+    text = sign + with_interval(value, low, high)
+    return {"label": label, "part": label, "start": start, "value": value, "text": text, **ends}
+
 
 FIGURES = (ledger_figures, first_epoch_figures, waterfall_figures)

@@ -301,12 +301,12 @@ def _label(results: ExperimentResults, row: Comparison) -> str:
     return f"{label[:1].lower() + label[1:] if small else label}{when}"
 
 
-_ALL = ("heatmap", "parameter", "groups", "compare-", "scaling", "overview-")
+_ALL = ("heatmap", "parameter", "groups", "compare-", "scaling")
 RULES = (
     Rule("best", best_choice, BEST_SAYS, REPEAT, figures=_ALL),
     Rule("ratio", ratios, {CLEAR: "{subject}: {metric}{at} is {ratio:x}.", NOTE: MORE}, REPEAT,
          figures=("ratio-", "compare-")),
-    Rule("effects", averages, figures=("groups", "heatmap", "compare-", "overview-", "scaling-"),
+    Rule("effects", averages, figures=("groups", "heatmap", "compare-", "scaling-"),
          says={NOTE: "{setting} over {other}, {average} of {pairs} pairs: {metric} is {ratio:x}."}),
     Rule("settings", benchmark_settings,
          says={NOTE: "Benchmarks differ in the settings that they share: {subject}."},

@@ -75,7 +75,7 @@ def _scored(results: ExperimentResults) -> list[Finding]:
     ]  # fmt: skip
 
 
-_FIGURES = ("scaling", "overview-")
+_FIGURES = ("scaling",)
 RULES = (
     Rule(
         RULE, prediction, figures=_FIGURES,

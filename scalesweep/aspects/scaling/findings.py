@@ -153,7 +153,7 @@ def _said(results: ExperimentResults, group: Sequence[Verdict]) -> list[Finding]
         {verdict.run, verdict.cited.count, *(dip.count for dip in verdict.dips)}
         for verdict in group
     ]
-    figure = f"{'overview' if len(group) > 1 else 'scaling'}-{phase}"
+    figure = f"scaling-{phase}"
     made = Finding(
         results.name, RULE, CLEAR if lowest.clear else OPEN,
         subject=_whom(results, [verdict.series for verdict in group]),
@@ -248,7 +248,7 @@ def _in_phase(
     straddles = f"the interval includes {100 * low.target:g} %"
     label = f", {series.label}" if series.label else ""
     base = _relative(results, results.scale_of(series.rows[0]))
-    figure = f"{'overview' if len(pairs) > 1 else 'scaling'}-{phase}"
+    figure = f"scaling-{phase}"
     return Finding(
         results.name, OTHER_PHASES, state if len(pairs) == 1 else NOTE,
         subject=f"{PHASES[phase].capitalize()}{label}: efficiency at {_at(low, len(pairs))}{base}",
@@ -259,7 +259,7 @@ def _in_phase(
     )  # fmt: skip
 
 
-_FIGURES = ("scaling", "overview-")
+_FIGURES = ("scaling",)
 _STATED = "{subject}: {efficiency:%}."
 RULES = (
     Rule(

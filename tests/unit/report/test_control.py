@@ -129,22 +129,14 @@ def test_a_jump_between_sessions_and_hosts(made: Callable[..., Made]) -> None:
     assert found.flags == ("3 sets of hosts",)
     (drawing,) = [d for d in draw(done.studies[1]) if d.name == "control"]
     (ax,) = drawing.figure.axes
-    assert [text.get_text() for text in ax.texts] == [
-        "2026-03-02 08:10 UTC",
-        "2026-03-03 07:50 UTC",
-    ]
-    legend = ax.get_legend()
-    assert legend is not None
+    (legend,) = drawing.figure.legends
     labels = [text.get_text() for text in legend.get_texts()]
-    assert (sorted(labels[:3]), labels[3:]) == (
-        ["n1", "n2", "n3"], ["mean", "means before and after"],
-    )  # fmt: skip
+    assert sorted(labels) == ["2026-03-03 07:50 UTC", "n1", "n2", "n3"]
     assert ax.get_ylabel() == "Rate [images/s]" or "images/s" in ax.get_ylabel()
     marks = sum(
-        len(np.atleast_1d(line.get_xdata())) for line in ax.lines if line.get_marker() != "None"
+        len(np.atleast_1d(line.get_xdata())) for line in ax.lines if line.get_linestyle() == "None"
     )
     assert marks == len(done.plan["experiments"][1]["runs"])
-    assert "Dotted: a new session begins." in drawing.caption
 
 
 def test_too_few_runs_tell_nothing(made: Callable[..., Made]) -> None:

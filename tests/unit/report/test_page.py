@@ -48,7 +48,7 @@ def test_page_is_well_formed_and_self_contained(page: str) -> None:
     addresses = set(re.findall(r"https?://[^\s\"'<]+", page))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert found.tags.count("h1") == 1
-    assert page.count('role="img"') == found.tags.count("svg") + 1 > 20
+    assert page.count('role="img"') == found.tags.count("svg") + 1 > 10
 
 
 def test_every_link_leads_somewhere(root: Path, page: str) -> None:

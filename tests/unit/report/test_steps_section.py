@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.aspects.draw import plan_figures
+from scalesweep.aspects.draw import draw
 from scalesweep.report.experiment_part import shown_sections
 from scalesweep.report.page_data import table_data
 from tests.acceptance.faults import Program, every
@@ -41,9 +41,7 @@ def test_quantiles_stalls_and_drift_of_steps_and_ranks(tmp_path: Path) -> None:
 
 def test_the_chart_marks_the_stalls_of_each_run(tmp_path: Path) -> None:
     study = planted_study(tmp_path, Program(faults={"compute": every(500, 25, 1)}))
-    (sketch,) = [one for one in plan_figures(study).parts if one.name == "step_figures"]
-    (drawing,) = sketch.draw()
-    assert drawing.name == "steps"
+    (drawing,) = [one for one in draw(study) if one.name == "steps"]
     assert "3 runs, the longest step 5" in drawing.alt
     (ax,) = drawing.figure.axes
     marks = [line for line in ax.get_lines() if line.get_marker() == "o"]

@@ -95,8 +95,8 @@ def test_the_published_choices_of_gpus(study: Results) -> None:
     on_gpu, on_cpu = [*PAIRS][:2]
     assert [round(first[mode], 2) for mode in PAIRS] == [1.19, 1.01, 0.99, 1.22, 1.04]
     assert set(other) == {on_gpu, on_cpu}
-    sketches = {sketch.name: sketch for sketch in comparison_figures(study["pairs_4_5"])}
-    (drawing,) = sketches["ratio-env-CUDA_VISIBLE_DEVICES-run"].draw()
+    drawings = {each.name: each for each in comparison_figures(study["pairs_4_5"])}
+    drawing = drawings["ratio-env-CUDA_VISIBLE_DEVICES-run"]
     assert drawing.title == "pairs_4_5: total images per second, CUDA_VISIBLE_DEVICES 4,5 over 0,5"
     # As printed: the mean of both pairs on a switch over the third.
     assert round((first[on_gpu] + other[on_gpu]) / 2, 2) == 1.17

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scalesweep.analysis.step_account import StepAccount
-from scalesweep.aspects.breakdown.bars import ledger_figures
+from scalesweep.aspects.breakdown.figure import ledger_figures
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.epoch_curves import curves_of

@@ -10,7 +10,7 @@ import pytest
 
 from scalesweep.analysis.companion_account import companion_account
 from scalesweep.analysis.step_account import NOEXCHANGE, account_of
-from scalesweep.aspects.breakdown.bars import ledger_figures
+from scalesweep.aspects.breakdown.figure import ledger_figures
 from scalesweep.aspects.breakdown.ledgers import ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.make_tables import make_tables

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
-from scalesweep.aspects.breakdown.bars import ledger_figures
+from scalesweep.aspects.breakdown.figure import ledger_figures, waterfall_figures
 from scalesweep.aspects.breakdown.ledgers import ledgers, with_other
 from scalesweep.aspects.breakdown.losses import largest_loss
-from scalesweep.aspects.breakdown.waterfall import waterfall_figures
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
@@ -214,7 +213,7 @@ def test_the_ledger_adds_up_and_computation_is_split_at_the_reference() -> None:
     assert "transfer" not in drawing.alt
     assert drawing.figure.axes[0].get_xlabel() == "Time of a step [ms]"
     (legend,) = drawing.figure.legends
-    assert "Ideal step" in [one.get_text() for one in legend.get_texts()]
+    assert "ideal step" in [one.get_text() for one in legend.get_texts()]
 
 
 def test_strong_scaling_has_its_ideal_at_less_work_and_names_the_small_batch() -> None:
@@ -300,6 +299,7 @@ def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:
     labels = [one.get_text() for one in ax.get_yticklabels()]
     assert (labels[0], labels[-1]) == ("Ideal", "Measured")
     bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+    bars = [(min(ends), max(ends)) for ends in bars]
     (one,) = [one for one in ledgers(study) if one.elapsed.loss is not None]
     assert one.ideal is not None
     assert bars[0] == pytest.approx((0, one.ideal.value))

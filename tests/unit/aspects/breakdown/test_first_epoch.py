@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.first_epoch import first_epoch_account
-from scalesweep.aspects.breakdown.bars import first_epoch_figures, ledger_figures
+from scalesweep.aspects.breakdown.figure import first_epoch_figures, ledger_figures
 from scalesweep.aspects.breakdown.first_epoch_loss import first_epoch_loss
 from scalesweep.aspects.find import find
 from scalesweep.core.plan_format import Plan

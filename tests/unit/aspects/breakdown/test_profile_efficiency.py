@@ -9,9 +9,8 @@ import pytest
 from scalesweep.analysis.pop import MODELFACTORS, PYPOP
 from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import PROFILE, StepAccount
-from scalesweep.aspects.breakdown.bars import ledger_figures
+from scalesweep.aspects.breakdown.figure import ledger_figures, waterfall_figures
 from scalesweep.aspects.breakdown.losses import largest_loss
-from scalesweep.aspects.breakdown.waterfall import waterfall_figures
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
@@ -98,7 +97,7 @@ def test_the_published_factors_come_out_exactly(tmp_path: Path) -> None:
         "ledger", "waterfall",
     ]  # fmt: skip
     (legend,) = ledger_figures(one)[0].figure.legends
-    assert "Ideal run" in [said.get_text() for said in legend.get_texts()]
+    assert "ideal run" in [said.get_text() for said in legend.get_texts()]
     (finding,) = spoken(largest_loss(one))
     assert "the largest loss is" in finding.sentence
     assert "slower computation" in finding.sentence

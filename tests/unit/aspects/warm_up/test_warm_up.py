@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.aspects.draw import plan_figures
+from scalesweep.aspects.draw import draw
 from scalesweep.aspects.warm_up.section import warm_up_table
 from scalesweep.aspects.warm_up.table import EPOCH, WarmUp, WarmUpCurve, curve_of, times_of
 from scalesweep.experiment.results import ExperimentResults
@@ -52,8 +52,7 @@ def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Pat
     assert table is not None
     cells = {cell.text: cell.bad for cell in table.rows[0]}
     assert cells["12"] and not cells["5"]  # longer than declared: marked
-    (sketch,) = [each for each in plan_figures(results).parts if "warm_up" in each.name]
-    (drawing,) = sketch.draw()
+    (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
     assert drawing.name == "warm-up" and "12 steps" in drawing.alt
     for ax in drawing.figure.axes:
         line, *lines = ax.get_lines()
@@ -67,8 +66,8 @@ def test_a_run_without_its_warm_up_says_so_and_shows_times(tmp_path: Path) -> No
     assert [(row.declared, row.detected) for row in results.of(WarmUp)] == [(None, REAL - DECLARED)]
     table = warm_up_table(results, 10)
     assert table is not None and "not kept" in [cell.text for cell in table.rows[0]]
-    (sketch,) = [each for each in plan_figures(results).parts if "warm_up" in each.name]
-    ax = sketch.draw()[0].figure.axes[0]
+    (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
+    ax = drawing.figure.axes[0]
     assert len(ax.get_lines()) == 2
 
 
@@ -79,8 +78,7 @@ def test_nothing_is_steady_of_runs_that_become_slower_all_the_time(tmp_path: Pat
     assert (row.detected, row.detected_s, row.steady_ms) == (None,) * 3
     table = warm_up_table(results, 10)
     assert table is not None and "not steady" in [cell.text for cell in table.rows[0]]
-    (sketch,) = [each for each in plan_figures(results).parts if "warm_up" in each.name]
-    (drawing,) = sketch.draw()
+    (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
     assert "1 point not steady" in drawing.alt
     assert len(drawing.figure.axes[0].get_lines()) == 2  # the curve, and the declared warm-up
 

@@ -1,0 +1,139 @@
+"""A figure as data: forms in panels, with what the report says about them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from scalesweep.core.formatting import apart, counted, shorten, text_of
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.figures.forms import Form
+from scalesweep.figures.theme import MAX_LINES, NARROW, WIDE, heading
+
+MAX_BARS = 24
+
+
+@dataclass
+class Drawing:
+    """A figure: nothing is drawn before ``figure`` is asked for.
+
+    ``panels`` fill ``columns`` row by row. ``shows`` says which findings it is about, if an
+    experiment has several of its kind: ``points`` (values of the varying parameters and the
+    source, of each), ``where`` (values that all points have), ``parameter`` (compared values).
+    """
+
+    name: str
+    title: str
+    caption: str
+    panels: Sequence[Form]
+    columns: int = 1
+    shows: dict[str, Any] = field(default_factory=dict)
+    detail: str = ""
+
+    @property
+    def alt(self) -> str:
+        """What it shows, for those who do not see it."""
+        return f"{self.title}. {'; '.join(panel.words for panel in self.panels[:4])}."
+
+    @cached_property
+    def figure(self) -> Figure:
+        """The figure, drawn once; series look alike in all panels, with one legend below them."""
+        lines = -(-len(self.panels) // self.columns)
+        heights = [
+            max(panel.height for panel in self.panels[line * self.columns :][: self.columns])
+            for line in range(lines)
+        ]
+        width = WIDE if self.columns > 1 or len(self.panels[0].frame) > 60 else NARROW
+        figure = Figure(figsize=(width, 1.0))
+        axes = figure.subplots(lines, self.columns, squeeze=False, height_ratios=heights).ravel()
+        names = dict.fromkeys(name for panel in self.panels for name in panel.series)
+        looks = {name: place for place, name in enumerate(names)}
+        for ax, panel in zip(axes, self.panels, strict=False):
+            panel.draw(ax, looks)
+            ax.set_title(shorten(panel.title, int(84 / self.columns)))
+        for ax in axes[len(self.panels) :]:
+            ax.axis("off")
+        heading(figure, self.title, self.detail)
+        rows = self._legend(figure)
+        figure.set_figheight(0.5 + sum(heights) + 0.19 * rows + (0.18 if self.detail else 0))
+        return figure
+
+    def _legend(self, figure: Figure) -> int:
+        """One legend of all panels below them; how many rows it has."""
+        handles: dict[str, Any] = {}
+        for ax in figure.axes:
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+                handles.setdefault(shorten(label, 44), handle)
+        if not handles:
+            return 0
+        inches = 0.55 + 0.07 * max(map(len, handles))
+        columns = max(1, min(6, int(figure.get_figwidth() / inches)))
+        figure.legend(
+            list(handles.values()), list(handles), loc="outside lower left", ncols=columns,
+            columnspacing=1.2,
+        )  # fmt: skip
+        return -(-len(handles) // columns)
+
+
+def drawn(
+    results: ExperimentResults,
+    name: str,
+    what: str,
+    note: str,
+    panels: Sequence[Form],
+    left_out: int = 0,
+    **more: Any,
+) -> list[Drawing]:
+    """A figure of an experiment, in a list; none without a value. ``left_out``: without room."""
+    if not any(len(panel.frame) for panel in panels):
+        return []
+    cut = f" {counted(left_out, 'more point')} only in the tables." if left_out > 0 else ""
+    return [Drawing(name, f"{results.name}: {what}{results.mark}", note + cut, panels, **more)]
+
+
+def evenly(items: Sequence[Any], limit: int = MAX_LINES) -> list[Any]:
+    """At most ``limit`` of these, evenly from all."""
+    if len(items) <= limit:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / (limit - 1))] for i in range(limit)]
+
+
+def labels_of(
+    results: ExperimentResults, points: Sequence[Row], room: int = 44
+) -> tuple[list[str], str]:
+    """Labels of points, and the parameters' names where the labels have no room for them."""
+    several = len(results.sources) > 1
+    ends = [f" ({point['source']})" if several else "" for point in points]
+    whole = [results.describe(point) + end for point, end in zip(points, ends, strict=True)]
+    if max(map(len, whole), default=0) <= room:
+        return whole, ""
+    values = [
+        ", ".join(text_of(point.get(name)) for name in results.leaders) + end
+        for point, end in zip(points, ends, strict=True)
+    ]
+    return apart(values, room), ", ".join(results.leaders)
+
+
+def points_shown(results: ExperimentResults, rows: Sequence[Row]) -> dict[str, Any]:
+    """``shows`` of a figure of these points alone."""
+    names = [*results.axes, "source"]
+    return {"points": [{name: row.get(name) for name in names} for row in rows]}
+
+
+def bounds(measure: Any, row: Row, phase: str) -> tuple[float | None, float | None]:
+    """The 95 % interval of a mean; mean -/+ std where there is none, and None where that is 0."""
+    mean, low, high = (measure.value(row, stat, phase) for stat in ("mean", "low", "high"))
+    if low is not None and high is not None:
+        return low, high
+    std = measure.value(row, "std", phase)
+    if mean is None or std is None or std <= 1e-12 * abs(mean):
+        return None, None
+    return mean - std, mean + std
+
+
+def interval(estimate: Any, factor: float = 1.0, name: str = "value") -> Mapping[str, float | None]:
+    """An estimate of a declared table as ``name``, ``low`` and ``high`` of a frame's row."""
+    ends = {name: estimate.value, "low": estimate.low, "high": estimate.high}
+    return {end: None if value is None else value * factor for end, value in ends.items()}

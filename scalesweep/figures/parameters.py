@@ -1,0 +1,245 @@
+"""Figures over the parameters that vary: heat maps and lines of two, one figure of a single one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+
+from scalesweep.core.formatting import PHASES, finite, text_of
+from scalesweep.core.plan_format import parameter_of
+from scalesweep.core.status import Status
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.figures.drawing import Drawing, bounds, drawn
+from scalesweep.figures.forms import Dots, Heat, Lines
+from scalesweep.figures.theme import Axis
+
+MAX_SIDE, MAX_ROWS = 24, 40
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Points that differ in two parameters alone: those of one source that agree in the rest."""
+
+    sides: tuple[str, str]  # vertical, horizontal
+    rest: list[str]
+    cells: dict[Key, Row]  # finished points by their values of the two
+
+    @property
+    def row(self) -> Row:
+        """A point of the plane."""
+        return next(iter(self.cells.values()))
+
+    def words(self, results: ExperimentResults) -> str:
+        """At which values the other parameters are held."""
+        held = [results.describe(self.row, self.rest)] if self.rest else []
+        return ", ".join(held + ([str(self.row["source"])] if len(results.sources) > 1 else []))
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """``shows`` of a figure of the plane."""
+        return {"where": {name: self.row.get(name) for name in (*self.rest, "source")}}
+
+
+def plane_of(results: ExperimentResults, with_scale: bool = True) -> Plane | None:
+    """The plane that a figure shows: of two numbers if there are any, the one with most points.
+
+    The scale is horizontal, names are vertical, where their labels have room. Points of a plane
+    differ in both sides, some in one of them alone (else no two compare).
+    """
+    names = [name for name in results.leaders if name != results.scale]
+    names += [results.scale] if with_scale and results.scale in results.leaders else []
+    words = [name for name in names if not results.numeric(name)]
+    pairs = sorted(combinations(names, 2), key=lambda pair: sum(name in words for name in pair))
+    for first, second in pairs:
+        turned = second in words and first not in words
+        planes = _planes(results, (second, first) if turned else (first, second))
+        if planes:
+            return max(planes, key=lambda plane: len(plane.cells))
+    return None
+
+
+def _planes(results: ExperimentResults, sides: tuple[str, str]) -> list[Plane]:
+    main = results.main
+    rest = [name for name in results.leaders if name not in sides]
+    groups: dict[Key, dict[Key, Row]] = {}
+    for row in results.points:
+        phases = main.phases if main and row.get("repeats") else ()
+        if main and any(main.value(row, "mean", phase) is not None for phase in phases):
+            there = (*results.key(row, rest), row["source"])
+            groups.setdefault(there, {})[results.key(row, sides)] = row
+    return [Plane(sides, rest, cells) for cells in groups.values() if _tells(cells)]
+
+
+def _tells(cells: Mapping[Key, Row]) -> bool:
+    counts = [len(set(values)) for values in zip(*cells, strict=True)]
+    return 1 < min(counts) < len(cells)
+
+
+def heatmap_figures(results: ExperimentResults) -> list[Drawing]:
+    """The main metric over two parameters, a figure for each phase; along the scale its efficiency
+    below."""
+    plane, main = plane_of(results), results.main
+    if plane is None or main is None:
+        return []
+    ranked = not any(parameter_of(results.entry, name).get("workload") for name in plane.sides)
+    best = ("higher" if main.higher else "lower") if ranked else ""
+    scaled = results.scaled_measure if results.scale in plane.sides else None
+    same = plane.shown["where"].items()
+    rows = [row for row in results.scaling if same <= row.items()] if scaled else []
+    held = plane.words(results)
+    note = "Each cell is one point, the mean over its repeats; outlined: the best drawn."
+    drawings = []
+    for phase in sorted(main.phases, key=lambda phase: phase != main.steady_phase):
+        means = {key: main.value(row, "mean", phase) for key, row in plane.cells.items()}
+        panels = [_heat(results, plane, "", means, best, main.unit)]
+        if scaled is not None and phase in scaled.phases:
+            shares = {
+                results.key(row, plane.sides): scaled.efficiency(row, phase)[0] for row in rows
+            }
+            panels.append(_heat(results, plane, "Efficiency", shares))
+        shown = [panel for panel in panels if panel is not None]
+        what = f"{main.label.lower()}, {PHASES[phase]}{f', {held}' if held else ''}"
+        name = "heatmap" if phase == main.steady_phase else f"heatmap-{phase}"
+        drawings += drawn(results, name, what, note, shown, shows=plane.shown)
+    return drawings
+
+
+def _heat(
+    results: ExperimentResults,
+    plane: Plane,
+    title: str,
+    values: Mapping[Key, float | None],
+    best: str = "",
+    unit: str = "",
+) -> Heat | None:
+    """A heat map of ``values`` by the plane's sides, of shares if they have a title; None without
+    any."""
+    words = _states(results, plane)
+    sides: list[list[Any]] = []
+    for place, name in enumerate(plane.sides):
+        planned = [v for v in results.values(name) if any(key[place] == v for key in words)]
+        finished = [v for v in planned if any(key[place] == v for key in plane.cells)]
+        sides.append((planned if len(planned) <= MAX_SIDE else finished)[:MAX_SIDE])
+    rows = [
+        {"x": x, "y": y, "value": values.get((y, x)), "word": words.get((y, x), "")}
+        for y in sides[0]
+        for x in sides[1]
+    ]
+    if not any(finite(row["value"]) for row in rows):
+        return None
+    first, second = (Axis(results.label(name)) for name in plane.sides)
+    return Heat(pd.DataFrame(rows), second, first, unit, title, best, bool(title))
+
+
+def _states(results: ExperimentResults, plane: Plane) -> dict[Key, str]:
+    """What became of the planned cells of a plane: a cause, pending, excluded."""
+    place = {name: i for i, name in enumerate(results.leaders)}
+    wanted = results.key(plane.row, plane.rest)
+    every = {key: str(Status.EXCLUDED) for key in results.excluded}
+    every |= {key: "no value" if s.done else s.word for key, s in results.states.items()}
+    return {
+        (key[place[plane.sides[0]]], key[place[plane.sides[1]]]): word
+        for key, word in every.items()
+        if tuple(key[place[name]] for name in plane.rest) == wanted
+    }
+
+
+def group_figures(results: ExperimentResults) -> list[Drawing]:
+    """The main metric over each of two parameters other than the scale, a line per value of the
+    other one, with mean and standard deviation over the lines; a figure per phase."""
+    plane, main = plane_of(results, with_scale=False), results.main
+    if plane is None or main is None or not any(map(results.numeric, plane.sides)):
+        return []
+    first, second = plane.sides
+    held = plane.words(results)
+    drawings = []
+    for phase in main.phases:
+        panels = [
+            _grouped(results, main, phase, plane, over, by)
+            for over, by in ((second, first), (first, second))
+        ]
+        what = f"{main.label.lower()} by {first} and {second}, {PHASES[phase]}"
+        what += f", {held}" if held else ""
+        note = (
+            "Black: mean over the lines, with ± their standard deviation, which shows the effect "
+            "of the other parameter, not the uncertainty of a point."
+        )
+        drawings += drawn(
+            results, f"groups-{phase}", what, note, panels, columns=2, shows=plane.shown
+        )
+    return drawings
+
+
+def _grouped(
+    results: ExperimentResults, main: Measure, phase: str, plane: Plane, over: str, by: str
+) -> Lines:
+    place = {name: number for number, name in enumerate(plane.sides)}
+    values = {
+        (key[place[over]], key[place[by]]): main.value(row, "mean", phase)
+        for key, row in plane.cells.items()
+    }
+    frame = pd.DataFrame(
+        {"x": x, "series": f"{by} {text_of(group)}", "style": "", "y": values.get((x, group))}
+        for x in results.values(over)
+        for group in results.values(by)
+    ).astype({"y": float})
+    groups = frame.groupby("x", sort=False)["y"]
+    means = pd.DataFrame({"y": groups.mean(), "std": groups.std(ddof=0)})
+    means = means.assign(series="mean ± std", style="mean", low=means["y"] - means["std"],
+                         high=means["y"] + means["std"]).reset_index()  # fmt: skip
+    kind = "values" if results.numeric(over) else "linear"
+    return Lines(
+        pd.concat([frame, means]), Axis(results.label(over), kind),
+        Axis(main.axis_label),
+    )  # fmt: skip
+
+
+def single_figures(results: ExperimentResults) -> list[Drawing]:
+    """The main metric over the only parameter that varies, a panel for each phase."""
+    main = results.main
+    if main is None or not results.grid:
+        return []
+    name = results.grid[0]
+    note = "Bars: 95 % intervals; ± std over epochs and ranks where there is one repeat."
+    return drawn(
+        results, "parameter", f"{main.label.lower()} by {name}", note,
+        [single_panel(results, main, name, phase, results.points) for phase in main.phases],
+        len(results.points) - MAX_ROWS if not results.numeric(name) else 0,
+    )  # fmt: skip
+
+
+def single_panel(
+    results: ExperimentResults,
+    main: Measure,
+    name: str,
+    phase: str,
+    points: Sequence[Row],
+    title: str = "",
+) -> Dots | Lines:
+    """Points that differ in one parameter: lines over numbers, bars by names."""
+    rows = [_value(results, main, name, phase, row) for row in points]
+    title = title or PHASES[phase]
+    frame = pd.DataFrame(rows)
+    if not results.numeric(name):
+        return Dots(frame[:MAX_ROWS], Axis(main.axis_label, "zero"), title)
+    holes = {row["x"]: row["note"] for row in rows if row["value"] is None}
+    frame = frame.rename(columns={"value": "y"}).sort_values("x")
+    return Lines(
+        frame, Axis(results.label(name), "values"), Axis(main.axis_label, "zero"), title, holes
+    )
+
+
+def _value(
+    results: ExperimentResults, main: Measure, name: str, phase: str, row: Row
+) -> dict[str, Any]:
+    """A point's value for a frame; its note says why there is none."""
+    mean, (low, high) = main.value(row, "mean", phase), bounds(main, row, phase)
+    source = f" ({row['source']})" if len(results.sources) > 1 and row["source"] else ""
+    label = ", ".join(text_of(row[each]) for each in (name, *results.named_with(name)))
+    state = results.states[results.key(row)]
+    note = "" if mean is not None else "no value" if state.done else state.word
+    return {"x": row[name], "label": label + source, "series": source, "value": mean, "low": low,
+            "high": high, "note": note}  # fmt: skip

@@ -1,0 +1,199 @@
+"""Colours, sizes and axes that all figures share."""
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+    PercentFormatter,
+)
+
+from scalesweep.core.formatting import finite, shorten
+
+# Okabe and Ito's palette, which the common kinds of colour blindness can tell apart; its yellow
+# is too faint for lines on white, and its black is for means.
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
+HATCHES = ("", "////", "----", "xxxx")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)))
+INK, FAINT, HOLE, GREY = "#1f2328", "#6b7280", "#8a9099", "#9aa1ab"
+MAX_LINES = len(COLOURS) * 2  # that can be told apart
+# Narrow figures keep their text readable on a phone; two fit side by side on a wide screen.
+NARROW, WIDE = 5.2, 9.2
+LOG_FROM = 2.5  # times the smallest value: from where a logarithmic axis shows more
+VALUES_FROM = 8  # the same of an axis of parameters' values
+MOST_TICKS, CHARACTERS = 12, 50  # of an axis
+HALF = 0.5  # shares from here on have an axis from here on
+REACH = 0.6  # of what means span: how far beyond them intervals are shown
+Look = tuple[str, str]  # colour and hatch
+percents = PercentFormatter(1, decimals=0, symbol=" %")
+
+RC: dict[str, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.titleweight": "normal",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e3e6ea",
+    "grid.linewidth": 0.7,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.6,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 5,
+    "text.parse_math": False,  # names may hold a dollar sign
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "figure.constrained_layout.use": True,
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a form: its label with the unit, and where values are on it.
+
+    ``kind``: ``linear`` (near the values), ``zero`` (from 0), ``log`` (if values differ by more
+    than ``LOG_FROM``), ``values`` (ticks at those that occur), ``scale`` (the same, to base 2),
+    ``share`` (percent). ``marks``: lines across, by what they mean.
+    """
+
+    label: str = ""
+    kind: str = "linear"
+    marks: Mapping[str, float] = field(default_factory=dict)
+
+
+def tick(value: float, _position: object = None) -> str:
+    """A tick label: as many digits as the tick has, no more; millions as M."""
+    return f"{value / 1e6:,.6g}M" if abs(value) >= 1e6 else f"{value:,.6g}"
+
+
+def look(index: int) -> dict[str, Any]:
+    """Colour, marker and dash of the line ``index``: no two of the first 18 look the same."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": DASHES[index // len(COLOURS) % len(DASHES)],
+    }
+
+
+def fills(names: Iterable[str], known: Mapping[str, Look] | None = None) -> dict[str, Look]:
+    """Colour and hatch by part; those that are not ``known`` take turns, the rest is grey."""
+    taken: dict[str, Look] = {}
+    count = len(COLOURS)
+    for name in dict.fromkeys(names):
+        place = len(taken)
+        free = (COLOURS[place % count], HATCHES[place // count % len(HATCHES)])
+        taken[name] = (known or {}).get(name, free)
+    return taken
+
+
+def heading(figure: Figure, text: str, detail: str = "") -> None:
+    """Title at the upper left, wrapped to the figure's width, and a plainer second part."""
+    room = int(figure.get_figwidth() * 11.3)  # characters of this bold type
+    lines = textwrap.wrap(text, room, max_lines=2, placeholder=" …")
+    lines += [shorten(detail, room)] if detail else []
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+
+
+def in_lines(text: str, room: int) -> str:
+    """A label in up to three lines of so many characters."""
+    return "\n".join(textwrap.wrap(text, room, max_lines=3, placeholder=" …"))
+
+
+def set_axis(
+    ax: Axes,
+    side: str,
+    axis: Axis,
+    values: Sequence[float],
+    ends: Sequence[float] = (),
+) -> None:
+    """Scale, limits, ticks and label of the ``side`` (``x`` or ``y``) of ``ax``.
+
+    ``values`` are all seen; of intervals, ``ends``, as much as leaves the values room.
+    """
+    on = ax.xaxis if side == "x" else ax.yaxis
+    values = [float(value) for value in [*values, *axis.marks.values()] if finite(value)]
+    on.set_label_text(axis.label)
+    across = ax.axvline if side == "x" else ax.axhline
+    for place, (words, value) in enumerate(axis.marks.items()):
+        across(value, color=INK, linewidth=1, linestyle=(0, (1 + 4 * place, 2)), label=words)
+    if not values:
+        return
+    if axis.kind in ("scale", "values"):
+        _ticks_at(ax, side, axis.kind, sorted(set(values)))
+        return
+    log = axis.kind == "log" and min(values) > 0 and max(values) > LOG_FROM * min(values)
+    getattr(ax, f"set_{side}scale")("log" if log else "linear")
+    limits = _limits(values, [end for end in ends if finite(end)], log, axis.kind)
+    getattr(ax, f"set_{side}lim")(*limits)
+    on.set_major_locator(log_ticks(*limits) if log else MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    on.set_minor_locator(NullLocator())
+    on.set_major_formatter(percents if axis.kind == "share" else FuncFormatter(tick))
+
+
+def log_ticks(low: float, high: float) -> LogLocator:
+    """Ticks of a logarithmic axis between two positive numbers."""
+    decades = math.log10(high / low)
+    wide = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0, 3.0) if decades < 5 else (1.0,)
+    subs = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if decades < 1 else wide
+    return LogLocator(10, subs=subs, numticks=MOST_TICKS)
+
+
+def _limits(
+    values: Sequence[float], ends: Sequence[float], log: bool, kind: str
+) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    if log:
+        shown = [math.log(value) for value in values]
+        shown += [math.log(min(max(end, low / 2), high * 2)) for end in ends if end > 0]
+        room = max(0.06 * (max(shown) - min(shown)), 0.05)
+        return math.exp(min(shown) - room), math.exp(max(shown) + room)
+    reach = REACH * (max(abs(low), abs(high)) or 1.0)
+    shown = [*values, *(min(max(end, low - reach), high + reach) for end in ends)]
+    if kind in ("zero", "share") and low >= 0:
+        shown.append(0.0 if kind == "zero" or low < HALF else HALF)
+    room = 0.06 * (max(shown) - min(shown) or abs(high) or 1.0)
+    return 0.0 if min(shown) == 0.0 else min(shown) - room, max(shown) + room
+
+
+def _ticks_at(ax: Axes, side: str, kind: str, values: Sequence[float]) -> None:
+    """Ticks at values that occur, the largest first, as far as their labels have room."""
+    log = values[0] > 0 and (kind == "scale" or values[-1] >= VALUES_FROM * values[0])
+    place = math.log2 if log else float
+    if log:
+        getattr(ax, f"set_{side}scale")("log", base=2)
+    on = ax.xaxis if side == "x" else ax.yaxis
+    span = place(values[-1]) - place(values[0])
+    longest = max(len(tick(value)) for value in values)
+    room = span * max(1 / (MOST_TICKS - 1), (longest + 1) / CHARACTERS)
+    kept: list[float] = []
+    for value in reversed(values):
+        if not kept or place(kept[-1]) - place(value) >= room:
+            kept.append(value)
+    on.set_major_locator(FixedLocator(kept))
+    on.set_minor_locator(NullLocator())
+    on.set_major_formatter(FuncFormatter(tick))
+    gap = 0.06 * (span or 1.0)
+    low, high = place(values[0]) - gap, place(values[-1]) + gap
+    getattr(ax, f"set_{side}lim")(*((2**low, 2**high) if log else (low, high)))
