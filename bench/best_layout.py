@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bench.lib.pairs import figure, write_json
-from scalesweep.analysis.best_of_many import ahead_of_next
+from scalesweep.analysis.best_of_many import ahead_of_others
 from scalesweep.analysis.stats import SIGNIFICANT, LogError, ratio_of_means, stated_ratio_error
 from scalesweep.analysis.types import Floats
 
@@ -83,7 +83,7 @@ def campaign(rates: Floats, noise: Floats) -> dict[str, float]:
             return None
         return stated_ratio_error(plain[top], plain[bottom])
 
-    ahead = ahead_of_next(plain, error)
+    ahead = ahead_of_others(plain, error)
     assert ahead is not None
     # The closest first: the first one that it is not told from settles that it is not clear.
     others = sorted((place for place in range(len(values)) if place != best),

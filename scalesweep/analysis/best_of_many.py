@@ -33,50 +33,37 @@ class Ahead(NamedTuple):
     high: float | None
 
 
-def ahead_of_next(
-    values: Sequence[Floats], error: Errors, level: float = 0.95, sign: int = 1
+def ahead_of_others(
+    values: Sequence[Floats],
+    error: Errors,
+    place: int | None = None,
+    level: float = 0.95,
+    sign: int = 1,
 ) -> Ahead | None:
-    """How far the one with the best mean is ahead of the next.
+    """How far the value at ``place``, or the one with the best mean, is ahead of the best of the
+    others; below 0 if it is behind.
 
     ``values[place]``: a value's repeats, all above 0; ``sign``: -1 where lower ones are better.
     None where there is no other.
     """
     if len(values) < 2:
         return None
-    means = _means(values, sign)
-    best = int(means.argmax())
-    others = np.delete(means, best)
-    measured = float(means[best] - others.max())
-    apart = _held_out(values, lambda kept: tuple(np.argsort(kept)[:-3:-1]), sign)
-    return Ahead(measured, apart, *_bounds(best, means, error, level))
+    # Of the arithmetic means, which the values are ordered by: geometric ones may differ.
+    means = np.array([sign * math.log(of.mean()) for of in values])
 
+    def pair(means: Floats) -> tuple[int, int]:
+        first = int(means.argmax()) if place is None else place
+        others = means.copy()
+        others[first] = -math.inf
+        return first, int(others.argmax())
 
-def behind_best(
-    values: Sequence[Floats], place: int, error: Errors, level: float = 0.95, sign: int = 1
-) -> Ahead | None:
-    """How far the value at ``place``, which these repeats have not chosen, is ahead of the best of
-    the others, or behind it (below 0); as ``ahead_of_next``."""
-    if len(values) < 2:
-        return None
-    means = _means(values, sign)
-
-    def pair(kept: Floats) -> tuple[int, int]:
-        others = kept.copy()
-        others[place] = -math.inf
-        return place, int(others.argmax())
-
-    measured = float(means[place] - np.delete(means, place).max())
-    return Ahead(measured, _held_out(values, pair, sign), *_bounds(place, means, error, level))
-
-
-def _means(values: Sequence[Floats], sign: int) -> Floats:
-    """Logarithms of the means, larger being better. Of the arithmetic ones, which the layouts are
-    ordered by: where repeats scatter unlike, geometric ones may have another order."""
-    return np.asarray(sign * np.log([of.mean() for of in values]), np.float64)
+    first, second = pair(means)
+    apart = _held_out(values, pair, sign)
+    return Ahead(float(means[first] - means[second]), apart, *_bounds(first, means, error, level))
 
 
 def _held_out(
-    values: Sequence[Floats], pair: Callable[[Floats], tuple[int, ...]], sign: int
+    values: Sequence[Floats], pair: Callable[[Floats], tuple[int, int]], sign: int
 ) -> float | None:
     """Mean over the repeats of the difference between two values that the other repeats choose.
 
@@ -86,15 +73,14 @@ def _held_out(
     table = np.full((len(values), counts.max()), np.nan)
     for row, of in zip(table, values, strict=True):
         row[: of.size] = of
-    sums = np.nansum(table, axis=1)
-    differences = []
-    for repeat in range(counts.max()):
-        out = np.where(np.isnan(table[:, repeat]) | (counts < 2), 0.0, table[:, repeat])
-        left = counts - (~np.isnan(table[:, repeat]) & (counts > 1))
-        first, second = pair(sign * np.log((sums - out) / left))
+    sums, differences = np.nansum(table, axis=1), []
+    for column in table.T:
+        there = ~np.isnan(column) & (counts > 1)
+        kept = (sums - np.where(there, column, 0.0)) / (counts - there)
+        first, second = pair(sign * np.log(kept))
         if counts[first] < 2 or counts[second] < 2:
             return None
-        differences.append(sign * math.log(table[first, repeat] / table[second, repeat]))
+        differences.append(sign * math.log(column[first] / column[second]))
     known = [difference for difference in differences if math.isfinite(difference)]
     return float(np.mean(known)) if known else None
 
@@ -108,13 +94,13 @@ def _bounds(
     the upper ends, of which all hold together.
     """
     low = high = math.inf
-    others = [other for other in range(len(means)) if other != place]
-    for other in others:
+    for other in range(len(means)):
+        if other == place:
+            continue
         known = error(place, other)
         if known is None:
             return None, None
         shift = float(means[place] - means[other])
         low = min(low, shift - t_quantile(known.degrees, level=level) * known.error)
-        wide = t_quantile(known.degrees, len(others), level)
-        high = min(high, shift + wide * known.error)
+        high = min(high, shift + t_quantile(known.degrees, len(means) - 1, level) * known.error)
     return low, high

@@ -67,7 +67,7 @@ def layout_texts(data: ExperimentData, counts: Sequence[int]) -> list[str]:
 def layouts_text(name: str, study: LayoutStudy, ranks: int) -> str:
     """The ranking at one count as text."""
     words, made = f", {study.words}" if study.words else "", rank_layouts(study, ranks)
-    head = f"{name}{words}: layouts at {ranks:,} ranks by {study.measure[0]}"
+    head = f"{name}{words}: layouts at {ranks:,} ranks by {study.metric}"
     if made.refused:
         return f"{head}\n  refused: {made.refused}"
     rows = [(layout.words, f"{number(rate)} {study.unit}") for layout, rate in made.layouts]

@@ -51,31 +51,19 @@ Bar = Callable[[Layout], str]
 
 @dataclass(frozen=True, eq=False)
 class LayoutStudy:
-    """The layouts of one model, source and global batch: ``values`` tell it from others, ``batch``
-    is the global batch if that does not grow with the ranks.
+    """The layouts of one model, source and global batch.
 
-    ``measured``: seconds are samples of a step over the rate of all ranks; rates are in ``unit``,
-    of each rank if ``of_a_rank``. ``bar``: by the memory model; None if the benchmark declares
-    none.
+    ``words`` tell it from others. ``measured``: seconds are samples of a step over the rate of all
+    ranks; rates are of ``metric``, in ``unit``, of each rank if ``of_a_rank``. ``bar``: by the
+    memory model; None if the benchmark declares none.
     """
 
-    values: Mapping[str, Any]
-    batch: int | None
-    measure: Measure
+    words: str
+    metric: str
     unit: str
     of_a_rank: bool
     measured: Measured
     bar: Bar | None = None
-
-    def rate(self, layout: Layout, seconds: float) -> float:
-        """The rate, in ``unit``, of a layout whose steps take so long."""
-        return layout.global_batch / seconds / (layout.ranks if self.of_a_rank else 1)
-
-    @property
-    def words(self) -> str:
-        """What tells it from others."""
-        batch = [] if self.batch is None else [f"global batch {self.batch:,}"]
-        return ", ".join([*(f"{n} {text_of(v)}" for n, v in self.values.items()), *batch])
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +92,10 @@ def rank_layouts(study: LayoutStudy, ranks: int) -> Ranking:
     if not fitting:
         words = "; ".join(f"{n:,}: {why}" for why, n in left.items())
         return Ranking(refused=f"no further layout of {ranks:,} ranks can run ({words or 'none'})")
-    order = ranking(study.measured, fitting)
-    rates = [(layout, study.rate(layout, seconds)) for layout, seconds in order]
+    rates = [
+        (layout, layout.global_batch / seconds / (layout.ranks if study.of_a_rank else 1))
+        for layout, seconds in ranking(study.measured, fitting)
+    ]
     return Ranking(rates, left, rolled(study.measured))
 
 
@@ -177,14 +167,18 @@ def layout_studies(data: ExperimentData) -> list[LayoutStudy]:
         values.setdefault(key, {name: point.values[name] for name in names})
         every = rates * (layout.ranks if quantity.scope == "rank" else 1)
         runs.setdefault(key, []).extend((layout, layout.global_batch / rate) for rate in every)
-    return [
-        LayoutStudy(
-            values[key], batch, measure, quantity.unit, quantity.scope == "rank", measured, bar
-        )
-        for key, of in runs.items()
-        for bar in (_bar(data, values[key]),)
-        for batch, measured in _by_batch(of)
-    ]
+    studies = []
+    for key, of in runs.items():
+        bar, words = _bar(data, values[key]), [f"{n} {text_of(v)}" for n, v in values[key].items()]
+        for batch, measured in _by_batch(of):
+            of_batch = [] if batch is None else [f"global batch {batch:,}"]
+            studies.append(
+                LayoutStudy(
+                    ", ".join([*words, *of_batch]), measure[0], quantity.unit,
+                    quantity.scope == "rank", measured, bar,
+                )
+            )  # fmt: skip
+    return studies
 
 
 def _bar(data: ExperimentData, values: Mapping[str, Any]) -> Bar | None:

@@ -4,23 +4,26 @@ A pair differs in one parameter alone; what its other choices leave no room for 
 (``analysis.factors.layout_followers``): at 64 ranks, tp 8 for tp 1 takes data-parallel ranks away.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from scalesweep.aspects.layouts.study import LayoutStudy, study_of
-from scalesweep.core.files import canonical_json
+from scalesweep.aspects.layouts.study import study_of
 from scalesweep.core.formatting import text_of
 from scalesweep.core.layouts import LAYOUT
 from scalesweep.table.declared import DeclaredRow, Estimate, column
-from scalesweep.tables.comparisons import base_value, main_measures, mean_of, mean_ratio, values_of
+from scalesweep.tables.comparisons import (
+    base_value,
+    choice_groups,
+    main_measures,
+    mean_of,
+    mean_ratio,
+    values_of,
+)
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import Point
-
-# By what is computed, scale and all other choices: the points by the value of a parameter.
-_Groups = Mapping[tuple[str, int, str], Mapping[Any, Point]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,53 +52,37 @@ class LayoutEffect(DeclaredRow, table="layout_effects"):
 def layout_effect_rows(inputs: TableInputs) -> Iterator[LayoutEffect]:
     """A row per thing that is computed, parameter, value, and scale, where there is a pair."""
     data = inputs.data
-    study = study_of(data.experiment)
-    measures = main_measures(data)
+    study, measures = study_of(data.experiment), main_measures(data)
     if study is None or not measures:
         return
     metric, phase = measure = next((m for m in measures if m[1] == "later"), measures[0])
-    sources = dict.fromkeys(point.source for point in inputs.points if point.source)
-    for source in sources:
-        ran = [
-            point
-            for point in inputs.points
-            if point.source == source and mean_of(data, point, measure) > 0
-        ]
-        for name in study.free:
-            if name == LAYOUT:
-                continue
-            base = base_value(data.experiment, (name,))
-            groups = _groups(study, ran, name)
-            places = dict.fromkeys(key[:2] for key in groups)
-            for setting, scale in sorted(places, key=lambda place: place[1]):
-                of = [group for key, group in groups.items() if key[:2] == (setting, scale)]
-                for value in values_of(data.experiment, (name,)):
-                    pairs = [(g[value], g[base]) for g in of if value in g and base in g]
-                    if value == base or not pairs:
-                        continue
-                    ratios = [
-                        mean_of(data, top, measure) / mean_of(data, bottom, measure)
-                        for top, bottom in pairs
-                    ]
-                    quarter, median, three_quarters = np.quantile(ratios, (0.25, 0.5, 0.75))
-                    yield LayoutEffect(
-                        setting=setting, scale=scale, parameter=name, value=text_of(value),
-                        base=text_of(base), phase=phase, metric=metric,
-                        better=data.quantities[metric].better, source=source, pairs=len(pairs),
-                        higher=sum(ratio > 1 for ratio in ratios), median=float(median),
-                        quarter=float(quarter), three_quarters=float(three_quarters),
-                        ratio=Estimate.of(*mean_ratio(data, pairs, measure)[:3]),
-                    )  # fmt: skip
+    better = data.quantities[metric].better
+    ran = [point for point in inputs.points if mean_of(data, point, measure) > 0]
+    scale = {data.scale, *data.experiment["scale_parameters"]} & {*data.axes}
+    for name in study.free:
+        if name == LAYOUT:
+            continue
+        base, pairs = base_value(data.experiment, (name,)), _Pairs()
+        for group in choice_groups(ran, [*scale, *study.workload, *study.free], (name,)):
+            for value, point in group.items():
+                if value != base and base in group:
+                    values = point.values
+                    place = (point.source, study.setting_text(values), study.scale(values), value)
+                    pairs.setdefault(place, []).append((point, group[base]))
+        order = values_of(data.experiment, (name,))
+        for place in sorted(pairs, key=lambda place: (place[2], order.index(place[3]))):
+            of, (source, setting, ranks, value) = pairs[place], place
+            ratios = [mean_of(data, x, measure) / mean_of(data, y, measure) for x, y in of]
+            quarter, median, three_quarters = np.quantile(ratios, (0.25, 0.5, 0.75)).tolist()
+            yield LayoutEffect(
+                setting=setting, scale=ranks, parameter=name, value=text_of(value),
+                base=text_of(base), phase=phase, metric=metric, better=better, source=source,
+                pairs=len(of), higher=sum(ratio > 1 for ratio in ratios), median=median,
+                quarter=quarter, three_quarters=three_quarters,
+                ratio=Estimate.of(*mean_ratio(data, of, measure)[:3]),
+            )  # fmt: skip
 
 
-def _groups(study: LayoutStudy, points: list[Point], name: str) -> _Groups:
-    groups: dict[tuple[str, int, str], dict[Any, Point]] = {}
-    for point in points:
-        values = point.values
-        rest = canonical_json([values[other] for other in study.free if other != name])
-        key = (study.setting_text(values), study.scale(values), rest)
-        groups.setdefault(key, {})[values[name]] = point
-    return groups
-
-
+# By source, what is computed, scale and value the pairs of points.
+_Pairs = dict[tuple[str | None, str, int, Any], list[tuple[Point, Point]]]
 MAKER = Maker(LayoutEffect, layout_effect_rows)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.aspects.layouts.table import BestLayout
-from scalesweep.aspects.layouts.words import best_layouts
+from scalesweep.aspects.layouts.words import ahead_of, best_layouts, loss_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     CLEAR,
@@ -38,15 +38,13 @@ def best_layout(results: ExperimentResults) -> list[Finding]:
 
 def _best(results: ExperimentResults, row: BestLayout, silent: bool) -> Finding:
     main = results.main
-    value = numbers_of(row.value, main.factor if main else 1.0)
-    numbers = [number_of("value", value[0], main.unit if main else "", *value[1:])]
+    mean, *bounds = numbers_of(row.value, main.factor if main else 1.0)
+    numbers = [number_of("value", mean, main.unit if main else "", *bounds)]
     claims: tuple[Claim, ...] = ()
     state, reason = NOTE, ""
     if row.next_layout is not None:
-        ahead, low, high = numbers_of(row.ahead_apart)
-        ahead = row.ahead if ahead is None else ahead
-        ends = (None, None) if low is None or high is None else (low - 1, high - 1)
-        numbers.append(number_of("ahead", (ahead or 1.0) - 1, "1", *ends))
+        value, *ends = ahead_of(row)
+        numbers.append(number_of("ahead", value, "1", *ends))
         claims = (claim_of(row.p, BEST, row.source, row.setting, row.scale),)
         state = CLEAR if row.p is not None and row.p <= SIGNIFICANT else OPEN
         if row.p is None:
@@ -65,9 +63,8 @@ def of_all_layouts(results: ExperimentResults) -> list[Finding]:
     for rows in best_layouts(results).values():
         if carried := [row for row in rows if row.carried_loss is not None]:
             row = carried[-1]
-            loss = numbers_of(row.carried_loss_apart)
-            known = (row.carried_loss, None, None) if loss[0] is None else loss
-            numbers = [number_of("loss", known[0], "1", *known[1:])]
+            loss, *ends = loss_of(row)
+            numbers = [number_of("loss", loss, "1", *ends)]
             findings.append(_finding(results, CARRIED, NOTE, row, numbers))
         if several := [row for row in rows if row.ran > 2]:
             row = several[-1]

@@ -4,9 +4,15 @@ from typing import Any
 
 from scalesweep.aspects.layouts.study import study_of
 from scalesweep.aspects.layouts.table import LayoutPoint
-from scalesweep.aspects.layouts.words import best_layouts, layouts_that_ran, without_repeats
-from scalesweep.core.formatting import as_given, number, percent, text_of
+from scalesweep.aspects.layouts.words import (
+    best_layouts,
+    layouts_that_ran,
+    measured_text,
+    without_repeats,
+)
+from scalesweep.core.formatting import as_given, percent, text_of
 from scalesweep.core.joined_experiments import derived_values
+from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
@@ -35,45 +41,33 @@ def layout_table(results: ExperimentResults, limit: int) -> Table | None:
             "utilisation": row.utilisation,
         }  # fmt: skip
 
-    columns = [_plain(name) for name in (*shown, *derived) if name not in results.columns]
+    columns = [
+        Column(name, lambda row, name=name: Cell(text_of(row[name])), name)  # type: ignore[misc]
+        for name in (*shown, *derived)
+        if name not in results.columns
+    ]
     columns += [
         Column(main.axis_label, lambda row: Cell(as_given(row["value"])), "value"),
-        Column("Share of the best", _share, "share_of_best"),
+        Column(
+            "Share of the best", lambda row: Cell(percent(row["share_of_best"])), "share_of_best"
+        ),
     ]
     best = next(row for rows in best_layouts(results).values() for row in rows)
-    if best.utilisation_metric is not None:
-        columns.append(_measured(results, best.utilisation_metric, "utilisation"))
+    for metric, name in ((best.utilisation_metric, "utilisation"), (best.memory_metric, "memory")):
+        if metric is not None:
+            columns.append(_measured(results.measures[metric], name))
     if best.memory_metric is not None:
-        columns.append(_measured(results, best.memory_metric, "memory"))
-        columns.append(Column("On the front", _front, "front"))
+        columns.append(
+            Column("On the front", lambda row: Cell(_YES.get(row["front"], "–")), "front")
+        )
     return table_of(results, [row_of(row) for row in ran], [("", columns)], limit)
 
 
 _YES = {1: "yes", 0: "no"}
 
 
-def _front(row: Row) -> Cell:
-    return Cell(_YES.get(row["front"], "–"))
-
-
-def _share(row: Row) -> Cell:
-    return Cell(percent(row["share_of_best"]))
-
-
-def _plain(name: str) -> Column:
-    return Column(name, lambda row: Cell(text_of(row[name])), name)
-
-
-def _measured(results: ExperimentResults, metric: str, name: str) -> Column:
-    measure = results.measures[metric]
-
-    def cell(row: Row) -> Cell:
-        value = row[name]
-        if value is None or not measure.unit:
-            return Cell(percent(value))
-        return Cell(number(value * measure.factor))
-
-    return Column(measure.axis_label, cell, name)
+def _measured(measure: Measure, name: str) -> Column:
+    return Column(measure.axis_label, lambda row: Cell(measured_text(measure, row[name])), name)
 
 
 def _notes(results: ExperimentResults) -> list[str]:
@@ -84,16 +78,11 @@ def _notes(results: ExperimentResults) -> list[str]:
     ]
     if any(row.memory_metric for row in rows):
         notes.append("On the front: no other layout of its scale is better with less memory.")
-    if without_repeats(rows):
-        notes.append(
-            "At no scale did the first layouts run twice with different results, so no lead has "
-            "an interval, and part of each lead comes from choosing the best of many: measure the "
-            "first few again."
-        )
-    else:
-        notes.append(
-            "Margins and losses are of repeats that had no part in the choice of the best."
-        )
+    notes.append(
+        "No layout ran twice, so that no lead has an interval: measure the first few again."
+        if without_repeats(rows)
+        else "Margins and losses are of repeats that had no part in the choice of the best."
+    )
     return notes
 
 

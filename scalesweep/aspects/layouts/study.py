@@ -44,50 +44,42 @@ class LayoutStudy:
         """What the point is a study over: ranks, or devices."""
         return int(self.at(values)[self.entry["scale"]])
 
-    def setting(self, values: Values) -> tuple[Any, ...]:
-        """What is computed at a point."""
-        return tuple(values[name] for name in self.workload)
-
     def setting_text(self, values: Values) -> str:
         """``model 8B, gbs 256``; empty where all points compute the same."""
         return ", ".join(f"{name} {text_of(values[name])}" for name in self.workload)
 
-    def kept(self, values: Values) -> tuple[Any, ...]:
-        """The axes of a point's mesh that stay where it is carried over to more ranks."""
-        sizes = self.mesh.at(self.at(values)) or {}
-        return tuple(size for role, size in sizes.items() if role not in DATA_PARALLEL)
+    def mesh_at(self, values: Values) -> Mapping[str, int]:
+        """The ranks along each axis of the mesh."""
+        return self.mesh.at(self.at(values)) or {}
 
-    @cached_property
-    def _in_mesh(self) -> frozenset[str]:
-        return frozenset(self.mesh.names)
+    def kept(self, values: Values) -> list[int]:
+        """The axes of a point's mesh that stay where it is carried over to more ranks."""
+        return [n for role, n in self.mesh_at(values).items() if role not in DATA_PARALLEL]
 
     @cached_property
     def roles(self) -> list[str]:
         """The axes of the mesh that are not 1 everywhere."""
-        sizes = [self.mesh.at(point) or {} for point in planned_points(self.entry)]
+        sizes = [self.mesh_at(point) for point in planned_points(self.entry)]
         return [role for role in self.mesh.axes if any(of.get(role, 1) != 1 for of in sizes)]
 
     @cached_property
     def others(self) -> list[str]:
         """Free parameters of which the mesh does not tell."""
-        return [name for name in self.free if name not in self._in_mesh]
+        return [name for name in self.free if name not in self.mesh.names]
 
     def sizes(self, values: Values) -> dict[str, int | None]:
         """The ranks along each axis of the mesh that is not 1 everywhere."""
-        sizes = self.mesh.at(self.at(values)) or {}
+        sizes = self.mesh_at(values)
         return {role: sizes.get(role) for role in self.roles}
 
     def text(self, values: Values) -> str:
         """``dp 32 x tp 8 x pp 1, zero 0, mbs 8``, or the name that the benchmark gives a layout."""
-        words = []
-        if LAYOUT not in self.others:
-            sizes = self.sizes(values).items()
-            words = [" x ".join(f"{role} {text_of(size)}" for role, size in sizes)]
-        words += [
-            text_of(values[name]) if name == LAYOUT else f"{name} {text_of(values[name])}"
-            for name in self.others
-        ]
-        return ", ".join(filter(None, words))
+        if LAYOUT in self.others:
+            sizes = text_of(values[LAYOUT])
+        else:
+            sizes = " x ".join(f"{role} {text_of(n)}" for role, n in self.sizes(values).items())
+        words = [f"{name} {text_of(values[name])}" for name in self.others if name != LAYOUT]
+        return ", ".join(filter(None, [sizes, *words]))
 
     def changes(self, old: Values, new: Values) -> list[str]:
         """``mbs 4 -> 2``: the free parameters beside the mesh in which two points differ."""
@@ -107,25 +99,15 @@ def study_of(entry: PlanExperiment) -> LayoutStudy | None:
     if "mesh" not in entry:
         return None
     mesh = mesh_of_texts(entry["mesh"])
-    leaders = fold_axes(entry)[0]
     texts = entry.get("transformer", {})
     named = {str(texts[key]) for key in _WORKLOAD if key in texts}
-    inside = {*laid_out(entry), *layout_followers(entry)}
-    workload = [
-        name
-        for name in leaders
-        if name != entry["scale"] and (parameter_of(entry, name)["workload"] or name in named)
-    ]
-    free = [
-        name
-        for name in leaders
-        if name not in {entry["scale"], *workload, *entry["scale_parameters"]}
-        and name not in inside
-    ]
-    study = LayoutStudy(entry, mesh, workload, free)
+    inside = {*laid_out(entry), *layout_followers(entry), *entry["scale_parameters"]}
+    leaders = [name for name in fold_axes(entry)[0] if name != entry["scale"]]
+    workload = [n for n in leaders if parameter_of(entry, n)["workload"] or n in named]
+    free = [name for name in leaders if name not in inside and name not in workload]
     meshes: dict[Any, set[Any]] = {}
     for point in planned_points(entry):
-        sizes = tuple((mesh.at(point) or {}).values())
         key = (point.get(entry["scale"]), *(point.get(name) for name in workload))
-        meshes.setdefault(key, set()).add(sizes)
-    return study if any(len(sizes) > 1 for sizes in meshes.values()) else None
+        meshes.setdefault(key, set()).add(tuple((mesh.at(point) or {}).values()))
+    several = any(len(sizes) > 1 for sizes in meshes.values())
+    return LayoutStudy(entry, mesh, workload, free) if several else None

@@ -3,14 +3,14 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalesweep.analysis.best_of_many import Ahead, ahead_of_next, behind_best
-from scalesweep.analysis.metrics import Quantity, is_memory
+from scalesweep.analysis.best_of_many import ahead_of_others
+from scalesweep.analysis.metrics import is_memory
 from scalesweep.analysis.stats import LogError
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.layouts.effects import MAKER as EFFECTS
@@ -36,40 +36,51 @@ class BestLayout(PointRow, table="best_layouts"):
     phase: str = column("init (first epoch), later, or run")
     metric: str = column("the main metric")
     better: str = column("whether higher or lower values of it are better")
-    value: Estimate | None = column("its mean over the runs of the best layout")
-    runs_failed: int = column("runs of the best layout that failed", "1")
+    value: Estimate | None = column("its mean over the runs of the best layout", default=None)
+    runs_failed: int = column("runs of the best layout that failed", "1", default=0)
     ran: int = column("layouts with a result", "1")
     tried: int = column("layouts that are planned", "1")
     failed: int = column("layouts of which every run failed", "1")
     causes: str = column("how many of them by cause, out of memory first")
-    next_layout: str | None = column("the next best layout")
-    next_value: Estimate | None = column("its mean")
-    ahead: float | None = column("best over next (of times next over best), as measured", "1")
+    next_layout: str | None = column("the next best layout", default=None)
+    ahead: float | None = column(
+        "best over next (of times next over best), as measured", "1", default=None
+    )
     ahead_apart: Estimate | None = column(
         "the same from repeats that had no part in the choice of both; the interval is over all "
         "layouts of the scale",
-        "1",
-    )
+        "1", default=None,
+    )  # fmt: skip
     alone: bool = column("whether each layout that ran has one run")
-    p: float | None = column("largest p value of the best against each other layout", "1")
-    median: float = column("median over the layouts that ran of their share of the best", "1")
-    carried_from: int | None = column("the next smaller scale at which a layout ran", "1")
+    p: float | None = column(
+        "largest p value of the best against each other layout", "1", default=None
+    )
+    median: float = column(
+        "median over the layouts that ran of their share of the best", "1", default=math.nan
+    )
+    carried_from: int | None = column(
+        "the next smaller scale at which a layout ran", "1", default=None
+    )
     carried: str | None = column(
         "the best layout of that scale here: its axes but the data-parallel ones, and as many "
-        "other parameters as layouts that ran have"
+        "other parameters as layouts that ran have",
+        default=None,
     )
-    carried_changes: str = column("other parameters in which it differs from there")
-    carried_fails: str = column("why the same layout has no result here; empty if it has one")
-    carried_loss: float | None = column("1 - its share of the best, as measured", "1")
+    carried_changes: str = column("other parameters in which it differs from there", default="")
+    carried_fails: str = column(
+        "why the same layout has no result here; empty if it has one", default=""
+    )
+    carried_loss: float | None = column("1 - its share of the best, as measured", "1", default=None)
     carried_loss_apart: Estimate | None = column(
-        "the same from repeats that had no part in the choice of the best", "1"
+        "the same from repeats that had no part in the choice of the best", "1", default=None
     )
-    carried_p: float | None = column("p value of its being as good as the best", "1")
     memory_metric: str | None = column("the metric of the memory of a rank")
-    memory: float | None = column("memory of the best layout, in the metric's unit")
-    memory_most: float | None = column("the most memory of a layout that ran")
+    memory: float | None = column("memory of the best layout, in the metric's unit", default=None)
+    memory_most: float | None = column("the most memory of a layout that ran", default=None)
     utilisation_metric: str | None = column("the metric of the utilisation (MFU)")
-    utilisation: float | None = column("utilisation of the best layout, in the metric's unit")
+    utilisation: float | None = column(
+        "utilisation of the best layout, in the metric's unit", default=None
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,74 +100,86 @@ class LayoutPoint(PointRow, table="layouts"):
     utilisation: float | None = column("utilisation (MFU), in the metric's unit")
 
 
-# Layouts of one scale that compute the same, with their values.
-@dataclass(frozen=True)
-class _Group:
+class _Ran(NamedTuple):
+    """A layout with a result: ``share`` of the best of its scale."""
+
+    point: Point
+    repeats: Floats
+    share: float
+    memory: float | None
+    utilisation: float | None
+
+
+class _Group(NamedTuple):
+    """Layouts of one scale that compute the same; those that ran, the best first."""
+
     scale: int
-    points: Sequence[Point]  # with a positive mean, the best first
+    ran: Sequence[_Ran]
     planned: Sequence[Point]
 
 
 def layout_rows(inputs: TableInputs) -> Iterator[BestLayout | LayoutPoint]:
-    """Rows of both tables for every scale, what is computed, and source."""
+    """Rows of both tables for every source and what is computed, in the order of the plan, from the
+    smallest scale to the largest."""
     data = inputs.data
-    study = study_of(data.experiment)
-    measures = main_measures(data)
+    study, measures = study_of(data.experiment), main_measures(data)
     if study is None or not measures:
         return
     measure = next((m for m in measures if m[1] == "later"), measures[0])
-    sources = dict.fromkeys(point.source for point in inputs.points if point.source)
-    for source in sources:
-        yield from _Source(data, study, measure, source, inputs.points).rows()
+    for source in dict.fromkeys(point.source for point in inputs.points if point.source):
+        settings: dict[str, dict[int, list[Point]]] = {}
+        for point in inputs.points:
+            if point.source in (source, None):
+                scales = settings.setdefault(study.setting_text(point.values), {})
+                scales.setdefault(study.scale(point.values), []).append(point)
+        of_source = _Source(data, study, measure, source)
+        for scales in settings.values():
+            before: _Group | None = None
+            for scale in sorted(scales):
+                group = of_source.group(scale, scales[scale])
+                yield of_source.best(group, before)
+                yield from of_source.layouts(group)
+                before = group if group.ran else before
 
 
 class _Source:
     """The layouts of one source."""
 
     def __init__(
-        self,
-        data: ExperimentData,
-        study: LayoutStudy,
-        measure: Measure,
-        source: str,
-        points: Sequence[Point],
+        self, data: ExperimentData, study: LayoutStudy, measure: Measure, source: str
     ) -> None:
         self.data, self.study, self.measure, self.source = data, study, measure, source
-        self.points = [point for point in points if point.source in (source, None)]
-        quantity = data.quantities[measure[0]]
-        self.better = quantity.better
-        self.sign = 1 if quantity.better == "higher" else -1
-        self.total = quantity.scope == "total" and quantity.unit.endswith("/s")
+        self.quantity = data.quantities[measure[0]]
+        self.sign = 1 if self.quantity.better == "higher" else -1
         names = dict.fromkeys(name for name, _ in data.measures)
-        known = {name: data.quantities[name] for name in names}
-        self.memory = next((n for n, q in known.items() if _is_memory(q)), None)
-        self.mfu = next((n for n in known if _UTILISATION.search(n)), None)
-        self.failures = _failures(data)
-        self.ends = _ends(data, self.failures)
+        units = {name: data.quantities[name].unit for name in names}
+        self.memory = next((name for name in names if is_memory(name, units[name])), None)
+        self.mfu = next((name for name in names if _UTILISATION.search(name)), None)
+        # By point the causes of its runs that failed; of those without a result the first cause.
+        self.failures: dict[str, list[str]] = {}
+        done = set()
+        for run in data.experiment["runs"]:
+            key = canonical_json({name: run["point"][name] for name in data.axes})
+            if run["status"] == Status.FAILED:
+                self.failures.setdefault(key, []).append(run["cause"])
+            elif run["status"] == Status.DONE:
+                done.add(key)
+        self.ends = {key: of[0] for key, of in self.failures.items() if key not in done}
 
-    def rows(self) -> Iterator[BestLayout | LayoutPoint]:
-        """Settings in the order of the plan, each from the smallest scale to the largest."""
-        settings: dict[str, dict[int, list[Point]]] = {}
-        for point in self.points:
-            scales = settings.setdefault(canonical_json(self.study.setting(point.values)), {})
-            scales.setdefault(self.study.scale(point.values), []).append(point)
-        for scales in settings.values():
-            before: _Group | None = None
-            for scale in sorted(scales):
-                group = self._group(scale, scales[scale])
-                yield self._best(group, before)
-                yield from self._layouts(group)
-                before = group if group.points else before
-
-    def _group(self, scale: int, planned: Sequence[Point]) -> _Group:
-        ran = [(mean, point) for point in planned if (mean := self._mean(point)) is not None]
-        ran.sort(key=lambda item: -self.sign * item[0])
-        return _Group(scale, [point for _, point in ran], planned)
-
-    def _mean(self, point: Point) -> float | None:
-        """The mean of a point; None where there is none, or a value is not positive."""
-        repeats = self.data.repeats(point, self.measure)
-        return float(repeats.mean()) if repeats.size and (repeats > 0).all() else None
+    def group(self, scale: int, planned: Sequence[Point]) -> _Group:
+        """The layouts of a scale; one with a value that is not positive did not run."""
+        repeats = [(self.data.repeats(point, self.measure), point) for point in planned]
+        known = [(of, point) for of, point in repeats if of.size and (of > 0).all()]
+        known.sort(key=lambda each: -self.sign * float(each[0].mean()))
+        best = float(known[0][0].mean()) if known else 1.0
+        ran = [
+            _Ran(
+                point, of, (float(of.mean()) / best) ** self.sign,
+                self._number(point, self.memory), self._number(point, self.mfu),
+            )
+            for of, point in known
+        ]  # fmt: skip
+        return _Group(scale, ran, planned)
 
     def _number(self, point: Point, metric: str | None) -> float | None:
         """The mean of another metric of a point's runs; None where none has a positive one."""
@@ -166,180 +189,119 @@ class _Source:
         repeats = self.data.repeats(point, (metric, phase))
         return float(repeats.mean()) if repeats.size and repeats.mean() > 0 else None
 
-    def _estimate(self, point: Point) -> Estimate:
-        interval = self.data.interval(point, self.measure)
-        return Estimate.of(self._mean(point) or math.nan, interval.low, interval.high)
-
-    def _share(self, point: Point, best: Point) -> float:
-        ratio = (self._mean(point) or math.nan) / (self._mean(best) or math.nan)
-        return ratio if self.sign > 0 else 1 / ratio
-
-    def _layouts(self, group: _Group) -> Iterator[LayoutPoint]:
-        memories = [self._number(point, self.memory) for point in group.points]
+    def layouts(self, group: _Group) -> Iterator[LayoutPoint]:
+        """A row for each layout that ran."""
         least = math.inf
-        for place, (point, memory) in enumerate(zip(group.points, memories, strict=True), 1):
-            front = None if memory is None else memory < least
-            least = least if memory is None else min(least, memory)
-            value = self._mean(point) or math.nan
+        total = self.quantity.scope == "total" and self.quantity.unit.endswith("/s")
+        for place, ran in enumerate(group.ran, 1):
+            front = None if ran.memory is None else ran.memory < least
+            least = min(least, ran.memory or math.inf)
+            value = float(ran.repeats.mean())
             yield LayoutPoint(
-                **point_columns(point), scale=group.scale,
-                setting=self.study.setting_text(point.values),
-                layout=self.study.text(point.values), phase=self.measure[1], value=value,
-                per_rank=value / group.scale if self.total else value,
-                share=self._share(point, group.points[0]), place=place, memory=memory, front=front,
-                utilisation=self._number(point, self.mfu),
+                **point_columns(ran.point), scale=group.scale, place=place, front=front,
+                setting=self.study.setting_text(ran.point.values),
+                layout=self.study.text(ran.point.values), phase=self.measure[1], value=value,
+                per_rank=value / group.scale if total else value, share=ran.share,
+                memory=ran.memory, utilisation=ran.utilisation,
             )  # fmt: skip
 
-    def _best(self, group: _Group, before: _Group | None) -> BestLayout:
+    def best(self, group: _Group, before: _Group | None) -> BestLayout:
+        """The row of the best layout of a scale, or of a scale at which none ran."""
         failed = [self.ends[key] for p in group.planned if (key := _key(p)) in self.ends]
-        counts = Counter(failed)
-        first = group.planned[0]
+        first, ran = group.planned[0], group.ran
         shared: dict[str, Any] = {
             "scale": group.scale, "setting": self.study.setting_text(first.values),
-            "phase": self.measure[1], "metric": self.measure[0], "better": self.better,
-            "ran": len(group.points), "tried": len({_key(p) for p in group.planned}),
-            "failed": len(failed), "causes": _counts(counts), "memory_metric": self.memory,
+            "phase": self.measure[1], "metric": self.measure[0], "better": self.quantity.better,
+            "ran": len(ran), "tried": len({_key(p) for p in group.planned}),
+            "failed": len(failed), "causes": _counts(failed), "memory_metric": self.memory,
             "utilisation_metric": self.mfu,
+            "alone": all(each.point.rows.size == 1 for each in ran),
         }  # fmt: skip
-        shared["alone"] = all(point.rows.size == 1 for point in group.points)
-        if not group.points:
-            known = {
-                self.data.scale,
-                *self.data.experiment["scale_parameters"],
-                *self.study.workload,
-            }
+        if not ran:
+            scale = {self.data.scale, *self.data.experiment["scale_parameters"]}
+            known = scale | {*self.study.workload}
             values = {name: v if name in known else None for name, v in first.values.items()}
             return BestLayout(
-                point=values, source=self.source, repeats=0, planned=0, layout=None, value=None,
-                runs_failed=0,
-                next_layout=None, next_value=None, ahead=None, ahead_apart=None, p=None,
-                median=math.nan, carried_from=None, carried=None, carried_changes="",
-                carried_fails="", carried_loss=None, carried_loss_apart=None, carried_p=None,
-                memory=None, memory_most=None, utilisation=None, **shared,
-            )  # fmt: skip
-        best = group.points[0]
-        second = group.points[1] if len(group.points) > 1 else None
-        repeats = [self.data.repeats(point, self.measure) for point in group.points]
-        margin = ahead_of_next(repeats, self._errors(group.points), self.data.level, self.sign)
-        memories = [m for p in group.points if (m := self._number(p, self.memory)) is not None]
-        chances = [self.data.compare(best, other, self.measure).p for other in group.points[1:]]
+                point=values, source=self.source, repeats=0, planned=0, layout=None, **shared
+            )
+        best = ran[0].point
+        interval = self.data.interval(best, self.measure)
+        ratios = [self.data.compare(best, other.point, self.measure).p for other in ran[1:]]
+        memories = [each.memory for each in ran if each.memory is not None]
+        ahead, apart = self._ahead(ran)
         return BestLayout(
-            **point_columns(best), layout=self.study.text(best.values),
-            value=self._estimate(best), runs_failed=len(self.failures.get(_key(best), ())),
-            next_layout=self.study.text(second.values) if second else None,
-            next_value=self._estimate(second) if second else None,
-            ahead=math.exp(margin.measured) if margin else None,
-            ahead_apart=_apart(margin) if margin else None,
-            p=_largest(chances),
-            median=float(np.median([self._share(point, best) for point in group.points])),
-            memory=self._number(best, self.memory), memory_most=max(memories, default=None),
-            utilisation=self._number(best, self.mfu),
-            **self._carried(group, before, repeats), **shared,
+            **point_columns(best), **shared, **self._carried(group, before),
+            layout=self.study.text(best.values),
+            value=Estimate.of(float(ran[0].repeats.mean()), interval.low, interval.high),
+            runs_failed=len(self.failures.get(_key(best), ())),
+            next_layout=self.study.text(ran[1].point.values) if len(ran) > 1 else None,
+            ahead=ahead, ahead_apart=apart,
+            p=None if not ratios or any(map(math.isnan, ratios)) else max(ratios),
+            median=float(np.median([each.share for each in ran])),
+            memory=ran[0].memory, memory_most=max(memories, default=None),
+            utilisation=ran[0].utilisation,
         )  # fmt: skip
 
-    def _errors(self, points: Sequence[Point]) -> Any:
+    def _ahead(
+        self, ran: Sequence[_Ran], place: int | None = None
+    ) -> tuple[float | None, Estimate | None]:
+        """A layout over the best of the others: as measured, and from repeats that did not
+        choose."""
+
         def error(top: int, bottom: int) -> LogError | None:
-            return self.data.log_error(points[top], points[bottom], self.measure)
+            return self.data.log_error(ran[top].point, ran[bottom].point, self.measure)
 
-        return error
+        values = [each.repeats for each in ran]
+        margin = ahead_of_others(values, error, place, self.data.level, self.sign)
+        if margin is None:
+            return None, None
+        if margin.apart is None or margin.low is None or margin.high is None:
+            return math.exp(margin.measured), None
+        low, high = min(margin.low, margin.apart), max(margin.high, margin.apart)
+        return math.exp(margin.measured), Estimate(*map(math.exp, (margin.apart, low, high)))
 
-    def _carried(
-        self, group: _Group, before: _Group | None, values: Sequence[Floats]
-    ) -> dict[str, Any]:
+    def _carried(self, group: _Group, before: _Group | None) -> dict[str, Any]:
         """What becomes of the best layout of the next smaller scale: the layout here with the same
         axes but the data-parallel ones, of several the one with the most other parameters alike,
         of these the best."""
-        nothing = {
-            "carried_from": None, "carried": None, "carried_changes": "", "carried_fails": "",
-            "carried_loss": None, "carried_loss_apart": None, "carried_p": None,
-        }  # fmt: skip
         if before is None:
-            return nothing
-        study, old = self.study, before.points[0].values
+            return {}
+        study, old = self.study, before.ran[0].point.values
         alike = [p for p in group.planned if study.kept(p.values) == study.kept(old)]
-        ran = {_key(point): place for place, point in enumerate(group.points)}
-        exact = [p for p in alike if not study.changes(old, p.values)]
-        fails = "" if any(_key(p) in ran for p in exact) else self._why(exact)
-        there = [p for p in alike if _key(p) in ran]
-        known = nothing | {"carried_from": before.scale, "carried_fails": fails}
+        places = {_key(ran.point): place for place, ran in enumerate(group.ran)}
+        exact = [_key(p) for p in alike if not study.changes(old, p.values)]
+        fails = ""
+        if not any(key in places for key in exact):
+            causes = [self.ends[key] for key in exact if key in self.ends]
+            fails = causes[0] if causes else "no result" if exact else "not planned"
+        known = {"carried_from": before.scale, "carried_fails": fails, "carried": study.text(old)}
+        there = [
+            (len(study.changes(old, p.values)), places[_key(p)]) for p in alike if _key(p) in places
+        ]
         if not there:
-            return known | {"carried": study.text(old)}
-        taken = min(there, key=lambda p: (len(study.changes(old, p.values)), ran[_key(p)]))
-        best = group.points[0]
-        known |= {
-            "carried": study.text(taken.values),
-            "carried_changes": ", ".join(study.changes(old, taken.values)),
-            "carried_loss": 1 - self._share(taken, best),
-        }
-        if taken is best or len(group.points) < 2:
             return known
-        errors, place = self._errors(group.points), ran[_key(taken)]
-        loss = behind_best(values, place, errors, self.data.level, self.sign)
-        p = self.data.compare(taken, best, self.measure).p
-        among = len(group.points) - 1  # the best was chosen among them
-        chance = None if math.isnan(p) else min(1.0, among * p)
+        place = min(there)[1]
+        taken = group.ran[place]
+        _, share = self._ahead(group.ran, place) if place else (None, None)
+        loss = None
+        if share is not None and share.low is not None and share.high is not None:
+            loss = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
         return known | {
-            "carried_loss_apart": _loss(loss) if loss else None, "carried_p": chance
+            "carried": study.text(taken.point.values),
+            "carried_changes": ", ".join(study.changes(old, taken.point.values)),
+            "carried_loss": 1 - taken.share, "carried_loss_apart": loss,
         }  # fmt: skip
-
-    def _why(self, exact: Sequence[Point]) -> str:
-        """Why none of these points has a result."""
-        causes = [self.ends[_key(point)] for point in exact if _key(point) in self.ends]
-        return causes[0] if causes else "no result" if exact else "not planned"
 
 
 def _key(point: Point) -> str:
     return canonical_json(dict(point.values))
 
 
-def _failures(data: ExperimentData) -> dict[str, list[str]]:
-    """By point the causes of its runs that failed, in their order."""
-    causes: dict[str, list[str]] = {}
-    for run in data.experiment["runs"]:
-        if run["status"] == Status.FAILED:
-            key = canonical_json({name: run["point"][name] for name in data.axes})
-            causes.setdefault(key, []).append(run["cause"])
-    return causes
-
-
-def _ends(data: ExperimentData, failures: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """By point the cause of failure of those without a result of which a run failed."""
-    done = {
-        canonical_json({name: run["point"][name] for name in data.axes})
-        for run in data.experiment["runs"]
-        if run["status"] == Status.DONE
-    }
-    return {key: causes[0] for key, causes in failures.items() if key not in done}
-
-
-def _counts(causes: Mapping[str, int]) -> str:
+def _counts(causes: Sequence[str]) -> str:
     """``OUT_OF_MEMORY 12, HANG 1``: out of memory first, then by number."""
-    order = sorted(causes.items(), key=lambda item: ("MEMORY" not in item[0], -item[1], item[0]))
+    counts = Counter(causes).items()
+    order = sorted(counts, key=lambda item: ("MEMORY" not in item[0], -item[1], item[0]))
     return ", ".join(f"{cause} {count}" for cause, count in order)
-
-
-def _is_memory(quantity: Quantity) -> bool:
-    """Whether a metric is the memory that a rank, or its device, has in use."""
-    return is_memory(quantity.name, quantity.unit)
-
-
-def _largest(chances: Sequence[float]) -> float | None:
-    return None if not chances or any(map(math.isnan, chances)) else max(chances)
-
-
-def _apart(margin: Ahead) -> Estimate | None:
-    """A margin as a ratio: from repeats that did not choose, with its bounds."""
-    if margin.apart is None or margin.low is None or margin.high is None:
-        return None
-    low, high = min(margin.low, margin.apart), max(margin.high, margin.apart)
-    return Estimate(math.exp(margin.apart), math.exp(low), math.exp(high))
-
-
-def _loss(behind: Ahead) -> Estimate | None:
-    share = _apart(behind)
-    if share is None or share.low is None or share.high is None:
-        return None
-    return Estimate(1 - share.value, 1 - share.high, 1 - share.low)
 
 
 MAKERS = (Maker((BestLayout, LayoutPoint), layout_rows), EFFECTS)

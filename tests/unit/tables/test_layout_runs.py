@@ -25,7 +25,7 @@ def _study(bar: Bar | None = None) -> LayoutStudy:
                         seconds = turns * micro_batch / (tp * pp) * (1 + tp / 2) + 0.1
                         runs.append((layout, seconds))
     return LayoutStudy(
-        {"seq": 4096}, 48, ("rate", "run"), "samples/s", False, measured_of(runs), bar
+        "seq 4096, global batch 48", "rate", "samples/s", False, measured_of(runs), bar
     )
 
 
