@@ -7,6 +7,7 @@ below the fields.
 import ast
 import inspect
 import sys
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from scalesweep.commands.interface import COMMANDS, parser_of
-from scalesweep.config.benchmark_keys import BenchmarkKeys
+from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign_keys import CampaignKeys
 from scalesweep.config.models import Model
 from scalesweep.config.overrides import OVERRIDES, VERBS
@@ -29,7 +30,7 @@ from scalesweep.importers.table_map import MapFile
 PAGES: dict[str, tuple[type[BaseModel], str]] = {
     "campaign": (CampaignKeys, "Keys of a campaign"),
     "site": (Site, "Keys of a site"),
-    "benchmark": (BenchmarkKeys, "Keys of benchmark.yaml"),
+    "benchmark": (Benchmark, "Keys of benchmark.yaml"),
     "table_map": (MapFile, "Keys of a map of a table"),
 }
 WORDS = {
@@ -39,15 +40,22 @@ WORDS = {
 HEAD = "| key | type | default | meaning |\n|---|---|---|---|\n"
 
 
-def texts_of(model: type[BaseModel]) -> dict[tuple[str, str], str]:
-    """The texts below the fields of all models in a model's file, by model and field."""
+def models_of(model: type[Model]) -> Iterator[type[Model]]:
+    """All models below a model."""
+    for each in model.__subclasses__():
+        yield each
+        yield from models_of(each)
+
+
+def texts_of(models: Iterable[type[Model]]) -> dict[tuple[str, str], str]:
+    """The texts below the fields of models, by model and field."""
     texts = {}
-    for node in ast.parse(Path(inspect.getfile(model)).read_text()).body:
-        body = node.body if isinstance(node, ast.ClassDef) else []
-        for field, text in pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-                words = ast.literal_eval(text.value)
-                texts[node.name, ast.unparse(field.target)] = " ".join(words.split())
+    for file in sorted({inspect.getfile(model) for model in models}):
+        for node in ast.parse(Path(file).read_text()).body:
+            for field, text in pairwise(node.body if isinstance(node, ast.ClassDef) else []):
+                if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                    words = ast.literal_eval(text.value)
+                    texts[node.name, ast.unparse(field.target)] = " ".join(words.split())
     return texts
 
 
@@ -80,10 +88,11 @@ def within(schema: Any, place: str) -> list[tuple[str, str]]:
 def page(model: type[BaseModel], title: str) -> str:
     """The page of the keys of a kind of file."""
     schema = model.model_json_schema(by_alias=True)
-    texts = texts_of(model)
+    models = list(models_of(Model))
+    texts = texts_of(models)
     fields = {
         (each.__name__, field.alias or name): name
-        for each in Model.__subclasses__()
+        for each in models
         for name, field in each.model_fields.items()
     }
     lines = [f"# {title}\n\n{' '.join((model.__doc__ or '').split())}\n"]

@@ -15,7 +15,7 @@ import pandas as pd
 
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.aspects.utilisation.table import Utilisation
-from scalesweep.config.point_shape import planned_shape
+from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, number
 from scalesweep.core.joined_experiments import parameters_at

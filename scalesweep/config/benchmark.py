@@ -1,27 +1,46 @@
 """Benchmarks: what runs on N ranks, with which parameters, and what identifies a run of it."""
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+
+from pydantic import Field, PrivateAttr, Tag
 
 from scalesweep.analysis.metrics import contradiction
-from scalesweep.config.benchmark_keys import BenchmarkKeys, DataKeys, LaunchKeys, WorkersKeys
-from scalesweep.config.command_template import Command, load_command, program_named
-from scalesweep.config.launcher_template import LAUNCHER_PLACES, fill_launcher
-from scalesweep.config.layout import Layout, load_layout
-from scalesweep.config.log_patterns import Extract, check_main_metric, load_extract
-from scalesweep.config.memory import Memory, load_memory
-from scalesweep.config.mesh import Mesh, load_mesh
-from scalesweep.config.models import Model, read
-from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, load_parameter
+from scalesweep.config.command_template import (
+    LAUNCHER_PLACES,
+    Command,
+    fill_launcher,
+    program_named,
+)
+from scalesweep.config.layout import Layout
+from scalesweep.config.log_patterns import Extract, Kind, Result, load_extract
+from scalesweep.config.models import (
+    FILLED,
+    Count,
+    Expr,
+    Flag,
+    Line,
+    Lines,
+    Model,
+    Name,
+    Text,
+    Variable,
+    checked,
+    either,
+    instead_of,
+    is_pattern,
+    matching,
+    read,
+    settled,
+)
+from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
+from scalesweep.config.shapes import Memory, Mesh, Transformer
 from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
-from scalesweep.config.transformer import Transformer, load_transformer
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
@@ -31,99 +50,328 @@ from scalesweep.core.paths import BENCHMARKS
 
 # Folder of the benchmarks that an import made, in its results folder.
 MADE = "benchmarks"
+Point = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """The data set a benchmark reads: who makes it, what identifies it, how much is needed."""
+class Divides(Model):
+    """Sizes that must divide without a rest."""
 
-    name: str
-    program: tuple[str, ...]  # words after Python's
-    version: int
-    parameters: tuple[str, ...]
-    files: Mapping[str, Expression]
-    bytes_per_file: Expression
+    divisor: Expr
+    number: Expr
 
-    def folder(self, point: Mapping[str, Any]) -> str:
+
+class Refuse(Model):
+    """Values that do not go together."""
+
+    when: Expr
+    reason: Line
+
+
+class Workers(Model):
+    """What runs scale over instead of ranks."""
+
+    name: Name
+    count: Expr
+    """an expression, which reads `ranks`"""
+    doc: Line
+
+
+class DefinedMetric(Model):
+    """A metric."""
+
+    FORM: ClassVar[str] = (
+        "a definition, or {definition: text, compare: always, same_training or never, kind: "
+        "extensive, intensive or latency}"
+    )
+    definition: Line
+    """the sentence that the report prints"""
+    compare: Literal["always", "same_training", "never"] | None = None
+    """between which runs the metric is compared, default `always`: `same_training` where runs train
+    to a target or on the same number of samples; a loss, an error or an accuracy that is not the
+    main metric is `never`"""
+    kind: Kind | None = None
+    """what becomes of it as ranks are added: `extensive`, a rate or time of work, has an ideal,
+    hence efficiency, speedup, verdict and predictions; `intensive`: a bandwidth of a link, a
+    utilisation; `latency`. Default: by unit and name"""
+
+
+class Work(Model):
+    """Samples of an epoch."""
+
+    scope: Literal["rank", "total"]
+    samples: Expr
+
+
+class DataSet(Model):
+    """A data set that is made before runs."""
+
+    called: Name | None = Field(None, alias="name")
+    """begin of the data sets' folder names; default: the program's package or folder"""
+    module: Line = Field(alias="program")
+    """a module of a package (`my_benchmark.stage`) or a file in the benchmark's folder"""
+    version: Count = 1
+    """raise it when the data change"""
+    parameters: Lines
+    """the parameters that identify the data set"""
+    files: Annotated[dict[Line, Expr], FILLED]
+    """split -> number of files, an expression"""
+    bytes_per_file: Expr
+    """an expression"""
+
+    _program: tuple[str, tuple[str, ...]] = PrivateAttr()
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """What makes it: words after Python's."""
+        return self._program[1]
+
+    @property
+    def name(self) -> str:
+        """What its folders' names begin with."""
+        return self.called or self._program[0]
+
+    def folder(self, point: Point) -> str:
         """Folder name of the data set of a point: the same for every point that can share it."""
-        spec = {"version": self.version, **{name: point[name] for name in self.parameters}}
+        spec = {"version": self.version, **self.spec(point)}
         digest = blake2b(canonical_json(spec).encode(), digest_size=4).hexdigest()
         return f"{self.name}-{digest}"
 
-    def spec(self, point: Mapping[str, Any]) -> dict[str, Any]:
+    def spec(self, point: Point) -> dict[str, Any]:
         """The parameters of the data set of a point."""
         return {name: point[name] for name in self.parameters}
 
-    def needed(self, point: Mapping[str, Any]) -> dict[str, int]:
+    def needed(self, point: Point) -> dict[str, int]:
         """Files of each split that a point reads."""
         return {split: int(count(point)) for split, count in self.files.items()}
+
+    def find_program(self, path: Path) -> None:
+        """Look for the program of the benchmark in ``path``: a file of its folder, or
+        ``<package>.<module>`` beside it, which starts it (``__main__.py``). Raises UserError."""
+        folder, (package, _, module) = path.parent, self.module.partition(".")
+        file = (folder / self.module).resolve()
+        if file.is_file():
+            self._program = (file.parent.name, (str(file),))
+        elif (folder.parent / package / f"{module}.py").is_file():
+            self._program = (package, (str(folder.parent), self.module))
+        else:
+            raise UserError(
+                f"{path}: data.program: no file {file}, and no module {self.module} of benchmarks"
+            )
+
+
+class Launch(Model):
+    """The launcher command of a benchmark."""
+
+    single: Lines
+    multi: Lines
+
+    @property
+    def templates(self) -> dict[str, tuple[str, ...]]:
+        """Its words by their name."""
+        return {"single": self.single, "multi": self.multi}
 
 
 class PointRule(NamedTuple):
     """What the values of a point must not be: whether they are, the names that decide, and why."""
 
-    broken: Callable[[Mapping[str, Any]], bool]
+    broken: Callable[[Point], bool]
     names: frozenset[str]
     reason: str
 
 
-@dataclass(frozen=True)
-class Workers:
-    """What a benchmark scales over, where that is not its ranks: name, and count at a point."""
+class Benchmark(Model):
+    """`benchmark.yaml` says what varies in a benchmark and how its program is started and read: in
+    `workflow/benchmarks/NAME/`, or `benchmarks/NAME/` of your study
+    ([add a benchmark](../guide/benchmarks.md), [external programs](../guide/external_programs.md)).
+    Expressions are Python's arithmetic, comparison and `x if c else y` over parameter names,
+    without calls."""
 
-    name: str
-    count: Expression
-    doc: str
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """A benchmark folder: ``benchmark.yaml`` read, checked, and ready to identify runs.
-
-    ``extract``: how the metrics are read from what a foreign program prints; None for a native one.
-    ``framework``: what it trains with, by which the site chooses Python and launcher. ``launch``:
-    instead of the site's; ``python``: what starts the program instead of the site's,
-    maybe ``{program:NAME}``; ``threads``: how many a rank computes with, None where that is not
-    known.
-    ``ceiling``: what of the machine its main metric is the most of: ``compute`` (FLOP/s),
-    ``memory``, ``network`` or ``files`` (bytes/s); None for all other benchmarks.
-    ``parts``: regular expressions that group the functions of a profile; empty: those by default.
-    ``noexchange``: the program can train without the exchange of gradients.
-    ``quantities``: parameters that are the experiment's: the program does not know them.
-    """
-
-    name: str
-    version: int
-    summary: str
-    folder: Path
-    parameters: Mapping[str, Parameter]
-    divides: tuple[tuple[Expression, Expression], ...]
-    refuse: tuple[tuple[Expression, str], ...]
-    work_scope: str | None
-    work: Expression | None
-    workers: Workers | None
-    main_metric: str | None
-    ceiling: str | None
-    metrics: Mapping[str, str]  # definitions, for the report
-    compare: Mapping[str, str]  # of metrics that say so: between which runs they are compared
-    kinds: Mapping[str, str]  # of metrics that say so: extensive, intensive or latency
-    data: DataSet | None
-    env: Mapping[str, str]
+    name: Name
+    """the folder's name"""
+    version: Count
+    """raise it when what is measured changes; it is part of every run id"""
+    summary: Line
+    """one sentence for plan and report"""
+    parameters: dict[Name, Parameter]
+    """name -> parameter; `ranks` and `ranks_per_node` are required"""
+    divides: tuple[Divides, ...] = ()
+    """pairs that must divide without a rest; a campaign that contradicts is refused with the
+    nearest valid numbers; a combination that a product of axes makes is left out"""
+    refuse: tuple[Refuse, ...] = ()
+    """values that do not go together: a campaign that sets them is refused; a combination that a
+    product of axes makes is left out, with the reason"""
+    workers: Workers | None = None
+    """what runs scale over instead of ranks, where a rank may have several devices"""
+    layout: Layout | None = None
+    """short names for how ranks share the work, where that takes several parameters (a mesh). Where
+    these vary together and form no grid, tables, figures and findings have one parameter `layout`
+    in their place; names of unequal layouts are never equal"""
+    mesh: Mesh | None = None
+    """the axes of the mesh of ranks: `dp`, or `dp_replicate` and `dp_shard`; `tp`, `pp`, `cp`,
+    `ep`. A role alone is the parameter of this name. The product must be `ranks`; `ep` lies inside
+    the data-parallel axes and `cp` and must divide their product. A point that breaks this is left
+    out, or refused"""
+    transformer: Transformer | None = None
+    """the shape of the decoder-only transformer that is trained, and of its batch, as expressions
+    over parameters; [FLOP, utilisation](../methods/utilisation.md) and memory follow"""
+    memory: Memory | None = None
+    """what the memory of a rank depends on besides `mesh` and `transformer`: plan and report say
+    which points fit ([memory](../methods/memory.md))"""
+    defined: dict[Any, Annotated[DefinedMetric, instead_of("definition", str)]] = Field(
+        {}, alias="metrics"
+    )
+    """name -> definition for the report; as a map also `compare` and `kind`"""
+    parts: dict[
+        Name, Annotated[tuple[Annotated[Text, checked(is_pattern)], ...], FILLED]
+    ] = Field({})  # fmt: skip
+    """part -> regular expressions that group the functions of an imported profile
+    ([parts](../guide/profiles.md#parts-of-a-program))"""
+    noexchange: Flag = False
+    """the program can train without the exchange of gradients (`profile: noexchange`)"""
+    chosen_metric: Name | None = Field(None, alias="main_metric")
+    """what figures and findings are about; default: the first metric"""
+    ceiling: Literal["compute", "memory", "network", "files", "copies"] | None = None
+    """the main metric, in FLOP/s or bytes/s, is the most that a machine can do of this"""
+    work: Work | None = None
+    """samples of an epoch, an expression, of a rank or in all; checks weak and strong scaling"""
+    data: DataSet | None = None
+    """a data set that is made before runs"""
+    env: dict[Variable, Line] = Field({})
+    """variables set from parameters before the program starts, unless null"""
+    own_launch: Launch | None = Field(None, alias="launch")
+    """replaces the site's launcher command, with the same placeholders"""
+    python: Annotated[
+        Text,
+        checked(
+            lambda word: f"{word!r} is no path, name in PATH, or {{program:NAME}}"
+            if "{" in word and program_named(word) is None
+            else None
+        ),
+    ] | None = None  # fmt: skip
+    """a path, a name in PATH, or `{program:NAME}`: what `{python}` means in the command and in the
+    benchmark's own `launch`; default: the site's"""
+    framework: Literal["tensorflow", "torch"] | None = None
+    """what the program trains with: decides which of the site's Pythons `{python}` is, and which
+    launcher starts its ranks. Where the site has none, points are unsupported"""
+    threads: Expr | None = None
+    """an expression: threads that a rank computes with, default 1; marks oversubscribed points. 0:
+    as many as the framework chooses, which is not known before the run"""
+    gpus: Expr | None = None
+    """an expression: GPUs that a rank takes where there are any; a campaign that needs more of a
+    node than the site's `gpus_per_node`, or than `CUDA_VISIBLE_DEVICES` shows, is refused"""
     command: Command
-    launch: Mapping[str, tuple[str, ...]] | None
-    python: str | None
-    threads: Expression | None
-    extract: Extract | None
-    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    noexchange: bool = False
-    gpus: Expression | None = None  # that a rank takes where there are GPUs; None: not known
-    framework: str | None = None
-    quantities: frozenset[str] = frozenset()
-    layout: Layout | None = None  # names for how ranks share the work; None: parameters name it
-    mesh: Mesh | None = None  # the axes that the ranks lie along; None: not known
-    transformer: Transformer | None = None  # the model, where it is one
-    memory: Memory | None = None  # what its bytes depend on besides mesh and model
+    """list of words, or of `{when, words}`: what is started once per rank
+    ([placeholders](../guide/external_programs.md#the-command))"""
+    result: Annotated[
+        Annotated[Line, matching("native|wall_time", Result.FORM), Tag("#text")]
+        | Annotated[Result, Tag("#map")],
+        either(Result.FORM),
+    ]
+    """`native`: the program writes native.json itself; `wall_time`: the time from its start to its
+    end, and nothing that it prints; or a map of one or several of `reader`: its log is read by a
+    [reader](../guide/training_logs.md), `stamps`: it prints its steps, and `extract`: patterns for
+    what it prints"""
+
+    _file: Path = PrivateAttr(Path())
+    _extract: Extract | None = PrivateAttr(None)
+    _quantities: frozenset[str] = PrivateAttr(frozenset())
+
+    def settle(self, path: Path) -> Self:
+        """Check what the keys of the file in ``path`` say of each other. Raises UserError."""
+        self._file = path
+        for name in ("ranks", "ranks_per_node"):
+            if name not in self.parameters:
+                raise UserError(f"{path}: parameters: the key {name!r} is missing")
+        for name, parameter in self.parameters.items():
+            check_parameter(name, f"{path}: parameters")
+            parameter.settle(name, f"{path}: parameters")
+        settled(self, f"{path}: ", self.parameters)
+        for variable, name in self.env.items():
+            if name not in self.parameters:
+                raise UserError(f"{path}: env.{variable}: {name!r} is not a parameter")
+        nullable = [name for name, of in self.parameters.items() if "null" in of.types]
+        self.command.check_words(self.parameters, nullable, f"{path}: command")
+        for words in self.launch.values() if self.launch else ():
+            fill_launcher(words, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
+        if self.layout:
+            self.layout.check(self.defaults, path)
+        if self.data:
+            self.data.find_program(path)
+        if self.workers:
+            self._check_workers(self.workers, f"{path}: workers")
+        self._extract = load_extract(self.result, path)
+        self._check_metrics()
+        return self
+
+    def _check_workers(self, workers: Workers, where: str) -> None:
+        check_parameter(workers.name, f"{where}.name")
+        check_varying([workers.name], f"{where}.name")
+        if workers.name in self.parameters:
+            raise UserError(f"{where}.name: {workers.name!r} is also a parameter")
+        if "ranks" not in workers.count.names:
+            raise UserError(
+                f"{where}.count: '{workers.count.text}' does not depend on ranks; an experiment "
+                "names another parameter by scale: NAME"
+            )
+
+    def _check_metrics(self) -> None:
+        path, extract, main = self._file, self._extract, self.chosen_metric
+        if self.ceiling is not None and main is None:
+            raise UserError(f"{path}: ceiling: {self.ceiling} needs a main_metric, its best value")
+        if extract and main is not None and not extract.names(main):
+            allowed = ", ".join(extract.known)
+            raise UserError(f"{path}: main_metric: {main!r} is not one of {allowed}")
+        for metric, kind in self.kinds.items():
+            meant = extract.meaning_of(metric) if extract else None
+            if meant and (fault := contradiction(kind, meant["unit"], meant["better"])):
+                raise UserError(f"{path}: {metric}: kind: {fault}")
+
+    @property
+    def folder(self) -> Path:
+        """Where its file is."""
+        return self._file.parent
+
+    @property
+    def extract(self) -> Extract | None:
+        """How the metrics are read from what a foreign program prints; None for a native one."""
+        return self._extract
+
+    @property
+    def quantities(self) -> frozenset[str]:
+        """Parameters that are the experiment's: the program does not know them."""
+        return self._quantities
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The default of every parameter."""
+        return {name: parameter.default for name, parameter in self.parameters.items()}
+
+    @property
+    def launch(self) -> dict[str, tuple[str, ...]] | None:
+        """Its launcher templates, which replace the site's."""
+        return self.own_launch.templates if self.own_launch else None
+
+    @property
+    def main_metric(self) -> str | None:
+        """What figures and findings are about."""
+        return self.chosen_metric or (self._extract.main_metric if self._extract else None)
+
+    @cached_property
+    def metrics(self) -> dict[str, str]:
+        """Definitions of metrics, for the report."""
+        stated = {name: metric.definition for name, metric in self.defined.items()}
+        return {**(self._extract.definitions if self._extract else {}), **stated}
+
+    @property
+    def compare(self) -> dict[str, str]:
+        """Between which runs metrics are compared, of those that say so."""
+        return {name: it.compare for name, it in self.defined.items() if it.compare}
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kinds of metrics, of those that say so."""
+        stated = {name: metric.kind for name, metric in self.defined.items() if metric.kind}
+        return {**(self._extract.kinds if self._extract else {}), **stated}
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""
@@ -140,11 +388,12 @@ class Benchmark:
 
         For sizes the message names the nearest numbers that would do.
         """
-        for rule, reason in self.refuse:
-            if rule(point):
-                values = [f"{name} = {written(point[name])}" for name in sorted(rule.names)]
-                raise UserError(f"{where}: {', '.join(values)}: {reason}")
-        for divisor, number in self.divides:
+        for rule in self.refuse:
+            if rule.when(point):
+                values = [f"{name} = {written(point[name])}" for name in sorted(rule.when.names)]
+                raise UserError(f"{where}: {', '.join(values)}: {rule.reason}")
+        for sizes in self.divides:
+            divisor, number = sizes.divisor, sizes.number
             by, value = divisor(point), number(point)
             if value % by:
                 low = value - value % by
@@ -165,8 +414,8 @@ class Benchmark:
             names = divisor.names | number.names
             return PointRule(lambda point: bool(number(point) % divisor(point)), names, reason)
 
-        refused = [PointRule(rule, rule.names, reason) for rule, reason in self.refuse]
-        divided = [divides(*sizes) for sizes in self.divides]
+        refused = [PointRule(rule.when, rule.when.names, rule.reason) for rule in self.refuse]
+        divided = [divides(sizes.divisor, sizes.number) for sizes in self.divides]
         if (mesh := self.mesh) is None:
             return *refused, *divided
         no_mesh = PointRule(lambda point: bool(mesh.fault(point)), mesh.names, mesh.rule)
@@ -176,8 +425,8 @@ class Benchmark:
         """Samples per epoch over all ranks, or None if the benchmark does not say."""
         if self.work is None:
             return None
-        samples = int(self.work(point))
-        return samples * int(point["ranks"]) if self.work_scope == "rank" else samples
+        samples = int(self.work.samples(point))
+        return samples * int(point["ranks"]) if self.work.scope == "rank" else samples
 
     def threads_of(self, point: Mapping[str, Any]) -> int | None:
         """Threads that a rank computes with: 1 where the benchmark does not say; None where it says
@@ -185,8 +434,7 @@ class Benchmark:
         threads = self.threads(point) if self.threads else 1
         if isinstance(threads, int | float) and math.isfinite(threads):
             return max(1, math.ceil(threads)) if threads else None
-        text = self.threads.text if self.threads else ""
-        raise UserError(f"{self.folder}/benchmark.yaml: threads: '{text}' is {threads!r}")
+        raise UserError(f"{self._file}: threads: is {threads!r} at a point")
 
     def variables(self, point: Mapping[str, Any]) -> dict[str, str]:
         """Environment variables that parameters set."""
@@ -202,21 +450,19 @@ class Benchmark:
         Each is a parameter (``VARIABLE_PREFIX``) whose default is to leave the variable as it is:
         ids of runs that do not set it stay what they are.
         """
-        known = {
-            f"{VARIABLE_PREFIX}{name}": Parameter(
-                name=f"{VARIABLE_PREFIX}{name}",
-                types=("string", "null"),
-                default=None,
-                doc=f"Environment variable {name}; null leaves it unchanged.",
-            )
-            for name in sorted(names)
-        }
-        return replace(
-            self,
-            parameters={**self.parameters, **known},
-            env={**self.env, **{key.removeprefix(VARIABLE_PREFIX): key for key in known}},
-            defaults={**self.defaults, **dict.fromkeys(known)},
-        )
+        known = {}
+        for name in sorted(names):
+            key, doc = f"{VARIABLE_PREFIX}{name}", f"Environment variable {name}; null: unchanged."
+            known[key] = Parameter.called(key, ("string", "null"), doc)
+        env = {key.removeprefix(VARIABLE_PREFIX): key for key in known}
+        return self._changed(known, env={**self.env, **env})
+
+    def _changed(self, more: Mapping[str, Parameter], **fields: Any) -> "Benchmark":
+        """The same with more parameters, and other fields."""
+        changed = {"parameters": {**self.parameters, **more}, **fields}
+        made = self.model_copy(update=changed)
+        made.__dict__.pop("defaults", None)
+        return made
 
     def scaled_over(self, name: str | None, where: str) -> "Benchmark":
         """The same where an experiment scales over an integer parameter (None: as it is)."""
@@ -226,20 +472,15 @@ class Benchmark:
             every = sorted(n for n, p in self.parameters.items() if "integer" in p.types)
             raise UserError(f"{where}: {name!r} takes no whole numbers; {choices(name, every)}")
         check_varying([name], where)
-        return replace(
-            self, workers=Workers(name, Expression(name, where), self.parameters[name].doc)
-        )
+        doc = self.parameters[name].doc
+        workers = Workers.model_construct(name=name, count=Expression(name, where), doc=doc)
+        return self._changed({}, workers=workers)
 
     def with_quantities(self, quantities: Mapping[str, Parameter]) -> "Benchmark":
         """The same with parameters that an experiment has for itself, outside of run ids."""
-        if not quantities:
-            return self
-        return replace(
-            self,
-            parameters={**self.parameters, **quantities},
-            defaults={**self.defaults, **dict.fromkeys(quantities)},
-            quantities=self.quantities | quantities.keys(),
-        )
+        made = self._changed(quantities)
+        made._quantities = self._quantities | quantities.keys()
+        return made
 
     def program_values(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """What the program is told of a point: all but the experiment's own quantities."""
@@ -266,7 +507,7 @@ class Benchmark:
     @property
     def work_parameters(self) -> frozenset[str]:
         """The parameters that decide how much a rank has to do."""
-        return self.work.names if self.work else frozenset()
+        return self.work.samples.names if self.work else frozenset()
 
     @property
     def size_parameters(self) -> frozenset[str]:
@@ -320,178 +561,15 @@ def load_benchmark(
     is a campaign's folder: an import may have made a benchmark of its own in ``benchmarks`` there.
     Raises UserError for an unknown benchmark or a faulty file.
     """
-    path = folder / "benchmark.yaml" if folder else _benchmark_file(name)
+    shipped = find_file(OWN_BENCHMARKS, BENCHMARKS, f"{name}/benchmark.yaml")
+    path = folder / "benchmark.yaml" if folder else shipped
     if path is None and beside is not None:
         path = beside / MADE / name / "benchmark.yaml"
     if path is None or not path.is_file():
         files = file_names(OWN_BENCHMARKS, BENCHMARKS, "*/benchmark.yaml")
         known = sorted({file.parent.name for file in files})
         raise UserError(f"{where}: no benchmark {name!r}; {choices(name, known)}")
-    folder = path.parent
-    keys = read(BenchmarkKeys, load_yaml(path), path)
-    if keys.name != name:
-        raise UserError(f"{path}: name: {keys.name!r} differs from its folder {name!r}")
-    parameters = {key: load_parameter(key, spec, path) for key, spec in keys.parameters.items()}
-    known_names = frozenset(parameters)
-
-    def expression(text: str, key: str) -> Expression:
-        return Expression(text, f"{path}: {key}").check_names(known_names)
-
-    for variable, parameter in keys.env.items():
-        if parameter not in parameters:
-            raise UserError(f"{path}: env.{variable}: {parameter!r} is not a parameter")
-    result = keys.result if isinstance(keys.result, str) else _said(keys.result)
-    extract = load_extract(result, path)
-    defaults = {key: parameter.default for key, parameter in parameters.items()}
-    nullable = [key for key, parameter in parameters.items() if "null" in parameter.types]
-    workers = _workers(keys.workers, path, expression) if keys.workers else None
-    if workers and workers.name in parameters:
-        raise UserError(f"{path}: workers.name: {workers.name!r} is also a parameter")
-    return Benchmark(
-        name=name,
-        version=keys.version,
-        summary=keys.summary,
-        folder=folder,
-        parameters=parameters,
-        divides=tuple(
-            (expression(rule.divisor, "divides"), expression(rule.number, "divides"))
-            for rule in keys.divides
-        ),
-        refuse=tuple((expression(rule.when, "refuse"), rule.reason) for rule in keys.refuse),
-        work_scope=keys.work.scope if keys.work else None,
-        work=expression(keys.work.samples, "work.samples") if keys.work else None,
-        workers=workers,
-        main_metric=check_main_metric(extract, keys.main_metric, path),
-        ceiling=_ceiling(keys, path),
-        metrics={
-            **(extract.definitions if extract else {}),
-            **{name: metric.definition for name, metric in keys.metrics.items()},
-        },
-        compare={name: metric.compare for name, metric in keys.metrics.items() if metric.compare},
-        kinds=_kinds(keys, extract, path),
-        data=_data_set(keys.data, folder, path, expression) if keys.data else None,
-        env=keys.env,
-        command=load_command(keys.command, parameters, nullable, path),
-        launch=_launch(keys.launch, path),
-        python=_python(keys.python, path),
-        threads=expression(keys.threads, "threads") if keys.threads else None,
-        extract=extract,
-        parts=_parts(keys.parts or {}, path),
-        defaults=defaults,
-        noexchange=keys.noexchange,
-        gpus=expression(keys.gpus, "gpus") if keys.gpus else None,
-        framework=keys.framework,
-        layout=load_layout(_said(keys.layout), defaults, path) if keys.layout else None,
-        mesh=load_mesh([_said(axis) for axis in keys.mesh], parameters, f"{path}: mesh")
-        if keys.mesh
-        else None,
-        transformer=load_transformer(_said(keys.transformer), parameters, f"{path}: transformer")
-        if keys.transformer
-        else None,
-        memory=load_memory(_said(keys.memory), parameters, f"{path}: memory")
-        if keys.memory
-        else None,
-    )
-
-
-def _said(keys: Model) -> dict[str, Any]:
-    """What a file says, as a mapping."""
-    return keys.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
-
-
-def _kinds(keys: BenchmarkKeys, extract: Extract | None, path: Path) -> dict[str, str]:
-    """Kinds by metric; raises UserError for one that contradicts unit and direction."""
-    stated = {name: metric.kind for name, metric in keys.metrics.items() if metric.kind}
-    kinds: dict[str, str] = {**(extract.kinds if extract else {}), **stated}
-    for metric, kind in kinds.items():
-        meant = extract.meaning_of(metric) if extract else None
-        if meant and (fault := contradiction(kind, meant["unit"], meant["better"])):
-            raise UserError(f"{path}: {metric}: kind: {fault}")
-    return kinds
-
-
-def _benchmark_file(name: str) -> Path | None:
-    return find_file(OWN_BENCHMARKS, BENCHMARKS, f"{name}/benchmark.yaml")
-
-
-def _launch(keys: LaunchKeys | None, path: Path) -> Mapping[str, tuple[str, ...]] | None:
-    """The benchmark's own launcher templates, tried; raises UserError."""
-    if keys is None:
-        return None
-    templates = {"single": keys.single, "multi": keys.multi}
-    for words in templates.values():
-        fill_launcher(words, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
-    return templates
-
-
-def _python(python: str | None, path: Path) -> str | None:
-    """What starts the program, checked: a path, a name, or ``{program:NAME}``."""
-    if python is not None and "{" in python and program_named(python) is None:
-        raise UserError(
-            f"{path}: python: {python!r}; allowed: a path, a name that is found in PATH, or "
-            "{program:NAME}"
-        )
-    return python
-
-
-def _ceiling(keys: BenchmarkKeys, path: Path) -> str | None:
-    """What of the machine the main metric is the most of; raises UserError if none is named."""
-    if keys.ceiling is not None and keys.main_metric is None:
-        raise UserError(
-            f"{path}: ceiling: {keys.ceiling} needs a main_metric, whose best value it is"
-        )
-    return keys.ceiling
-
-
-def _workers(keys: WorkersKeys, path: Path, expression: Any) -> Workers:
-    count = expression(keys.count, "workers.count")
-    if "ranks" not in count.names:
-        raise UserError(
-            f"{path}: workers.count: '{count.text}' does not depend on ranks; "
-            "an experiment names another parameter by scale: NAME"
-        )
-    check_parameter(keys.name, f"{path}: workers.name")
-    check_varying([keys.name], f"{path}: workers.name")
-    return Workers(keys.name, count, keys.doc)
-
-
-def _parts(content: Mapping[str, Any], path: Path) -> dict[str, tuple[str, ...]]:
-    """Patterns by part; raises UserError for one that is no regular expression."""
-    for part, patterns in content.items():
-        for pattern in patterns:
-            try:
-                re.compile(pattern)
-            except (re.error, OverflowError, RecursionError) as error:
-                raise UserError(
-                    f"{path}: parts.{part}: '{pattern}' is not a regular expression ({error})"
-                ) from None
-    return {part: tuple(patterns) for part, patterns in content.items()}
-
-
-def _data_set(keys: DataKeys, folder: Path, path: Path, expression: Any) -> DataSet:
-    name, program = _staging_program(keys.program, folder, path)
-    return DataSet(
-        name=keys.name or name,
-        program=program,
-        version=keys.version,
-        parameters=keys.parameters,
-        files={
-            split: expression(text, f"data.files.{split}") for split, text in keys.files.items()
-        },
-        bytes_per_file=expression(keys.bytes_per_file, "data.bytes_per_file"),
-    )
-
-
-def _staging_program(text: str, folder: Path, path: Path) -> tuple[str, tuple[str, ...]]:
-    """The folder's name and the command of a program that makes data.
-
-    ``text``: a file, relative to the benchmark's folder, or ``<package>.<module>`` in the folder of
-    the benchmarks, which starts it (its ``__main__.py``).
-    """
-    file = (folder / text).resolve()
-    if file.is_file():
-        return file.parent.name, (str(file),)
-    package, _, module = text.partition(".")
-    if not (folder.parent / package / f"{module}.py").is_file():
-        raise UserError(f"{path}: data.program: no file {file}, and no module {text} of benchmarks")
-    return package, (str(folder.parent), text)
+    benchmark = read(Benchmark, load_yaml(path), path)
+    if benchmark.name != name:
+        raise UserError(f"{path}: name: {benchmark.name!r} differs from its folder {name!r}")
+    return benchmark.settle(path)

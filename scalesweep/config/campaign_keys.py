@@ -5,12 +5,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
+from scalesweep.config.log_patterns import Kind
 from scalesweep.config.models import (
     FILLED,
+    LISTED,
     UNEQUAL,
     Count,
     FileName,
     Flag,
+    Folder,
     Line,
     Minutes,
     Model,
@@ -35,7 +38,6 @@ from scalesweep.core.profilers import KINDS, NONE
 
 ACCEPTED = ("parameters", "command", "program")
 MAX_REPEATS = 10_000
-_Folder = Annotated[Text, Field(max_length=4096)]
 _Values = dict[Any, Any]
 _Entries = tuple[Annotated[_Values, FILLED], ...]
 _ExperimentName = Annotated[
@@ -53,7 +55,6 @@ _NewName = Annotated[
     ),
 ]
 _Alone = Literal[1]
-_Kind = Literal["extensive", "intensive", "latency"]
 _Formula = Annotated[
     Annotated[Text, Tag("#text")] | Annotated[dict[Line, Text], FILLED, Tag("#map")],
     either("a text, or with several benchmarks a map of benchmarks to texts"),
@@ -211,7 +212,7 @@ class MetricKeys(Model):
     others it must be stated"""
     scope: Literal["rank", "total"] = "total"
     """`total`: all ranks together; `rank`: one of them"""
-    kind: _Kind | None = None
+    kind: Kind | None = None
     """as of `metrics` in benchmark.yaml: only `extensive` has an efficiency; default: by unit and
     name"""
     doc: Line = ""
@@ -277,8 +278,7 @@ class ExperimentKeys(Model):
     """An experiment."""
 
     benchmarks: Annotated[
-        tuple[Name, ...], BeforeValidator(lambda v: [v] if kind(v) == "#text" else v), FILLED,
-        UNEQUAL,
+        tuple[Name, ...], LISTED, FILLED, UNEQUAL
     ] = Field(alias="benchmark")  # fmt: skip
     """a folder in `workflow/benchmarks/`, or in `benchmarks/` of your study. A list of them is
     compared in one report ([several benchmarks](../guide/campaigns.md#several-benchmarks))"""
@@ -401,7 +401,7 @@ class CampaignKeys(Model):
     """1: no two runs of the campaign at the same time, for what they share, such as the files that
     all of them read
     ([runs that share a data set](../guide/campaigns.md#runs-that-share-a-data-set))"""
-    consumer: _Folder | None = None
+    consumer: Folder | None = None
     """results folder of a campaign of the same site that trains on dummy input: reading is
     [held against what it consumes](../guide/machine.md#does-reading-keep-up-with-training)"""
     order: Annotated[

@@ -1,19 +1,23 @@
-"""The command of a benchmark: words with placeholders, some of them only under a condition."""
+"""The words that start a program: a benchmark's command, and a launcher's words before it."""
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from scalesweep.config.benchmark_keys import CommandWords
+from scalesweep.config.models import FILLED, Expr, Lines, Made, Model, Short
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 
 # Filled in here, and by the launcher, which alone knows the attempt's folder.
 FOR_THE_SITE = ("python", "benchmark", "benchmarks")
 FOR_THE_LAUNCHER = ("run_file", "out")
+# What is filled in before the command.
+LAUNCHER_PLACES = (
+    *("ranks", "nodes", "ranks_per_node", "cpus_per_rank"),
+    *("python", "bin", "launchers"),
+)
 # {name} and {program:NAME}; ${name} is the shell's, {{name}} means {name}.
 _PLACE = re.compile(
     r"\{\{(?P<plain>[A-Za-z_]\w*(?::[\w.-]+)?)\}\}"
@@ -21,12 +25,12 @@ _PLACE = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Part:
-    """Words of a command, and when they are there (always, without a condition)."""
+class Part(Model):
+    """Words under a condition."""
 
-    when: Expression | None
-    words: tuple[str, ...]
+    FORM: ClassVar[str] = "a word, or {when: expression, words: [word, ...]}"
+    when: Expr | None
+    words: Annotated[Lines, FILLED]
 
     def applies(self, point: Mapping[str, Any]) -> bool:
         """Whether the words are there at a point."""
@@ -38,13 +42,26 @@ class Part:
         return {place[group] for place in places if place[group]}
 
 
-@dataclass(frozen=True)
-class Command:
-    """A checked command template."""
+_Words = Annotated[Part, Short(lambda word: {"when": None, "words": [word]}, (str,))]
 
+
+@dataclass(frozen=True)
+class Command(Made):
+    """A command template: words, some of them under a condition."""
+
+    SOURCE = Annotated[tuple[_Words, ...], FILLED]
     parts: tuple[Part, ...]
-    nullable: frozenset[str]
-    where: str
+
+    @classmethod
+    def of(cls, given: tuple[Part, ...]) -> "Command":
+        """That of its parts."""
+        return cls(given)
+
+    def expressions(self, place: str) -> Iterator[tuple[str, Expression]]:
+        """The conditions, each with its key."""
+        for index, part in enumerate(self.parts):
+            if part.when:
+                yield f"{place.rstrip('.')}[{index}].when", part.when
 
     def programs(self, points: Collection[Mapping[str, Any]]) -> set[str]:
         """Names of the programs that points start, which a site or campaign must know."""
@@ -55,18 +72,36 @@ class Command:
             if any(part.applies(point) for point in points)
         }
 
+    def check_words(self, parameters: Collection[str], nullable: Collection[str], at: str) -> None:
+        """Raise UserError for a place that no parameter fills, and for one without a condition
+        whose parameter may be null. ``at``: file and key."""
+        for index, part in enumerate(self.parts):
+            for name in sorted(part.named("name") - {*FOR_THE_SITE, *FOR_THE_LAUNCHER}):
+                word = next(word for word in part.words if f"{{{name}}}" in word)
+                if name not in parameters:
+                    known = [*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters]
+                    raise UserError(
+                        f"{at}[{index}]: {word!r}: {name!r} is not a parameter; allowed: "
+                        f"{', '.join(known)}; {{{{{name}}}}} means {{{name}}} itself"
+                    )
+                if name in nullable and part.when is None:
+                    raise UserError(
+                        f"{at}[{index}]: {word!r}: {name} may be null; write "
+                        f"{{when: {name} is not null, words: [{word!r}]}}"
+                    )
+
     def check(self, points: Iterable[Mapping[str, Any]]) -> None:
         """Raise UserError where a parameter is null in a word that is to be there."""
-        # Without a condition such words were refused when the benchmark was loaded.
-        parts = [part for part in self.parts if part.when and part.named("name") & self.nullable]
+        parts = [(part, part.when) for part in self.parts if part.when]
         for point in points if parts else ():
-            for part in parts:
-                null = [n for n in sorted(part.named("name") & self.nullable) if point[n] is None]
-                if null and part.when and part.applies(point):
-                    raise UserError(
-                        f"{self.where}: {null[0]} is null where '{part.when.text}' holds, in "
-                        f"{list(part.words)}; leave these words out there"
-                    )
+            for part, when in parts:
+                for name in sorted(part.named("name")):
+                    if name in point and point[name] is None and when(point):
+                        raise UserError(
+                            f"{when.where.removesuffix('.when')}: {name} is null where "
+                            f"'{when.text}' holds, in {list(part.words)}; leave these words out "
+                            "there"
+                        )
 
     def fill(
         self, point: Mapping[str, Any], site: Mapping[str, str], programs: Mapping[str, str]
@@ -140,43 +175,16 @@ def as_text(value: Any) -> str:
     return ",".join(map(as_text, value)) if isinstance(value, list) else str(value)
 
 
-def load_command(
-    items: Sequence[str | CommandWords],
-    parameters: Mapping[str, Any],
-    nullable: Collection[str],
-    path: Path,
-) -> Command:
-    """Check a command template; raises UserError naming file, item and what is allowed.
-
-    ``nullable``: the parameters that may be null, whose words need a condition.
-    """
-    parts = []
-    for index, item in enumerate(items):
-        where = f"{path}: command[{index}]"
-        if isinstance(item, str):
-            parts.append(Part(None, (item,)))
-            _check(item, parameters, nullable, where)
-            continue
-        condition = Expression(item.when, f"{where}.when").check_names(set(parameters))
-        parts.append(Part(condition, item.words))
-        for word in item.words:
-            _check(word, parameters, (), where)
-    return Command(tuple(parts), frozenset(nullable), f"{path}: command")
-
-
-def _check(word: str, parameters: Mapping[str, Any], nullable: Collection[str], where: str) -> None:
-    for place in _PLACE.finditer(word):
-        name = place["name"]
-        if name is None or name in (*FOR_THE_SITE, *FOR_THE_LAUNCHER):
-            continue
-        if name not in parameters:
-            allowed = ", ".join([*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters])
+def fill_launcher(words: Iterable[str], values: Mapping[str, Any], where: str) -> list[str]:
+    """The words with ``values`` of ``LAUNCHER_PLACES``; raises UserError that begins with
+    ``where``."""
+    filled = []
+    for word in words:
+        try:
+            filled.append(word.format_map(values))
+        except (KeyError, ValueError, IndexError, AttributeError) as error:
+            allowed = ", ".join(f"{{{name}}}" for name in values)
             raise UserError(
-                f"{where}: {word!r}: {name!r} is not a parameter; allowed: {allowed}; "
-                f"{{{{{name}}}}} means {{{name}}} itself"
-            )
-        if name in nullable:
-            raise UserError(
-                f"{where}: {word!r}: {name} may be null; write "
-                f"{{when: {name} is not null, words: [{word!r}]}}"
-            )
+                f"{where}: cannot fill {word!r} ({error}); allowed: {allowed}"
+            ) from None
+    return filled

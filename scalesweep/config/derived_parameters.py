@@ -117,10 +117,10 @@ def derived_parameters(
         if name in set_here:
             raise UserError(f"{where}: {name!r} is set in {set_here[name]} and in derive; keep one")
     quantities = {
-        name: Parameter(name, (entry.type,), None, entry.doc, entry.unit)
+        name: Parameter.called(name, (entry.type,), entry.doc, unit=entry.unit)
         for name, entry in said.items()
     }
-    quantities |= {name: Parameter(name, _ANY, None, "") for name in set_here if name in read}
+    quantities |= {name: Parameter.called(name, _ANY, "") for name in set_here if name in read}
     quantities = {
         n: quantity for n, quantity in quantities.items() if n not in benchmark.parameters
     }

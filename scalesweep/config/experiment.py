@@ -29,7 +29,6 @@ from scalesweep.config.grid import (
     axis_values,
     check_overlap,
     check_points,
-    check_scaling,
     check_values,
     exclusions,
     extra_points,
@@ -38,7 +37,7 @@ from scalesweep.config.grid import (
     linked_entries,
     varying_parameters,
 )
-from scalesweep.config.memory_limit import too_large
+from scalesweep.config.memory import too_large
 from scalesweep.config.profiled_runs import profiled_runs
 from scalesweep.config.repeats import (
     Run,
@@ -47,6 +46,7 @@ from scalesweep.config.repeats import (
     until_precise,
 )
 from scalesweep.config.reserved_names import check_varying
+from scalesweep.config.scaling_check import check_scaling
 from scalesweep.config.site import Site
 from scalesweep.config.stop_rule import StopRule, stop_rule
 from scalesweep.core.errors import UserError
@@ -151,8 +151,10 @@ def expand_experiment(
         *(derivation.excluding(rule, reason) for rule, reason in asked),
         derivation.broken,
         *(impossible_combinations(benchmark, axes, linked, derivation) if site.launch else ()),
-        *too_large(benchmark, site, spec, where),
     ]
+    if (most := spec.skip_if_memory_exceeds) is not None:
+        key = f"{where}.skip_if_memory_exceeds"
+        rules.append(too_large(benchmark, site, most, spec.memory_gib_per_rank, key))
     listed = listed_points(spec, len(grid), where)
     if listed is None:
         points, excluded = _chosen_points(benchmark, grid, extras, rules, derivation, where)

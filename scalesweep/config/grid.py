@@ -1,6 +1,5 @@
 """The grid of an experiment: axes, linked parameters, additional points, and what is left out."""
 
-import ast
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,12 +9,10 @@ from scalesweep.config.benchmark import Benchmark, PointRule
 from scalesweep.config.campaign_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.gpus import check_gpus
-from scalesweep.config.growing_model import check_growing_model
 from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import written
-from scalesweep.core.scaling_kinds import MODEL, OF_SAMPLES
 
 MOST_COMBINATIONS = 500_000  # before some are excluded
 MOST_POINTS = 50_000
@@ -250,102 +247,3 @@ def varying_parameters(
     if others and len({benchmark.scale_of(point) for point in points}) > 1:
         names.append(benchmark.scale)
     return tuple(sorted(names, key=lambda name: name != benchmark.scale))
-
-
-def check_scaling(
-    benchmark: Benchmark,
-    scaling: str,
-    varying: tuple[str, ...],
-    points: Sequence[Mapping[str, Any]],
-    where: str,
-    whole: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up.
-
-    ``whole``: the points before some were left out, where they were. An amount of work that is
-    left at one scale alone is no mix-up then, if others of its series are at several.
-    """
-    scale = benchmark.scale
-    if scale in benchmark.parameters and any((point[scale] or 0) < 1 for point in points):
-        raise UserError(f"{where}.scale: {scale} must be 1 or more at every point")
-    if scaling == MODEL:
-        check_growing_model(benchmark, varying, points, f"{where}.scaling")
-    if scaling not in OF_SAMPLES or benchmark.work is None:
-        return
-    if scale not in varying:
-        raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
-    reason = _lonely_work(benchmark, scaling, varying, points, whole)
-    if reason is None:
-        return
-    other = "strong" if scaling == "weak" else "weak"
-    fits = _lonely_work(benchmark, other, varying, points, whole) is None
-    unit = scale.removesuffix("s")
-    raise UserError(
-        f"{where}.scaling: {scaling} keeps the {_KEPT[scaling].format(unit)} the same at several "
-        f"numbers of {scale}, but {reason}; "
-        + (
-            f"scaling: {other} fits, which keeps the {_KEPT[other].format(unit)}"
-            if fits
-            else "scaling: none compares the points without a series"
-        )
-    )
-
-
-_KEPT = {"weak": "samples per {}", "strong": "total number of samples"}
-# Of each series, by the text of what its points share: the scales at which it has each amount.
-_Series = Mapping[str, Mapping[float, set[int]]]
-
-
-def _lonely_work(
-    benchmark: Benchmark,
-    scaling: str,
-    varying: tuple[str, ...],
-    points: Sequence[Mapping[str, Any]],
-    whole: Sequence[Mapping[str, Any]],
-) -> str | None:
-    """The first amount of work that one scale alone has in a series of several amounts.
-
-    A series of one scale has none: it is no series.
-    """
-    scale = benchmark.scale
-    left_out = {scale, *benchmark.work_parameters, *benchmark.scale_parameters}
-    shared = [name for name in varying if name not in left_out]
-    before: _Series | None = None
-    for key, works in _works(benchmark, scaling, shared, points).items():
-        if len(set().union(*works.values())) == 1:
-            continue
-        for work, seen in works.items():
-            if len(seen) == 1 and len(works) > 1:
-                if before is None:
-                    before = _works(benchmark, scaling, shared, whole)
-                several = any(len(scales) > 1 for scales in works.values())
-                if several and len(before.get(key, {}).get(work, ())) > 1:
-                    continue
-                amounts = ", ".join(
-                    f"{w:g} at {_counted(min(n), scale)}" for w, n in sorted(works.items())
-                )
-                values = zip(shared, ast.literal_eval(key), strict=True)
-                series = ", ".join(f"{name} = {value}" for name, value in values)
-                at = f" in the series {series}" if series else ""
-                return f"{work:g} occurs at {_counted(min(seen), scale)} only{at} ({amounts})"
-    return None
-
-
-def _works(
-    benchmark: Benchmark,
-    scaling: str,
-    shared: Sequence[str],
-    points: Iterable[Mapping[str, Any]],
-) -> _Series:
-    series: dict[str, dict[float, set[int]]] = {}
-    for point in points:
-        count = benchmark.scale_of(point)
-        total = benchmark.total_work(point) or 0
-        work = total / count if scaling == "weak" else total
-        key = repr([point[name] for name in shared])
-        series.setdefault(key, {}).setdefault(work, set()).add(count)
-    return series
-
-
-def _counted(count: int, scale: str) -> str:
-    return f"{count} {scale.removesuffix('s') if count == 1 else scale}"

@@ -7,12 +7,14 @@ values. A benchmark declares which these are and how a value is written; a layou
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from scalesweep.analysis.factors import most_values
+from scalesweep.config.models import FILLED, UNEQUAL, Expr, Line, Made, Model, Text
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
 from scalesweep.core.files import canonical_json
@@ -21,33 +23,58 @@ from scalesweep.core.layouts import LAYOUT, values_text
 from scalesweep.core.plan_format import PlanLayouts
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
-_RANKS = "ranks"
-# Where words are written: at one count of ranks, or over several; absent: at both.
-_ONE_COUNT, _SEVERAL_COUNTS = "one_count", "several_counts"
+_Point = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Words:
-    """What a name says of some parameters.
+class _Template(Made):
+    """Texts and expressions in turn."""
 
-    ``text``: texts and expressions in turn; ``ranks``: how many ranks the words stand for, or the
-    factors of that number.
-    """
+    SOURCE = Text
+    parts: tuple[str | Expression, ...]
 
-    when: Expression | None
-    text: tuple[str | Expression, ...]
-    ranks: Expression | None
-    only: str
+    @classmethod
+    def of(cls, given: str) -> "_Template":
+        """That of a text with expressions in braces; raises ValueError."""
+        parts: list[str | Expression] = list(_FIELD.split(given))
+        if any(brace in part for part in parts[::2] for brace in "{}"):  # type: ignore[operator]
+            raise ValueError(f"{given!r}: a brace without its other one")
+        try:
+            parts[1::2] = [Expression(str(part), "") for part in parts[1::2]]
+        except UserError as error:
+            raise ValueError(str(error).removeprefix(": ")) from None
+        return cls(tuple(parts))
 
-    def at(self, point: Mapping[str, Any], one_count: bool) -> str:
+    def expressions(self, place: str) -> Iterator[tuple[str, Expression]]:
+        """Its expressions, each with its key."""
+        yield from ((place.rstrip("."), it) for it in self.parts if isinstance(it, Expression))
+
+    def at(self, point: _Point) -> str:
+        """The text for a point."""
+        return "".join(it if isinstance(it, str) else text_of(it(point)) for it in self.parts)
+
+
+class Words(Model):
+    """Words of a layout's name."""
+
+    text: _Template
+    """the words; `{EXPRESSION}` is replaced by its value"""
+    when: Expr | None = None
+    """an expression: whether a layout has them; default: always"""
+    ranks: Expr | None = None
+    """ranks that the words stand for, or a list of the factors of that number; it may read `ranks`.
+    Written behind the words where all points have as many ranks, and words that then stand for a
+    single rank are left out"""
+    only: Literal["one_count", "several_counts"] | None = None
+    """where the words are written: where all points have as many ranks, or where they do not;
+    default: both"""
+
+    def at(self, point: _Point, one_count: bool) -> str:
         """The words for a point; empty where they do not apply, or stand for a single rank."""
-        if self.only not in ("", _ONE_COUNT if one_count else _SEVERAL_COUNTS):
+        elsewhere = self.only is not None and one_count != (self.only == "one_count")
+        if elsewhere or (self.when and not self.when(point)):
             return ""
-        if self.when and not self.when(point):
-            return ""
-        text = "".join(
-            part if isinstance(part, str) else text_of(part(point)) for part in self.text
-        )
+        text = self.text.at(point)
         if self.ranks is None or not one_count:
             return text
         value = self.ranks(point)
@@ -59,16 +86,33 @@ class Words:
         return f"{text} {'x'.join(map(text_of, factors))}"
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The parameters of a benchmark that lay out its ranks, and the words for their values."""
+class Layout(Model):
+    """Short names for how ranks share the work."""
 
-    defaults: Mapping[str, Any]  # of the parameters, in the order of their declaration
-    words: tuple[Words, ...]
-    doc: str
+    parameters: Annotated[tuple[Line, ...], Field(min_length=2), UNEQUAL]
+    """the parameters that a layout consists of, without `ranks`"""
+    words: Annotated[tuple[Words, ...], FILLED]
+    """what a name consists of, in this order; words that are the same for all points of an
+    experiment are left out"""
+    doc: Line
+    """what the names mean, for the report"""
+
+    def check(self, known: Mapping[str, Any], path: Any) -> None:
+        """Raise UserError for what cannot lay out ranks."""
+        if LAYOUT in known:
+            raise UserError(
+                f"{path}: parameters.{LAYOUT}: with layout declared, tables have a column of this "
+                "name; give the parameter another name"
+            )
+        for index, name in enumerate(self.parameters):
+            if name not in known or name == "ranks":
+                raise UserError(
+                    f"{path}: layout.parameters[{index}]: {name!r} cannot lay out ranks; "
+                    + choices(name, sorted(known.keys() - {"ranks"}))
+                )
 
     def named(
-        self, points: Sequence[Mapping[str, Any]], axes: Sequence[str], scale: str
+        self, points: Sequence[_Point], axes: Sequence[str], scale: str, defaults: _Point
     ) -> PlanLayouts | None:
         """The layouts of an experiment's points with their names.
 
@@ -76,7 +120,7 @@ class Layout:
         directions a reader wants apart. A parameter with one value for each count of ``scale``
         does not vary: along a series a layout keeps its name.
         """
-        names = [n for n in self.defaults if n in axes and most_values(points, [scale], n) > 1]
+        names = [n for n in self.parameters if n in axes and most_values(points, [scale], n) > 1]
         layouts: dict[str, dict[str, Any]] = {}
         for point in points:
             values = {name: point[name] for name in names}
@@ -85,41 +129,36 @@ class Layout:
         if len(names) < 2 or len(layouts) == math.prod(sizes):
             return None
         texts = unequal(layouts, self._texts(points, names))
-        usual = canonical_json({name: self.defaults[name] for name in names})
+        usual = canonical_json({name: defaults[name] for name in names})
         return {
             "doc": self.doc,
             "default": texts.get(usual),
             "names": [{"values": of, "name": texts[key]} for key, of in layouts.items()],
         }
 
-    def _texts(self, points: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, str]:
+    def _texts(self, points: Sequence[_Point], names: Sequence[str]) -> dict[str, str]:
         """A name for each layout, without words that all have, or that change with the count."""
-        one_count = len({point[_RANKS] for point in points}) == 1
-        texts: dict[str, list[set[str]]] = {}
+        one_count = len({point["ranks"] for point in points}) == 1
+        said: dict[str, list[set[str]]] = {}
         for point in points:
             key = canonical_json({name: point[name] for name in names})
-            of = texts.setdefault(key, [set() for _ in self.words])
-            for kept, words in zip(of, self.words, strict=True):
-                kept.add(words.at(point, one_count))
-        steady = [
-            place
-            for place in range(len(self.words))
-            if all(len(of[place]) == 1 for of in texts.values())
-        ]
-        differing = [
-            place for place in steady if len({min(of[place]) for of in texts.values()}) > 1
-        ]
-        short = {key: _joined(of, differing) for key, of in texts.items()}
-        if all(short.values()):
-            return short
-        return {key: _joined(of, steady) for key, of in texts.items()}
+            kept = said.setdefault(key, [set() for _ in self.words])
+            for texts, words in zip(kept, self.words, strict=True):
+                texts.add(words.at(point, one_count))
+        columns = list(zip(*said.values(), strict=True))
+        steady = [column for column in columns if all(len(texts) == 1 for texts in column)]
+        differing = [column for column in steady if len(set.union(*column)) > 1]
+        for chosen in (differing, steady):
+            names_of = [
+                ", ".join(text for column in chosen if (text := min(column[place])))
+                for place in range(len(said))
+            ]
+            if all(names_of):
+                break
+        return dict(zip(said, names_of, strict=True))
 
 
-def _joined(words: Sequence[set[str]], places: Sequence[int]) -> str:
-    return ", ".join(text for place in places if (text := min(words[place])))
-
-
-def unequal(layouts: Mapping[str, Mapping[str, Any]], texts: Mapping[str, str]) -> dict[str, str]:
+def unequal(layouts: Mapping[str, _Point], texts: Mapping[str, str]) -> dict[str, str]:
     """The names, each followed by the values that it does not tell where others share it."""
     shared: dict[str, list[str]] = {}
     for key, text in texts.items():
@@ -137,41 +176,3 @@ def unequal(layouts: Mapping[str, Mapping[str, Any]], texts: Mapping[str, str]) 
     if len(set(names.values())) == len(names) and all(names.values()):
         return names
     return {key: values_text(values) for key, values in layouts.items()}
-
-
-def load_layout(content: Mapping[str, Any], defaults: Mapping[str, Any], path: Path) -> Layout:
-    """The layout that benchmark.yaml declares; raises UserError for what it cannot name."""
-    if LAYOUT in defaults:
-        raise UserError(
-            f"{path}: parameters.{LAYOUT}: with layout declared, tables have a column of this "
-            "name; give the parameter another name"
-        )
-    parameters = content["parameters"]
-    for index, name in enumerate(parameters):
-        if name not in defaults or name == _RANKS:
-            known = sorted(defaults.keys() - {_RANKS})
-            raise UserError(
-                f"{path}: layout.parameters[{index}]: {name!r} cannot lay out ranks; "
-                + choices(name, known)
-            )
-    words = []
-    for index, entry in enumerate(content["words"]):
-        words.append(_words(entry, frozenset(parameters), f"{path}: layout.words[{index}]"))
-    return Layout({name: defaults[name] for name in parameters}, tuple(words), content["doc"])
-
-
-def _words(entry: Mapping[str, str], names: frozenset[str], where: str) -> Words:
-    def expression(text: str, key: str, known: frozenset[str] = names) -> Expression:
-        return Expression(text, f"{where}.{key}").check_names(known)
-
-    parts = _FIELD.split(entry["text"])  # every second one stood in braces
-    if any(brace in part for part in parts[::2] for brace in "{}"):
-        raise UserError(f"{where}.text: {entry['text']!r}: a brace without its other one")
-    return Words(
-        when=expression(entry["when"], "when") if "when" in entry else None,
-        text=tuple(
-            expression(part, "text") if place % 2 else part for place, part in enumerate(parts)
-        ),
-        ranks=expression(entry["ranks"], "ranks", names | {_RANKS}) if "ranks" in entry else None,
-        only=entry.get("only", ""),
-    )

@@ -1,38 +1,47 @@
 """``result`` of a benchmark.yaml: ``native``, ``wall_time``, or how what it prints is read."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
 from scalesweep.compute.job_spec import STREAMS, Patterns, StampsOrder
-from scalesweep.compute.log_metrics import (
-    Metric,
-    digest_of_metrics,
-    value_group,
-)
+from scalesweep.compute.log_metrics import Metric, digest_of_metrics, value_group
 from scalesweep.compute.log_reader import Reader
-from scalesweep.compute.log_values import Value
 from scalesweep.compute.native_format import Meaning
 from scalesweep.compute.stamp_metrics import MEANINGS, digest_of_stamps
 from scalesweep.config.log_readers import find_reader
+from scalesweep.config.models import (
+    FILLED,
+    Flag,
+    Line,
+    Model,
+    Name,
+    Text,
+    Whole,
+    checked,
+    instead_of,
+    is_pattern,
+    matching,
+)
 from scalesweep.config.reserved_names import check_metrics
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import OF_STEPS, STEP_TIMES
 
+Kind = Literal["extensive", "intensive", "latency"]
 # Names with a meaning of their own: arrays of native programs, and quantities made from them.
 RESERVED = frozenset(("local_times", "global_times", "span_wait", *QUANTITIES))
-_OF_STAMPS = "samples_per_second"
+_STEPS = "in the steps after the warm-up / time of these steps and between them, on the rank that"
 # What stamps give, for the report.
 STAMP_METRICS = {
-    "samples_per_second": "samples of all ranks in the steps after the warm-up / time of these "
-    "steps and between them, on the rank that takes longest",
-    "tokens_per_second": "tokens of all ranks in the steps after the warm-up / time of these "
-    "steps and between them, on the rank that takes longest",
+    "samples_per_second": f"samples of all ranks {_STEPS} takes longest",
+    "tokens_per_second": f"tokens of all ranks {_STEPS} takes longest",
     "step_times": "seconds of a step after the warm-up, mean over steps and ranks",
     "peak_rss": "resident memory of a rank at its most, mean over ranks",
     "peak_memory_allocated": "memory that a rank's tensors take at their most, mean over ranks",
@@ -40,6 +49,117 @@ STAMP_METRICS = {
 }
 # What the seconds of each step and rank have to be read with.
 _AS_STEPS = {"match": "all", "scope": "rank", "unit": "s"}
+
+
+def _no_source(source: str) -> str | None:
+    """What is wrong with a place that is no stream and no file in the attempt's folder."""
+    parts = PurePosixPath(source.removeprefix("{out}/")).parts
+    if source not in STREAMS and (source.startswith(("/", "~")) or ".." in parts or not parts):
+        return (
+            f"{source!r} is not one of {', '.join(STREAMS)}, or the path of a file in {{out}}, "
+            "without '..'"
+        )
+    streams = {file: stream for stream, file in STREAMS.items()}
+    return f"{source!r}: write {streams[source]}" if source in streams else None
+
+
+def _no_metric_pattern(pattern: str) -> str | None:
+    if fault := is_pattern(pattern):
+        return fault
+    try:
+        value_group(re.compile(pattern))
+    except ValueError as error:
+        return f"'{pattern}' {error}"
+    return None
+
+
+_Source = Annotated[Text, checked(_no_source)]
+
+
+class Stamps(Model):
+    """How stamps are read."""
+
+    FORM: ClassVar[str] = (
+        "stdout, stderr or a file in {out}, or {from: ..., warmup: ..., meet: ...}"
+    )
+    source: _Source = Field(alias="from")
+    """`stdout`, `stderr`, or files in `{out}` (`spans-*.jsonl`)"""
+    warmup: Annotated[Whole, Field(ge=0)] = 0
+    """steps that are left out first, beside those that the program marks"""
+    meet: Literal["all", "none"] | None = None
+    """whether all ranks meet in each step (`all`, the default). `none`: each is looked at alone,
+    and steps of ranks are not compared"""
+
+
+class ExtractedMetric(Model):
+    """A metric that is extracted."""
+
+    metric: Annotated[
+        Name,
+        checked(lambda name: f"{name!r} is reserved by scalesweep" if name in RESERVED else None),
+    ]
+    """its name"""
+    pattern: Annotated[Text, checked(_no_metric_pattern)]
+    """Python's regular expression, searched in one line at a time. The number is the group `value`,
+    or the only group; a group `key` makes a metric `<metric>_<key>` for each key; a group `rank`
+    says which rank printed it"""
+    unit: Text
+    """`"1"` for a plain number"""
+    better: Literal["higher", "lower"]
+    """which direction is better"""
+    scope: Literal["rank", "total"]
+    """`rank`: what one rank has (the mean over ranks is taken); `total`: what all ranks have
+    together"""
+    kind: Kind | None = None
+    """as of a metric above; default: by unit and name"""
+    type: Literal["number", "integer"] = "number"
+    """of the number"""
+    match: Annotated[
+        Line,
+        matching(
+            "(first|last|mean|median|all|p[1-9][0-9]?)",
+            "one of first, last, mean, median, all, or a percentile, p1 to p99",
+        ),
+    ] = "last"
+    """which match counts: `first`, `last`, `mean`, `median`, a percentile (`p1` to `p99`), or
+    `all`: their mean, and each of them in `samples.npz`"""
+    skip: Annotated[Whole, Field(ge=0)] = 0
+    """matches of each rank that are left out first, of steps that compile or warm up"""
+    source: _Source = Field("stdout", alias="from")
+    """or `stderr`, or a file in `{out}` (`logs/*.txt` is allowed; as many files as ranks are one of
+    each rank)"""
+    printed_by: Literal["rank_0", "every_rank"] | None = None
+    """where no labels identify the rank"""
+    optional: Flag = False
+    """whether it may be missing"""
+
+    @property
+    def read(self) -> Metric:
+        """How the launcher is to read it."""
+        keys = self.model_dump(exclude={"kind"})
+        return Metric(**{**keys, "printed_by": self.printed_by or "unknown"})
+
+
+class Result(Model):
+    """How what a program prints is read."""
+
+    FORM: ClassVar[str] = (
+        "native, wall_time, or {reader: ...}, {stamps: ...}, {extract: [metric, ...]}"
+    )
+    reader: Text | None = None
+    """how its log is read: a shipped reader (`torchtitan`), or a file beside benchmark.yaml
+    (`my_trainer.yaml`)"""
+    stamps: Annotated[Stamps, instead_of("from", str)] | None = None
+    """the program prints [stamps](stamps.md) of its steps: `{from, warmup, meet}`, or a text, which
+    is `from`"""
+    extract: Annotated[tuple[ExtractedMetric, ...], FILLED] | None = None
+    """patterns for what it prints"""
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "Result":
+        if not (self.reader or self.stamps or self.extract):
+            raise ValueError("is empty; write reader, stamps or extract")
+        return self
 
 
 @dataclass(frozen=True)
@@ -75,46 +195,35 @@ class Extract:
     @property
     def definitions(self) -> dict[str, str]:
         """What metrics mean that no benchmark.yaml needs to define."""
+        of_reader = self.reader.metrics.items() if self.reader else ()
         stamped = STAMP_METRICS if self.stamps else {}
-        return {**stamped, **{name: it.definition for name, it in self._read.items()}}
+        return {**stamped, **{name: it.definition for name, it in of_reader}}
 
     @property
-    def _read(self) -> Mapping[str, Value]:
-        return self.reader.metrics if self.reader else {}
+    def known(self) -> dict[str, Meaning]:
+        """What each metric means; ``_<key>`` is behind the name of those with several keys."""
+        if self.wall_time:
+            return {WALL_TIME: WALL_TIME_MEANS}
+        of_reader = self.reader.metrics.items() if self.reader else ()
+        return {
+            **{n: {"unit": v.unit, "better": v.better, "scope": v.scope} for n, v in of_reader},
+            **{m.metric + ("_<key>" if keyed(m) else ""): m.meaning for m in self.metrics},
+            **(MEANINGS if self.stamps is not None else {}),
+        }
 
     def names(self, metric: str) -> bool:
         """Whether a record may have a metric of this name."""
-        if self.wall_time:
-            return metric == WALL_TIME
-        if metric in self._read:
-            return True
-        if self.stamps is not None and metric.startswith((*MEANINGS, "span_")):
-            return True
-        return any(
-            metric.startswith(f"{entry.metric}_") if keyed(entry) else metric == entry.metric
-            for entry in self.metrics
-        )
+        of_stamps = (*MEANINGS, "span_")
+        stamped = self.stamps is not None and metric.startswith(of_stamps)
+        return stamped or self.meaning_of(metric) is not None
 
     def meaning_of(self, metric: str) -> Meaning | None:
         """Unit, direction and scope of a metric; None where only its runs can say."""
-        if self.wall_time:
-            return WALL_TIME_MEANS if metric == WALL_TIME else None
-        if it := self._read.get(metric):
-            return {"unit": it.unit, "better": it.better, "scope": it.scope}
-        if self.stamps is not None and metric in MEANINGS:
-            return MEANINGS[metric]
-        return next(
-            (
-                entry.meaning
-                for entry in self.metrics
-                if (
-                    metric.startswith(f"{entry.metric}_")
-                    if keyed(entry)
-                    else metric == entry.metric
-                )
-            ),
-            None,
-        )
+        for name, meaning in self.known.items():
+            stem, key, _ = name.partition("<key>")
+            if metric.startswith(stem) if key else metric == name:
+                return meaning
+        return None
 
     @property
     def main_metric(self) -> str | None:
@@ -122,16 +231,8 @@ class Extract:
         stamps; None if there is none."""
         if self.reader is not None:
             return self.reader.main
-        usual = WALL_TIME if self.wall_time else None if self.stamps is None else _OF_STAMPS
-        return next((entry.metric for entry in self.metrics if not keyed(entry)), usual)
-
-    @property
-    def allowed(self) -> list[str]:
-        """The metrics by name, ``_<key>`` behind those that have a value for each key."""
-        if self.wall_time:
-            return [WALL_TIME]
-        patterns = [m.metric + ("_<key>" if keyed(m) else "") for m in self.metrics]
-        return [*self._read, *patterns, *(MEANINGS if self.stamps is not None else ())]
+        usual = WALL_TIME if self.wall_time else self.stamps and "samples_per_second"
+        return next((it.metric for it in self.metrics if not keyed(it)), usual or None)
 
 
 def keyed(metric: Metric) -> bool:
@@ -139,87 +240,62 @@ def keyed(metric: Metric) -> bool:
     return "key" in re.compile(metric.pattern).groupindex
 
 
-def load_extract(result: Any, path: Path) -> Extract | None:
-    """The patterns of ``result`` after a look at each; None for ``native``.
+def load_extract(result: str | Result, path: Path) -> Extract | None:
+    """How the metrics of ``result`` are read; None for ``native``.
 
     Raises UserError naming file, key and what is wrong.
     """
-    if result == "native":
-        return None
-    if result == WALL_TIME:
-        return Extract((), digest_of_metrics(()))
-    metrics: list[Metric] = []
-    kinds: dict[str, str] = {}
-    for index, entry in enumerate(result.get("extract", ())):
-        metric = _metric(entry, f"{path}: result.extract[{index}]")
-        if metric.metric in [other.metric for other in metrics]:
-            raise UserError(f"{path}: result.extract[{index}]: two metrics {metric.metric!r}")
-        metrics.append(metric)
-        if "kind" in entry:
-            kinds[metric.metric + (EVERY_KEY if keyed(metric) else "")] = entry["kind"]
-    _check_steps(metrics, path)
-    check_metrics([metric.metric for metric in metrics], path, "result.extract")
-    digest, stamps = digest_of_metrics(metrics), None
-    if "stamps" in result:
-        stamps = _stamps(result["stamps"], f"{path}: result.stamps")
-        _check_apart(metrics, path)
+    if isinstance(result, str):
+        return None if result == "native" else Extract((), digest_of_metrics(()))
+    stated = result.extract or ()
+    metrics = [entry.read for entry in stated]
+    kinds = {
+        metric.metric + (EVERY_KEY if keyed(metric) else ""): str(entry.kind)
+        for metric, entry in zip(metrics, stated, strict=True)
+        if entry.kind
+    }
+    stamps: StampsOrder | None = None
+    digest = digest_of_metrics(metrics)
+    if given := result.stamps:
+        source = given.source.removeprefix("{out}/")
+        stamps = {"source": source, "warmup": given.warmup, "meet": given.meet}
         digest = digest_of_stamps(stamps, digest)
-    if "reader" not in result:
-        return Extract(tuple(metrics), digest, kinds, stamps)
-    reader = find_reader(result["reader"], path.parent, f"{path}: result.reader")
-    for index, metric in enumerate(metrics):
-        if metric.metric in reader.metrics:
-            raise UserError(f"{path}: result.extract[{index}].metric: the reader gives it")
-    return Extract(tuple(metrics), digest_of([digest, reader.declared]), kinds, stamps, reader)
+    reader = result.reader and find_reader(result.reader, path.parent, f"{path}: result.reader")
+    if reader:
+        digest = digest_of([digest, reader.declared])
+    for place, fault in _faults(metrics, stamps, reader or None):
+        raise UserError(f"{path}: result.extract[{place}]: {fault}")
+    check_metrics([metric.metric for metric in metrics], path, "result.extract")
+    return Extract(tuple(metrics), digest, kinds, stamps, reader or None)
 
 
-def _stamps(content: Any, where: str) -> StampsOrder:
-    """How stamps are read; raises UserError for a place that none can be read from."""
-    given: Mapping[str, Any] = {"from": content} if isinstance(content, str) else content
-    source = given["from"].removeprefix("{out}/")
-    _check_source(source, f"{where}.from", "")
-    warmup = given.get("warmup", 0)
-    return {"source": source, "warmup": int(warmup), "meet": given.get("meet")}
-
-
-def _check_apart(metrics: Sequence[Metric], path: Path) -> None:
-    """Raise UserError for a pattern that gives what stamps give."""
-    for index, metric in enumerate(metrics):
-        if metric.metric in MEANINGS or _of_steps(metric):
-            raise UserError(
-                f"{path}: result.extract[{index}].metric: the stamps give {metric.metric!r}; "
-                "choose another name, or leave out result.stamps"
+def _faults(
+    metrics: Sequence[Metric], stamps: StampsOrder | None, reader: Reader | None
+) -> Iterator[tuple[int, str]]:
+    """What is wrong with metrics beside others: place and sentence."""
+    names = [metric.metric for metric in metrics]
+    arrays = [_of_steps(metric) for metric in metrics]
+    for place, (metric, of_steps) in enumerate(zip(metrics, arrays, strict=True)):
+        if metric.metric in names[:place]:
+            yield place, f"two metrics {metric.metric!r}"
+        if reader and metric.metric in reader.metrics:
+            yield place, f"the reader gives {metric.metric!r}; choose another name"
+        if stamps and (metric.metric in MEANINGS or of_steps):
+            yield place, f"the stamps give {metric.metric!r}; choose another name"
+        if of_steps and any(getattr(metric, key) != word for key, word in _AS_STEPS.items()):
+            needed = ", ".join(f"{key}: {word}" for key, word in _AS_STEPS.items())
+            yield (
+                place,
+                (
+                    f"{metric.metric!r}: {min(of_steps)} is the seconds of each step and rank: it "
+                    f"needs {needed}; or choose another name"
+                ),
             )
-
-
-def _metric(entry: Mapping[str, Any], where: str) -> Metric:
-    name, source = entry["metric"], entry.get("from", "stdout")
-    if name in RESERVED:
-        raise UserError(f"{where}.metric: {name!r} is reserved by scalesweep; choose another name")
-    try:
-        value_group(re.compile(entry["pattern"]))
-    except (re.error, OverflowError, RecursionError) as error:
-        shown = f"{where}.pattern: '{entry['pattern']}' of {name} is not a regular expression"
-        raise UserError(f"{shown} ({error})") from None
-    except ValueError as error:
-        raise UserError(f"{where}.pattern: '{entry['pattern']}' of {name} {error}") from None
-    _check_source(source, f"{where}.from", f" of {name}")
-    return Metric(
-        **{key: value for key, value in entry.items() if key not in ("from", "kind")},
-        source=source,
-    )
-
-
-def _check_source(source: str, where: str, of: str) -> None:
-    """Raise UserError for a place that is no stream and no file in the attempt's folder."""
-    parts = PurePosixPath(source).parts
-    if source not in STREAMS and (source.startswith(("/", "~")) or ".." in parts or not parts):
-        raise UserError(
-            f"{where}: {source!r}{of}; allowed: {', '.join(STREAMS)}, or the path of a "
-            "file in {out}, without '..'"
-        )
-    if source in (suspects := {file: stream for stream, file in STREAMS.items()}):
-        raise UserError(f"{where}: {source!r}{of}: write {suspects[source]}")
+        if of_steps and STEP_TIMES not in set().union(*arrays):
+            yield (
+                place,
+                (f"{metric.metric!r}: spans are parts of steps: {STEP_TIMES} is needed beside it"),
+            )
 
 
 def _of_steps(metric: Metric) -> frozenset[str]:
@@ -227,29 +303,3 @@ def _of_steps(metric: Metric) -> frozenset[str]:
     if not keyed(metric):
         return OF_STEPS & {metric.metric}
     return frozenset(name for name in OF_STEPS if name.startswith(f"{metric.metric}_"))
-
-
-def _check_steps(metrics: Sequence[Metric], path: Path) -> None:
-    """Raise UserError where seconds of steps would not be known as that: arrays [step, rank]."""
-    known: set[str] = set().union(*map(_of_steps, metrics))
-    for index, metric in enumerate(metrics):
-        of_steps = sorted(_of_steps(metric))
-        where = f"{path}: result.extract[{index}].metric: {metric.metric!r}"
-        if of_steps and any(getattr(metric, key) != word for key, word in _AS_STEPS.items()):
-            needed = ", ".join(f"{key}: {word}" for key, word in _AS_STEPS.items())
-            raise UserError(
-                f"{where}: {of_steps[0]} is the seconds of each step and rank: it needs {needed}; "
-                "or choose another name"
-            )
-        if of_steps and STEP_TIMES not in known:
-            raise UserError(f"{where}: spans are parts of steps: {STEP_TIMES} is needed beside it")
-
-
-def check_main_metric(extract: Extract | None, named: str | None, path: Path) -> str | None:
-    """The main metric: the one named, or the first; raises UserError for one that is not there."""
-    if extract is None:
-        return named
-    if named is not None and not extract.names(named):
-        allowed = ", ".join(extract.allowed)
-        raise UserError(f"{path}: main_metric: {named!r} is not one of {allowed}")
-    return named or extract.main_metric

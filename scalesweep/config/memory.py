@@ -1,65 +1,20 @@
-"""What a benchmark declares of its memory, and the bytes that a point needs and has."""
+"""The memory of a point's ranks by the model, and points that need more than their devices have."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scalesweep.config.mesh import Mesh, mesh_of_texts, value_at
-from scalesweep.config.transformer import Transformer, transformer_of_texts
-from scalesweep.core.errors import UserError, choices
-from scalesweep.core.expressions import Expression
+from scalesweep.analysis.model_shape import ModelShape
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.shapes import DEVICE, Memory, Shapes
+from scalesweep.config.site import Site
+from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import text_of
-from scalesweep.core.plan_format import PlanExperiment
 
 if TYPE_CHECKING:
     from scalesweep.analysis.memory_model import MemoryLayout
-    from scalesweep.analysis.model_shape import ModelShape
     from scalesweep.analysis.types import Floats
 
 GIB = 2**30
-DEVICE = "device_gib"
-RANKS = ("most", "first", "mean")
-_WORDS = {
-    "schedule": ("1f1b", "gpipe", "interleaved"),
-    "stages": ("even", "balanced"),
-    "least_passes": ("one", "stages - 1", "stages"),
-    "optimizer": ("sgd", "momentum", "adam", "adamw"),
-}
-_FLAGS = ("sequence_parallel", "split_vocabulary")
-_COUNTS = {"zero": (0, 3), "virtual_stages": (1, 1000)}
-_PLAIN = ("peak", "rank")
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Expressions by the field of ``MemoryLayout`` that they give, or ``device_gib``.
-
-    ``peaks``: metrics that are a measured peak, the first that runs have counts; ``rank``: which
-    rank they are of, one of ``RANKS``.
-    """
-
-    fields: Mapping[str, Expression]
-    peaks: tuple[str, ...]
-    rank: str
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """All of it as texts; the peaks with spaces between."""
-        texts = {name: expression.text for name, expression in self.fields.items()}
-        return texts | {"peak": " ".join(self.peaks), "rank": self.rank}
-
-    @property
-    def declared(self) -> dict[str, Any]:
-        """The same as benchmark.yaml has it."""
-        texts: dict[str, Any] = {name: of.text for name, of in self.fields.items()}
-        return texts | ({"peak": list(self.peaks)} if self.peaks else {}) | {"rank": self.rank}
-
-    def on(self, device: str | None) -> "Memory":
-        """The same on devices of so many GiB, an expression, where it does not say itself."""
-        if device is None or DEVICE in self.fields:
-            return self
-        return replace(self, fields={**self.fields, DEVICE: Expression(device, DEVICE)})
 
 
 class PointMemory(NamedTuple):
@@ -72,138 +27,105 @@ class PointMemory(NamedTuple):
     obstacle: str
 
 
-def load_memory(content: Mapping[str, Any], known: Mapping[str, Any], where: str) -> Memory:
-    """What a file declares; ``where``: file and key. Raises UserError."""
-    peak = content.get("peak", ())
-    return Memory(
-        {
-            name: Expression(str(text), f"{where}.{name}").check_names(set(known))
-            for name, text in content.items()
-            if name not in _PLAIN
-        },
-        (peak,) if isinstance(peak, str) else tuple(peak),
-        content.get("rank", RANKS[0]),
-    )
-
-
-@lru_cache(maxsize=256)
-def _written(texts: tuple[tuple[str, str], ...]) -> Memory:
-    content = dict(texts)
-    fields = {
-        name: Expression(text, f"memory.{name}")
-        for name, text in content.items()
-        if name not in _PLAIN
-    }
-    return Memory(fields, tuple(content["peak"].split()), content["rank"])
-
-
-def planned_memory(experiment: PlanExperiment) -> Memory | None:
-    """What an experiment of a plan says of its memory; None where it does not."""
-    return _written(tuple(experiment["memory"].items())) if "memory" in experiment else None
-
-
-def planned_point_memory(
-    experiment: PlanExperiment, point: Mapping[str, Any]
-) -> PointMemory | str | None:
-    """The same as ``point_memory``, of a point of a plan with all its parameters."""
-    return _bytes_of(planned_memory_layout(experiment, point))
-
-
-def planned_memory_layout(
-    experiment: PlanExperiment, point: Mapping[str, Any]
+def memory_layout(
+    of: Shapes | Benchmark, point: Mapping[str, Any], where: str
 ) -> "tuple[ModelShape, MemoryLayout, float | None] | str | None":
-    """The same as ``memory_layout``, of a point of a plan with all its parameters."""
-    memory = planned_memory(experiment)
-    if memory is None or "transformer" not in experiment:
+    """Model and layout of a point, and bytes of a rank's device, as far as memory depends on them;
+    what must be known and is not, in words; None where no transformer is trained.
+
+    Raises UserError, starting with ``where``, for a value that cannot be.
+    """
+    # Not at the top: the Snakefile is parsed with this module, and few campaigns need it.
+    from scalesweep.analysis.memory_model import MemoryLayout, unknown_of
+
+    shape = of.transformer.at(point, where) if of.transformer else None
+    if shape is None or of.memory is None:
         return None
-    transformer = transformer_of_texts(experiment["transformer"])
-    mesh = mesh_of_texts(experiment["mesh"]) if "mesh" in experiment else None
-    return memory_layout(memory, transformer, mesh, point, experiment["benchmark"])
+    sizes = of.mesh.at(point) if of.mesh else {}
+    if sizes is None:
+        return "the mesh"
+    values = of.memory.at(point, where)
+    device = values.pop(DEVICE, None)
+    missing = [unknown_of(shape)]
+    if shape.accumulation is None and sizes.get("pp", 1) > 1:
+        missing.append("accumulation")
+    if values.get("zero") and not {"dp", "dp_shard"} & sizes.keys():
+        missing.append("dp_shard")
+    if any(missing):
+        return ", ".join(filter(None, missing))
+    layout = MemoryLayout(
+        shards=sizes.get("dp_shard", sizes.get("dp", 1)),
+        tp=sizes.get("tp", 1),
+        pp=sizes.get("pp", 1),
+        cp=sizes.get("cp", 1),
+        passes=shape.accumulation or 1,
+        **values,
+    )
+    return shape, layout, None if device is None else device * GIB
 
 
 def point_memory(
-    memory: Memory,
-    transformer: Transformer,
-    mesh: Mesh | None,
-    point: Mapping[str, Any],
-    where: str,
+    of: Shapes | Benchmark, point: Mapping[str, Any], where: str
 ) -> PointMemory | str | None:
-    """The bytes of a point; what must be known and is not, in words; None where no transformer is
-    trained. Raises UserError, starting with ``where``, for a value that cannot be."""
-    return _bytes_of(memory_layout(memory, transformer, mesh, point, where))
-
-
-def _bytes_of(
-    known: "tuple[ModelShape, MemoryLayout, float | None] | str | None",
-) -> PointMemory | str | None:
-    """The bytes of a layout of ``memory_layout``, or why they are not known."""
+    """The bytes of a point; else as ``memory_layout``."""
+    known = memory_layout(of, point, where)
     if not isinstance(known, tuple):
         return known
-    # Not at the top: the Snakefile is parsed with this module, and few campaigns need it.
     from scalesweep.analysis.memory_model import obstacle, rank_bytes
 
     shape, layout, device = known
     return PointMemory(rank_bytes(shape, layout), device, obstacle(shape, layout))
 
 
-def memory_layout(
-    memory: Memory,
-    transformer: Transformer,
-    mesh: Mesh | None,
-    point: Mapping[str, Any],
-    where: str,
-) -> "tuple[ModelShape, MemoryLayout, float | None] | str | None":
-    """The model and the layout of a point, and bytes of a rank's device, as far as memory depends
-    on them; else as ``point_memory``."""
-    from scalesweep.analysis.memory_model import MemoryLayout, unknown_of
+def memory_on(
+    benchmark: Benchmark, site: Site, memory_gib_per_rank: float | None = None
+) -> Memory | None:
+    """What a benchmark declares of its memory, with the device that its ranks have on a site.
 
-    shape = transformer.at(point, where)
-    if shape is None:
+    A GPU where the benchmark takes them and the site has them; else what a rank is given of the
+    host's memory: ``memory_gib_per_rank``, or its share of a node.
+    """
+    if benchmark.memory is None:
         return None
-    sizes = mesh.at(point) if mesh else {}
-    if sizes is None:
-        return "the mesh"
-    values: dict[str, Any] = {}
-    for name, expression in memory.fields.items():
-        value = value_at(expression, point)
-        if value is not None:
-            values[name] = _checked(name, value, f"{where}: memory.{name}")
-    device = values.pop(DEVICE, None)
-    passes = shape.accumulation
-    missing = unknown_of(shape)
-    if passes is None and sizes.get("pp", 1) > 1:
-        missing = ", ".join(filter(None, (missing, "accumulation")))
-    if values.get("zero") and not {"dp", "dp_shard"} & sizes.keys():
-        missing = ", ".join(filter(None, (missing, "dp_shard")))
-    if missing:
-        return missing
-    layout = MemoryLayout(
-        shards=sizes.get("dp_shard", sizes.get("dp", 1)),
-        tp=sizes.get("tp", 1),
-        pp=sizes.get("pp", 1),
-        cp=sizes.get("cp", 1),
-        passes=passes or 1,
-        **values,
-    )
-    return shape, layout, None if device is None else device * GIB
+    if benchmark.gpus is not None and site.gpus_per_node:
+        gib = site.memory_gib_per_gpu
+    else:
+        gib = memory_gib_per_rank
+        if gib is None and site.memory_gib_per_node is not None:
+            ranks = "(ranks if ranks < ranks_per_node else ranks_per_node)"
+            return benchmark.memory.on(f"{text_of(site.memory_gib_per_node)} / {ranks}")
+    return benchmark.memory.on(None if gib is None else text_of(gib))
 
 
-def _checked(name: str, value: Any, key: str) -> Any:
-    """A value as ``MemoryLayout`` has it. Raises UserError."""
-    if name in _WORDS:
-        if value not in _WORDS[name]:
-            raise UserError(f"{key}: {choices(str(value), _WORDS[name])}, not {text_of(value)}")
-        return value
-    if name in _FLAGS:
-        if not isinstance(value, bool):
-            raise UserError(f"{key}: must be true or false, not {text_of(value)}")
-        return value
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if name in _COUNTS:
-        low, high = _COUNTS[name]
-        if not number or not low <= value <= high or value != int(value):
-            raise UserError(f"{key}: must be {low} to {high}, not {text_of(value)}")
-        return int(value)
-    if not number or not 0 <= value < float("inf") or (name == DEVICE and not value):
-        raise UserError(f"{key}: must be a number above 0, not {text_of(value)}")
-    return float(value)
+def too_large(
+    benchmark: Benchmark, site: Site, most: float, memory_gib: float | None, where: str
+) -> Callable[[Mapping[str, Any]], str | None]:
+    """What says why a point needs more than ``most`` x its device, by the model's default
+    constants: what is planned does not depend on what was measured.
+
+    Raises UserError where no point can be judged: benchmark or site do not say what that takes.
+    """
+    memory = memory_on(benchmark, site, memory_gib)
+    if memory is None or benchmark.transformer is None:
+        raise UserError(
+            f"{where}: {benchmark.name} does not say how much memory a point needs (transformer "
+            "and memory in benchmark.yaml)"
+        )
+    if memory.device_gib is None:
+        key = "memory_gib_per_gpu" if site.gpus_per_node else "memory_gib_per_node"
+        raise UserError(f"{where}: site {site.name} does not say {key}")
+    sized = benchmark.model_copy(update={"memory": memory})
+    reason = f"needs more than {text_of(most)} x the memory of its device, by the memory model"
+
+    def exceeds(point: Mapping[str, Any]) -> str | None:
+        from scalesweep.analysis.memory_fit import MemoryFit  # few campaigns need it
+
+        try:
+            judged = point_memory(sized, point, where)
+        except UserError:  # a point that cannot be: its own check says why
+            return None
+        if not isinstance(judged, PointMemory) or judged.device is None:
+            return None
+        return reason if MemoryFit().needed(judged.parts) > most * judged.device else None
+
+    return exceeds

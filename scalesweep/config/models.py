@@ -1,13 +1,14 @@
 """What the models of YAML files share: strict values, and one line for the first mistake.
 
 A key is a field of a model; the text below it is its entry on the reference page, which
-``tools/keys.py`` writes. Older Pythons and other spellings of a value are not guessed.
+``tools/keys.py`` writes.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -24,8 +25,10 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import core_schema
 
 from scalesweep.core.errors import UserError, choices, did_you_mean
+from scalesweep.core.expressions import Expression
 
 _Model = TypeVar("_Model", bound="Model")
 
@@ -48,6 +51,24 @@ class Model(BaseModel):
             raise ValueError(f"unknown key {names}; {choices(unknown[0], allowed)}")
         return given
 
+    def expressions(self, place: str = "") -> Iterator[tuple[str, Expression]]:
+        """All expressions in it, each with its key."""
+        for name, field in type(self).model_fields.items():
+            yield from _expressions(getattr(self, name), f"{place}{field.alias or name}")
+
+
+def _expressions(value: Any, place: str) -> Iterator[tuple[str, Expression]]:
+    if isinstance(value, Expression):
+        yield place, value
+    elif hasattr(value, "expressions"):
+        yield from value.expressions(f"{place}.")
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _expressions(part, f"{place}.{key}")
+    elif isinstance(value, tuple):
+        for index, part in enumerate(value):
+            yield from _expressions(part, f"{place}[{index}]")
+
 
 class WrongKeyError(ValueError):
     """What is wrong with a key, of a model that looks at several."""
@@ -55,23 +76,6 @@ class WrongKeyError(ValueError):
     def __init__(self, key: str, text: str) -> None:
         super().__init__(text)
         self.key = key
-
-
-def matching(pattern: str, wanted: str) -> AfterValidator:
-    """A text must match a pattern as a whole; ``wanted``: what that is, in words."""
-    compiled = re.compile(pattern)
-
-    def check(text: str) -> str:
-        if not compiled.fullmatch(text):
-            raise ValueError(f"{short(text)} is not allowed: {wanted}")
-        return text
-
-    return AfterValidator(check)
-
-
-def instead_of(key: str, *kinds: type) -> BeforeValidator:
-    """A value of these types is short for a mapping with this one key."""
-    return BeforeValidator(lambda given: {key: given} if isinstance(given, kinds) else given)
 
 
 def checked(check: Callable[[Any], str | None]) -> AfterValidator:
@@ -85,21 +89,65 @@ def checked(check: Callable[[Any], str | None]) -> AfterValidator:
     return AfterValidator(validate)
 
 
+def matching(pattern: str, wanted: str) -> AfterValidator:
+    """A text must match a pattern as a whole; ``wanted``: what that is, in words."""
+    fits = re.compile(pattern).fullmatch
+    return checked(lambda text: None if fits(text) else f"{short(text)} is not allowed: {wanted}")
+
+
 def one_of(allowed: Iterable[str]) -> AfterValidator:
     """A text must be one of these."""
     names = list(allowed)
-
-    def check(text: str) -> str:
-        if text not in names:
-            raise ValueError(_not_among(text, names))
-        return text
-
-    return AfterValidator(check)
+    return checked(lambda text: None if text in names else _not_among(text, names))
 
 
-def or_empty(given: Any) -> Any:
-    """null as the empty text, as fields are that Slurm may be told."""
-    return "" if given is None else given
+def is_pattern(text: str) -> str | None:
+    """What is wrong with a regular expression."""
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"'{text}' is not a regular expression ({error})"
+    return None
+
+
+class Made:
+    """What is made, by ``of``, of a value as a file has it, which is a ``SOURCE``."""
+
+    SOURCE: ClassVar[Any]
+
+    @classmethod
+    def of(cls, given: Any) -> Self:
+        """It; raises ValueError."""
+        raise NotImplementedError
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:  # noqa: D105
+        return core_schema.no_info_after_validator_function(
+            cls.of, handler.generate_schema(cls.SOURCE)
+        )
+
+
+@dataclass(frozen=True)
+class Short:
+    """Values of these types are short for something: ``make`` it of them."""
+
+    make: Callable[[Any], Any]
+    kinds: tuple[type, ...]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:  # noqa: D105
+        return core_schema.no_info_before_validator_function(
+            lambda given: self.make(given) if isinstance(given, self.kinds) else given,
+            handler(source),
+        )
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:  # noqa: D105
+        types = {str: "string", int: "integer", float: "number"}
+        return {"anyOf": [handler(schema), *({"type": types[each]} for each in self.kinds)]}
+
+
+def instead_of(key: str, *kinds: type) -> Short:
+    """A value of these types is short for a mapping with this one key."""
+    return Short(lambda given: {key: given}, kinds)
 
 
 def kind(given: Any) -> str:
@@ -122,11 +170,6 @@ def either(wanted: str) -> Discriminator:
     )  # fmt: skip
 
 
-def _no_number(given: Any) -> str | None:
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    return None if number else _is_not(given, "a number")
-
-
 def _share(given: Any) -> float:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", given) if isinstance(given, str) else None
     if match is None:
@@ -136,6 +179,16 @@ def _share(given: Any) -> float:
     return float(match[1]) / 100
 
 
+def _expression(given: Any) -> Expression:
+    """An expression; ``Model.expressions`` finds it, for what only its file's model can check."""
+    if kind(given) not in ("#text", "#number", "#flag"):
+        raise ValueError(_is_not(given, "an expression"))
+    try:
+        return Expression(str(given), "")
+    except UserError as error:
+        raise ValueError(str(error).removeprefix(": ")) from None
+
+
 # Not the length of a field: an item that is wrong would not be told then.
 FILLED = checked(lambda given: None if given else "is empty")
 UNEQUAL = checked(
@@ -143,8 +196,12 @@ UNEQUAL = checked(
         None if len(set(given)) == len(given) else f"{short(list(given))} has equal values"
     )
 )
-Real = Annotated[Any, checked(_no_number)]  # 4 stays 4
+LISTED = Short(lambda text: [text], (str,))
+Real = Annotated[  # 4 stays 4
+    Any, checked(lambda given: None if kind(given) == "#number" else _is_not(given, "a number"))
+]
 Text = Annotated[StrictStr, Field(min_length=1)]
+Folder = Annotated[Text, Field(max_length=4096)]
 Line = StrictStr
 Lines = tuple[StrictStr, ...]
 Flag = StrictBool
@@ -163,12 +220,24 @@ Name = Annotated[
     StrictStr, matching(r"[a-z][a-z0-9_]*", "lower-case letters, digits and '_', a letter first")
 ]
 Variable = Annotated[StrictStr, matching(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_'")]
+Expr = Annotated[Expression, BeforeValidator(_expression), WithJsonSchema({"type": "string"})]
 # Of 1, written in percent.
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": "string"})]
 
 
-def read(model: type[_Model], content: Any, path: Path) -> _Model:
-    """The content of a file as a model; raises UserError with file, key and what is allowed."""
+def settled(model: _Model, where: str, known: Collection[str] | None = None) -> _Model:
+    """A model whose expressions say where they are, and read ``known`` names (None: any): raises
+    UserError that begins with ``where``, the file and the key around it."""
+    for place, expression in model.expressions():
+        expression.where = f"{where}{place}"
+        if known is not None:
+            expression.check_names(known)
+    return model
+
+
+def read(model: type[_Model], content: Any, path: Path | str, key: str = "") -> _Model:
+    """The content of a file, or of its ``key``, as a model; raises UserError with file, key and
+    what is allowed."""
     if content is None:
         raise UserError(f"{path}: the file is empty")
     try:
@@ -177,8 +246,8 @@ def read(model: type[_Model], content: Any, path: Path) -> _Model:
         where, text = min(
             map(_mistake, error.errors(include_url=False)), key=lambda mistake: len(mistake[0])
         )
-        place = ".".join(map(str, where))
-        between = "" if not where else " " if text.startswith("is ") else ": "
+        place = ".".join(filter(None, (key, *map(str, where))))
+        between = "" if not place else " " if text.startswith("is ") else ": "
         raise UserError(f"{path}: {place}{between}{text}") from None
 
 

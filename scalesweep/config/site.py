@@ -19,12 +19,13 @@ from pydantic import (
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES
 from scalesweep.compute.power.counters import POWER_SOURCES
-from scalesweep.config.launcher_template import fill_launcher
+from scalesweep.config.command_template import fill_launcher
 from scalesweep.config.models import (
     FILLED,
     Count,
     FileName,
     Flag,
+    Folder,
     Line,
     Lines,
     Minutes,
@@ -38,7 +39,6 @@ from scalesweep.config.models import (
     instead_of,
     matching,
     one_of,
-    or_empty,
     read,
 )
 from scalesweep.config.sbatch_options import check_extra
@@ -50,9 +50,8 @@ from scalesweep.core.paths import CHECKOUT, LAUNCHERS, SITES
 _DEFAULT = "tensorflow"  # the framework of a single Python
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
 _Templates = Mapping[str, tuple[str, ...]]
-_OfSlurm = Annotated[Line, BeforeValidator(or_empty)]
+_OfSlurm = Annotated[Line, BeforeValidator(lambda given: "" if given is None else given)]
 _Flops = Annotated[Number, Field(gt=0, le=1e24)]
-_Folder = Annotated[Text, Field(max_length=4096)]
 _GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
 
 
@@ -265,7 +264,7 @@ class Site(Model):
     canary: Flag = False
     """check the machine before and after each run, of campaigns that do not say
     ([machine check](../guide/machine_check.md))"""
-    ceilings: _Folder | None = None
+    ceilings: Folder | None = None
     """results folder of a campaign whose probes measured this machine, for campaigns that have
     none of their own ([machine](../guide/machine.md))"""
     data_sheet: Peaks = Field(Peaks(), alias="peaks")

@@ -8,7 +8,7 @@ this bounds the time and the memory that an expression takes.
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from scalesweep.core.errors import UserError, choices
@@ -68,7 +68,7 @@ class Expression:
     def __init__(self, text: str, where: str) -> None:
         """Parse ``text``; raises UserError starting with ``where`` if it is not allowed."""
         self.text = text
-        self._where = where
+        self.where = where  # starts messages
         if len(text) > MAX_LENGTH:
             raise UserError(f"{where}: expression longer than {MAX_LENGTH} characters")
         try:
@@ -92,7 +92,7 @@ class Expression:
         try:
             return eval(self._code, _GLOBALS, point)
         except Exception as error:
-            raise UserError(f"{self._where}: '{self.text}' fails: {error}") from None
+            raise UserError(f"{self.where}: '{self.text}' fails: {error}") from None
 
     def text_at(self, point: Mapping[str, Any]) -> str:
         """The text with what counts at a point alone in place of ``x if c else y``."""
@@ -103,15 +103,15 @@ class Expression:
                 chosen: ast.AST = self.visit(node.body if holds else node.orelse)
                 return chosen
 
-        where = self._where
+        where = self.where
         return ast.unparse(Chosen().visit(ast.parse(self.text.strip(), mode="eval")))
 
-    def check_names(self, known: Mapping[str, Any] | frozenset[str] | set[str]) -> "Expression":
+    def check_names(self, known: Collection[str]) -> "Expression":
         """Raise UserError if it reads a name that is not in ``known``; returns itself."""
         unknown = sorted(self.names - set(known))
         if unknown:
             raise UserError(
-                f"{self._where}: '{self.text}': unknown parameter {', '.join(map(repr, unknown))}; "
+                f"{self.where}: '{self.text}': unknown parameter {', '.join(map(repr, unknown))}; "
                 + choices(unknown[0], sorted(known))
             )
         return self

@@ -148,13 +148,13 @@ class PlanExperiment(TypedDict):
     # or they form a grid: absent
     layouts: NotRequired[PlanLayouts]
     # of benchmarks that declare a mesh: its axes by role, each with the expression for its ranks
-    # (config.point_shape); others: absent
+    # (config.shapes); others: absent
     mesh: NotRequired[dict[str, str]]
-    # of benchmarks that declare a transformer: the expressions for its shape (config.point_shape);
+    # of benchmarks that declare a transformer: the expressions for its shape (config.shapes);
     # others: absent
     transformer: NotRequired[dict[str, str]]
     # of benchmarks that declare what their memory depends on: the expressions, the GiB of a rank's
-    # device among them where known, peak and rank (config.memory); others: absent
+    # device among them where known, peak and rank (config.shapes); others: absent
     memory: NotRequired[dict[str, str]]
     axes: list[str]  # parameters with more than one value, the scale first
     linked: list[str]  # parameters that the campaign sets together

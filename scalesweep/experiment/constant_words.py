@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalesweep.config.point_shape import planned_shape
+from scalesweep.config.shapes import planned_shape
 from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import PlanExperiment, PlanRun
 from scalesweep.core.scaling_kinds import MODEL, NONE, WEAK

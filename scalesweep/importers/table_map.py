@@ -12,11 +12,9 @@ from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.derived_parameters import in_order
 from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
-from scalesweep.config.memory import load_memory
-from scalesweep.config.mesh import Mesh, load_mesh
 from scalesweep.config.models import FILLED, Model, Name, WrongKeyError, read
 from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
-from scalesweep.config.transformer import Transformer, load_transformer
+from scalesweep.config.shapes import Mesh, Transformer, load_shapes
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError, choices
@@ -257,15 +255,8 @@ def load_map(path: Path, source: Path) -> TableMap:
         name: Expression(text, f"{path}: parameters.{name}.derive").check_names(set(names))
         for name, text in texts.items()
     }
-    known = dict.fromkeys(names)
-    mesh = load_mesh(file.mesh, known, f"{path}: mesh") if file.mesh else None
-    model = file.transformer and load_transformer(file.transformer, known, f"{path}: transformer")
-    memory = file.memory and load_memory(file.memory, known, f"{path}: memory")
-    declared = {
-        "mesh": mesh and [{"role": r, "ranks": text} for r, text in mesh.texts.items()],
-        "transformer": model and model.texts,
-        "memory": memory and memory.declared,
-    }
+    keys = ("mesh", "transformer", "memory")
+    shapes = load_shapes({key: getattr(file, key) for key in keys}, names, path)
     return TableMap(
         path=path,
         file=file,
@@ -277,9 +268,9 @@ def load_map(path: Path, source: Path) -> TableMap:
         },
         metrics={name: _sides(path, table, name, it, side) for name, it in file.metrics.items()},
         derive={name: derive[name] for name in in_order(derive, f"{path}: parameters")},
-        mesh=mesh,
-        transformer=model or None,
-        declared={key: of for key, of in declared.items() if of},
+        mesh=shapes.mesh,
+        transformer=shapes.transformer,
+        declared=shapes.declared,
     )
 
 

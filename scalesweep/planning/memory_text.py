@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 
 from scalesweep.analysis.memory_fit import CONSTANTS, TOO_LARGE, UNCERTAIN, MemoryFit
-from scalesweep.config.memory import PointMemory, planned_point_memory
+from scalesweep.config.memory import PointMemory, point_memory
+from scalesweep.config.shapes import planned
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, listed, number, text_of
 from scalesweep.core.plan_format import PlanExperiment
@@ -47,7 +48,7 @@ def memory_line(experiment: PlanExperiment, tables: Path) -> str:
     stopped: dict[str, int] = {}
     judged = 0
     for point in points.values():
-        memory = planned_point_memory(experiment, point)
+        memory = point_memory(planned(experiment), point, experiment["benchmark"])
         if isinstance(memory, str):
             missing[memory] = None
         elif memory is not None and memory.obstacle:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
-from scalesweep.config.memory_limit import memory_on
+from scalesweep.config.memory import memory_on
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
@@ -232,7 +232,9 @@ def _note_names(entry: PlanExperiment, experiment: Experiment, site: Site) -> No
         }
     if layout := experiment.benchmark.layout:
         points = [run["point"] for run in entry["runs"] if not run["repeat"]]
-        if layouts := layout.named(points, experiment.axes, entry["scale"]):
+        if layouts := layout.named(
+            points, experiment.axes, entry["scale"], experiment.benchmark.defaults
+        ):
             entry["layouts"] = layouts
     if mesh := experiment.benchmark.mesh:
         entry["mesh"] = mesh.texts

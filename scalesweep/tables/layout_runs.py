@@ -24,9 +24,8 @@ from scalesweep.analysis.layout_cost import (
 from scalesweep.analysis.memory_fit import TOO_LARGE, fit_memory
 from scalesweep.analysis.memory_model import MemoryLayout, obstacle, rank_bytes
 from scalesweep.analysis.model_shape import ModelShape
-from scalesweep.config.memory import Memory, planned_memory, planned_memory_layout
-from scalesweep.config.mesh import value_at
-from scalesweep.config.point_shape import planned_mesh, planned_shape
+from scalesweep.config.memory import memory_layout
+from scalesweep.config.shapes import Memory, planned, planned_mesh, planned_shape, value_at
 from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import parameters_at
@@ -127,8 +126,8 @@ def layout_from(
         return None
     replicas = mesh.get("dp", mesh.get("dp_replicate", 1) * mesh.get("dp_shard", 1))
     sharded = mesh.get("dp_shard", 1) > 1 or any(point.get(name) for name in SHARDING)
-    if memory is not None and ZERO in memory.fields:
-        sharded = bool(value_at(memory.fields[ZERO], point))
+    if memory is not None and memory.zero:
+        sharded = bool(value_at(memory.zero, point))
     weights = float(shape.parameters or 0.0)
     known = weights > 0
     # PaLM's convention (arXiv 2204.02311): only the proportion of layouts to each other matters.
@@ -183,7 +182,7 @@ def layout_studies(data: ExperimentData) -> list[LayoutStudy]:
 
 def _bar(data: ExperimentData, values: Mapping[str, Any]) -> Bar | None:
     """What the memory model says of the layouts of a study, with constants that its peaks give."""
-    entry, memory = data.experiment, planned_memory(data.experiment)
+    entry, memory = data.experiment, planned(data.experiment).memory
     peaks = peak_bytes(data, memory) if memory else None
     like: dict[bool, tuple[ModelShape, MemoryLayout, float]] = {}
     measured = []
@@ -191,7 +190,9 @@ def _bar(data: ExperimentData, values: Mapping[str, Any]) -> Bar | None:
         layout = _layout_at(entry, point.values)
         if layout is None or any(point.values[n] != v for n, v in values.items()):
             continue
-        known = planned_memory_layout(entry, parameters_at(entry, point.values))
+        known = memory_layout(
+            planned(entry), parameters_at(entry, point.values), entry["benchmark"]
+        )
         if not isinstance(known, tuple) or known[2] is None:
             continue
         like.setdefault(layout.sharded, (*known[:2], known[2]))
@@ -245,7 +246,7 @@ def study_parameters(entry: PlanExperiment) -> list[str]:
 def _layout_at(entry: PlanExperiment, values: Mapping[str, Any]) -> Layout | None:
     point = parameters_at(entry, values)
     mesh, shape = planned_mesh(entry, point), planned_shape(entry, point)
-    return layout_from(mesh, shape, planned_memory(entry), point)
+    return layout_from(mesh, shape, planned(entry).memory, point)
 
 
 def _rate(data: ExperimentData) -> Measure | None:

@@ -4,13 +4,13 @@ import numpy as np
 
 from scalesweep.analysis.metrics import BYTES
 from scalesweep.analysis.types import Floats
-from scalesweep.config.memory import Memory
+from scalesweep.config.shapes import Memory
 from scalesweep.tables.points import ExperimentData
 
 
 def peak_bytes(data: ExperimentData, memory: Memory) -> Floats | None:
     """Bytes of the measured peak of each row of the summary: of the first metric that there is."""
-    for name in memory.peaks:
+    for name in memory.peak:
         quantity = data.quantities.get(name)
         if quantity is not None and quantity.unit in BYTES:
             numbers = data.numbers(name, "mean", "run")

@@ -11,7 +11,7 @@ from scalesweep.analysis.factors import (
     layout_followers,
     planned_points,
 )
-from scalesweep.config.mesh import Mesh, mesh_of_texts
+from scalesweep.config.shapes import Mesh, planned
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.layouts import LAYOUT, laid_out
@@ -60,7 +60,7 @@ class LayoutStudy:
     def roles(self) -> list[str]:
         """The axes of the mesh that are not 1 everywhere."""
         sizes = [self.mesh_at(point) for point in planned_points(self.entry)]
-        return [role for role in self.mesh.axes if any(of.get(role, 1) != 1 for of in sizes)]
+        return [role for role in self.mesh.fields if any(of.get(role, 1) != 1 for of in sizes)]
 
     @cached_property
     def others(self) -> list[str]:
@@ -96,9 +96,9 @@ def study_of(entry: PlanExperiment) -> LayoutStudy | None:
     None where its benchmark declares no mesh, or all points of a scale that compute the same have
     the same one.
     """
-    if "mesh" not in entry:
+    mesh = planned(entry).mesh
+    if mesh is None:
         return None
-    mesh = mesh_of_texts(entry["mesh"])
     texts = entry.get("transformer", {})
     named = {str(texts[key]) for key in _WORKLOAD if key in texts}
     inside = {*laid_out(entry), *layout_followers(entry), *entry["scale_parameters"]}

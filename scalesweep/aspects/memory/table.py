@@ -19,7 +19,8 @@ from scalesweep.analysis.memory_fit import (
     fits_without,
 )
 from scalesweep.analysis.memory_model import PARTS
-from scalesweep.config.memory import Memory, PointMemory, planned_memory, planned_point_memory
+from scalesweep.config.memory import PointMemory, point_memory
+from scalesweep.config.shapes import Memory, planned
 from scalesweep.core.causes import Cause
 from scalesweep.core.files import canonical_json
 from scalesweep.core.joined_experiments import parameters_at
@@ -97,7 +98,7 @@ class _Known(NamedTuple):
 
 def memory_rows(inputs: TableInputs) -> Iterator[MemoryRow | MemoryFitRow]:
     """A row per point whose bytes can be worked out, and one of the constants."""
-    memory = planned_memory(inputs.data.experiment)
+    memory = planned(inputs.data.experiment).memory
     known = list(_known(inputs.data, inputs.points, memory)) if memory else []
     if memory is None or not known:
         return
@@ -121,7 +122,11 @@ def _known(data: ExperimentData, points: Sequence[Point], memory: Memory) -> Ite
     peaks = peak_bytes(data, memory)
     ends = _ends(data)
     for point in points:
-        known = planned_point_memory(data.experiment, parameters_at(data.experiment, point.values))
+        known = point_memory(
+            planned(data.experiment),
+            parameters_at(data.experiment, point.values),
+            data.experiment["benchmark"],
+        )
         if not isinstance(known, PointMemory):
             continue
         ran = point.rows.size > 0

@@ -26,9 +26,7 @@ from scalesweep.analysis.roofline import COMPUTE as RATE
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.breakdown.accounts import stated_accounts
-from scalesweep.config.memory import planned_memory
-from scalesweep.config.mesh import value_at
-from scalesweep.config.point_shape import planned_mesh, planned_shape
+from scalesweep.config.shapes import planned, planned_mesh, planned_shape, value_at
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.table.declared import Estimate, PointRow, column
@@ -222,8 +220,8 @@ def _schedule(data: ExperimentData, point: Mapping[str, Any]) -> tuple[int, int,
     stages = (mesh or {}).get("pp", 1)
     if stages < 2 or shape is None or shape.accumulation is None:
         return None
-    memory = planned_memory(data.experiment)
-    virtual = memory.fields.get("virtual_stages") if memory else None
+    memory = planned(data.experiment).memory
+    virtual = memory.virtual_stages if memory else None
     count = 1 if virtual is None else value_at(virtual, point)
     return None if count is None else (stages, int(count), shape.accumulation)
 

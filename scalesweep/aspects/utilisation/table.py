@@ -27,7 +27,7 @@ from scalesweep.analysis.roofline import COMPUTE, UNKNOWN, reach_of, share_inter
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.utilisation import impossible, unlike
-from scalesweep.config.point_shape import planned_shape
+from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.table.declared import Estimate, PointRow, column

@@ -101,7 +101,7 @@ def test_null_is_never_printed(
 ) -> None:
     edited(command=["x", {"when": "size > 2", "words": ["--extra={extra}"]}])
     assert words(campaign(size=2)) == ["x"]
-    with pytest.raises(UserError, match="command: extra is null where 'size > 2' holds, in"):
+    with pytest.raises(UserError, match=r"command\[1\]: extra is null where 'size > 2' holds, in"):
         campaign(size=3)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
-from scalesweep.config.log_patterns import Extract, load_extract
+from scalesweep.config.log_patterns import Extract, Result, load_extract
 from scalesweep.core.record import read_record
 from scalesweep.state.reextract import reread
 from tests.conftest import ROOT
@@ -187,7 +187,8 @@ FOREIGN = "import time; time.sleep(0.5); print('rate 12 images/s')"
 
 def patterns(pattern: str) -> Extract:
     metric = {"metric": "rate", "pattern": pattern, "unit": "images/s", "better": "higher"}
-    found = load_extract({"extract": [metric | {"scope": "total"}]}, Path("benchmark.yaml"))
+    result = Result.model_validate({"extract": [metric | {"scope": "total"}]})
+    found = load_extract(result, Path("benchmark.yaml"))
     assert found is not None
     return found
 

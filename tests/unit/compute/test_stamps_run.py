@@ -143,7 +143,7 @@ def test_files_of_ranks_need_no_labels(
 @pytest.mark.parametrize(
     ("content", "keys", "said"),
     [
-        ({"stamps": "/tmp/x"}, {}, "result.stamps.from: '/tmp/x'; allowed: stdout, stderr, or"),
+        ({"stamps": "/tmp/x"}, {}, "result.stamps.from: '/tmp/x' is not one of stdout, stderr, or"),
         ({"stamps": "stdout.log"}, {}, "result.stamps.from: 'stdout.log': write stdout"),
         ({"stamps": {"from": "stdout", "meet": "some"}}, {}, "result.stamps.meet: 'some'"),
         ({"stamps": {"warmup": 3}}, {}, "result.stamps: the key 'from' is missing"),
@@ -160,7 +160,7 @@ def test_files_of_ranks_need_no_labels(
                 ],
             },
             {},
-            "result.extract[0].metric: the stamps give 'peak_rss'; choose another name, or leave",
+            "result.extract[0]: the stamps give 'peak_rss'; choose another name",
         ),
     ],
 )  # fmt: skip

@@ -1,13 +1,13 @@
 """Names of layouts: what benchmark.yaml words, what a plan has of it, and what readers see."""
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
-from scalesweep.config.layout import load_layout, unequal
+from scalesweep.config.layout import Layout, unequal
+from scalesweep.config.models import read, settled
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import apart
@@ -27,7 +27,7 @@ def names(benchmark: Benchmark, *changes: dict[str, Any], ranks: int = 8) -> lis
     """The names of layouts with these changed values."""
     points = [{**benchmark.defaults, "ranks": ranks, **change} for change in changes]
     assert benchmark.layout is not None
-    layouts = benchmark.layout.named(points, [*benchmark.parameters], "ranks")
+    layouts = benchmark.layout.named(points, [*benchmark.parameters], "ranks", benchmark.defaults)
     return [] if layouts is None else [known["name"] for known in layouts["names"]]
 
 
@@ -81,7 +81,7 @@ def test_along_a_series_a_layout_keeps_its_name(torch: Benchmark) -> None:
         {**torch.defaults, "ranks": ranks, "bucket_cap_mb": ranks, **kind}
         for ranks, kind in product((4, 8), kinds)
     ]
-    layouts = torch.layout.named(points, [*torch.parameters], "ranks")
+    layouts = torch.layout.named(points, [*torch.parameters], "ranks", torch.defaults)
     assert layouts is not None and layouts["default"] == "ddp"
     # The buckets follow the ranks: they tell no layouts apart.
     assert [(known["name"], len(known["values"])) for known in layouts["names"]] == [
@@ -119,15 +119,16 @@ def test_unequal_layouts_never_share_a_name(torch: Benchmark) -> None:
     [
         ({"parameters": ["tp", "ranks"]}, r"layout.parameters\[1\]: 'ranks' cannot lay out"),
         ({"parameters": ["tp", "tpp"]}, r"layout.parameters\[1\]: 'tpp' cannot.*did you mean tp"),
-        ({"words": [{"text": "{size}"}]}, r"layout.words\[0\].text: 'size': unknown parameter"),
-        ({"words": [{"text": "{tp"}]}, r"layout.words\[0\].text: '{tp': a brace without"),
-        ({"words": [{"text": "a", "when": "ranks > 1"}]}, r"when: 'ranks > 1': unknown"),
+        ({"words": [{"text": "{sise}"}]}, r"layout.words\[0\].text: 'sise': unknown parameter"),
+        ({"words": [{"text": "{tp"}]}, r"layout.words.0.text: '{tp': a brace without"),
     ],
 )
 def test_mistakes_in_a_declaration_are_named(content: dict[str, Any], words: str) -> None:
     whole = {"parameters": ["tp", "pp"], "words": [{"text": "a"}], "doc": "", **content}
     with pytest.raises(UserError, match=words):
-        load_layout(whole, {"ranks": 1, "tp": 1, "pp": 1, "size": 1}, Path("benchmark.yaml"))
+        known = {"ranks": 1, "tp": 1, "pp": 1, "size": 1}
+        layout = read(Layout, whole, "b.yaml", "layout")
+        settled(layout, "b.yaml: layout.", known).check(known, "b.yaml")
 
 
 def test_the_name_stands_for_its_parameters() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scalesweep.compute.log_metrics import LogsGoneError, UnreadableError
 from scalesweep.compute.log_runs import read_log
 from scalesweep.config.benchmark import load_benchmark
-from scalesweep.config.log_patterns import load_extract
+from scalesweep.config.log_patterns import Result, load_extract
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.importers.detect_logs import read_source
@@ -95,12 +95,13 @@ def test_what_a_log_says_of_other_ranks_or_not_at_all_is_refused(tmp_path: Path)
 def test_a_reader_of_a_benchmark_is_one_there_is(tmp_path: Path) -> None:
     path = tmp_path / "benchmark.yaml"
     with pytest.raises(UserError, match=r"result\.reader: did you mean torchtitan\? allowed: aws"):
-        load_extract({"reader": "torchtitn"}, path)
+        load_extract(Result(reader="torchtitn"), path)
     with pytest.raises(UserError, match=r"mine\.yaml: no such file"):
-        load_extract({"reader": "mine.yaml"}, path)
+        load_extract(Result(reader="mine.yaml"), path)
     (tmp_path / "mine.yaml").write_text((ROOT / "resources/readers/nanogpt.yaml").read_text())
-    extract = load_extract({"reader": "mine.yaml"}, path)
-    assert extract and extract.main_metric == "step_time" and "step_time" in extract.allowed
+    extract = load_extract(Result(reader="mine.yaml"), path)
+    assert extract and extract.main_metric == "step_time" and "step_time" in extract.known
     entry = {"metric": "final_loss", "pattern": "(x)", "unit": "1", "better": "lower"}
-    with pytest.raises(UserError, match=r"extract\[0\].metric: the reader gives it"):
-        load_extract({"reader": "nanogpt", "extract": [entry | {"scope": "total"}]}, path)
+    result = {"reader": "nanogpt", "extract": [entry | {"scope": "total"}]}
+    with pytest.raises(UserError, match=r"extract\[0\]: the reader gives 'final_loss'"):
+        load_extract(Result.model_validate(result), path)

@@ -7,7 +7,7 @@ import yaml
 
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.aspects.memory.table import MemoryRow
-from scalesweep.config.point_shape import planned_shape
+from scalesweep.config.shapes import planned_shape
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from scalesweep.config.point_shape import planned_mesh, planned_shape
+from scalesweep.config.shapes import planned_mesh, planned_shape
 from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of
 from tests.fakes.imported_table import imported

@@ -9,7 +9,6 @@ import pytest
 from scalesweep.commands import import_source, normal
 from scalesweep.commands.interface import parser_of
 from scalesweep.config.benchmark import load_benchmark
-from scalesweep.config.point_shape import shape_of
 from scalesweep.core.plan_format import PLAN, read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.report.sections import fixed_parameters
@@ -222,7 +221,8 @@ def test_the_transformer_of_a_point(tmp_path: Path, read: Read) -> None:
     (written,), refusals = import_runs(runs, tmp_path / "out" / "runs" / "imported")
     assert refusals == []
     benchmark = load_benchmark("megatron_lm", beside=tmp_path / "out")
-    shape = shape_of(benchmark, written.point)
+    assert benchmark.transformer
+    shape = benchmark.transformer.at(written.point, "b")
     assert shape is not None and shape.parameters == 8_030_261_248
     assert (shape.layers, shape.kv_heads, shape.ffn_width, shape.gated) == (32, 8, 14336, True)
     assert (shape.dtype, shape.device, shape.tied) == ("bfloat16", None, False)
@@ -231,13 +231,13 @@ def test_the_transformer_of_a_point(tmp_path: Path, read: Read) -> None:
         ({"precision": "float32"}, None), ({"precision": "bf16-mixed"}, "bfloat16"),
         ({"precision": None}, None),
     ):  # fmt: skip
-        changed = shape_of(benchmark, {**written.point, **change})
+        changed = benchmark.transformer.at({**written.point, **change}, "b")
         assert changed is not None and changed.dtype == expected, change
     # How many matrices have the width is not stated: nothing follows from it.
-    unknown = shape_of(benchmark, {**written.point, "gated": None})
+    unknown = benchmark.transformer.at({**written.point, "gated": None}, "b")
     assert unknown is not None and unknown.ffn_width is None
-    assert shape_of(benchmark, {**written.point, "family": "mixture of experts"}) is None
-    assert shape_of(benchmark, {**written.point, "sequence_length": None}) is None
+    assert benchmark.transformer.at({**written.point, "family": "mixture of experts"}, "b") is None
+    assert benchmark.transformer.at({**written.point, "sequence_length": None}, "b") is None
 
 
 def eight(count: int, tps: float) -> str:

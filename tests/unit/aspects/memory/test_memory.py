@@ -14,9 +14,8 @@ from scalesweep.aspects.memory.figure import memory_figures
 from scalesweep.aspects.memory.findings import memory_notes
 from scalesweep.aspects.memory.section import memory_table
 from scalesweep.aspects.memory.table import MemoryFitRow, MemoryRow
-from scalesweep.config.memory import GIB, PointMemory, load_memory, point_memory
-from scalesweep.config.mesh import load_mesh
-from scalesweep.config.transformer import load_transformer
+from scalesweep.config.memory import GIB, PointMemory, point_memory
+from scalesweep.config.shapes import load_shapes
 from scalesweep.core.joined_experiments import with_joined
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.memory_text import fit_of
@@ -54,14 +53,13 @@ def made_table(noise: float = 0.04, crash: bool = False) -> str:
     """Layouts on 8 GPUs, whose peaks follow ``TRUE``: those that need more than 90 % of the device
     run out of memory."""
     generator = np.random.default_rng(1)
-    memory = load_memory(MAP["memory"], KNOWN, "m")
-    transformer = load_transformer(MAP["transformer"], KNOWN, "t")
-    mesh = load_mesh(MAP["mesh"], KNOWN, "a")
+    keys = ("mesh", "transformer", "memory")
+    shapes = load_shapes({key: MAP[key] for key in keys}, KNOWN, Path("m"))
     lines = ["gpus,dp,tp,pp,batch,rate,peak,end"]
     for tp, pp, batch in product((1, 2, 4), (1, 2), (1, 2, 4, 8, 16, 32)):
         dp = 8 // (tp * pp)
         point = {"ranks": 8, "dp": dp, "tp": tp, "pp": pp, "batch": batch}
-        known = point_memory(memory, transformer, mesh, point, "p")
+        known = point_memory(shapes, point, "p")
         assert isinstance(known, PointMemory)
         fit = TRUE
         scatter = generator.lognormal(0, noise)

@@ -1,0 +1,320 @@
+"""Mesh, transformer and memory: what benchmark.yaml says of a point, and points that cannot be."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.flop_conventions import token_flops
+from scalesweep.analysis.memory_fit import MemoryFit
+from scalesweep.analysis.memory_model import unknown_of
+from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.memory import GIB, PointMemory, memory_on, point_memory
+from scalesweep.config.shapes import Mesh, Shapes, load_shapes, planned_mesh, planned_shape
+from scalesweep.config.site import load_site
+from scalesweep.core.errors import UserError
+from scalesweep.core.status import Status
+from scalesweep.planning.plan import build_plan
+from scalesweep.state.run_state import RunState
+
+KNOWN = ("ranks", "dp", "tp", "pp", "cp", "ep", "width", "full", "kind")
+MODEL = {"layers": 12, "width": "width", "sequence": 2048}
+
+
+@pytest.fixture(scope="module")
+def torch() -> Benchmark:
+    return load_benchmark("torch_training")
+
+
+def shapes(**content: Any) -> Any:
+    return load_shapes(content, KNOWN, Path("b.yaml"))
+
+
+def model(**fields: Any) -> Any:
+    return shapes(transformer=MODEL | fields).transformer
+
+
+def memory_of(benchmark: Any, **change: Any) -> Any:
+    point = {**load_benchmark("torch_training").defaults, "ranks": 4, "ranks_per_node": 4,
+             "model": "transformer", "optimizer": "adam", **change}  # fmt: skip
+    return point_memory(benchmark, point, "b")
+
+
+@pytest.mark.parametrize(
+    ("change", "sizes"),
+    [
+        ({}, (8, 1, 1, 1)),
+        ({"data_parallel": "none"}, (8, 1, 1, 1)),
+        ({"tp": 2, "pp": 2}, (2, 1, 2, 2)),
+        ({"data_parallel": "fsdp2"}, (1, 8, 1, 1)),
+        ({"data_parallel": "fsdp2", "dp_replicate": 2}, (2, 4, 1, 1)),
+        ({"data_parallel": "fsdp2", "dp_shard": 2, "tp": 2}, (2, 2, 2, 1)),
+    ],
+)
+def test_torch_training_has_the_mesh_that_its_program_makes(
+    torch: Benchmark, change: dict[str, Any], sizes: tuple[int, ...]
+) -> None:
+    """As workflow/benchmarks/torch_training/mesh.py, whose ``shape_of`` fills in what is null."""
+    point = {**torch.defaults, "ranks": 8, **change}
+    assert torch.mesh is not None
+    mesh = torch.mesh.at(point)
+    assert mesh == dict(zip(("dp_replicate", "dp_shard", "tp", "pp"), sizes, strict=True))
+    assert math.prod(mesh.values()) == 8
+    assert planned_mesh({"mesh": torch.mesh.texts}, point) == mesh  # type: ignore
+
+
+def test_torch_training_says_the_shape_of_its_transformer_alone(torch: Benchmark) -> None:
+    point = {**torch.defaults, "ranks": 8, "model": "transformer", "tied_weights": True}
+    assert torch.transformer is not None
+    shape = torch.transformer.at(point, "t")
+    assert shape is not None
+    # GPT-2's; see the parameter tied_weights.
+    assert shape.parameters == 124_439_808
+    assert (shape.layers, shape.width, shape.heads, shape.ffn_width) == (12, 768, 12, 3072)
+    assert (shape.sequence, shape.vocabulary, shape.tied) == (1024, 50257, True)
+    assert (shape.micro_batch, shape.accumulation, shape.global_batch) == (64, 1, 512)
+    assert (shape.dtype, shape.recompute) == ("float32", "none")
+    entry: Any = {"transformer": torch.transformer.texts, "benchmark": "b"}
+    assert planned_shape(entry, point) == shape
+    assert torch.transformer.at({**point, "model": "resnet50"}, "t") is None
+    assert planned_shape({"benchmark": "b"}, point) is None  # type: ignore
+
+
+def test_ranks_that_make_no_such_mesh_are_named_with_the_numbers() -> None:
+    axes: Mesh = shapes(mesh=["dp", "tp", "pp", "cp", "ep"]).mesh
+    point: dict[str, Any] = {"ranks": 64, "dp": 4, "tp": 2, "pp": 2, "cp": 4, "ep": 8}
+    assert axes.fault(point) is None
+    assert axes.at(point) == {"dp": 4, "tp": 2, "pp": 2, "cp": 4, "ep": 8}
+    assert axes.rule == "dp x tp x pp x cp must be ranks, and ep divide dp x cp"
+    fault = axes.fault({**point, "tp": 4})
+    assert fault == "dp x tp x pp x cp = 4 x 4 x 2 x 4 = 128, not the 64 ranks"
+    assert axes.fault({**point, "ep": 32}) == "ep = 32 does not divide dp x cp = 16"
+    # A size that no column states is not known, and nothing is said of the product.
+    assert axes.fault({**point, "tp": None}) is None and axes.at({**point, "tp": None}) is None
+    derived = shapes(mesh=[{"role": "dp", "ranks": "ranks / (tp * pp)"}, "tp", "pp"]).mesh
+    assert derived.at({"ranks": 8, "tp": 2, "pp": 1}) == {"dp": 4, "tp": 2, "pp": 1}
+    fault = "dp = 0.5 is not a whole number of 1 or more ranks"
+    assert derived.fault({"ranks": 8, "tp": 16, "pp": 1}) == fault
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ({"mesh": ["dp", "dp"]}, "b.yaml: mesh: name each role once"),
+        ({"mesh": ["rows"]}, "mesh.0.role: 'rows' is not one of dp, dp_replicate"),
+        ({"mesh": ["dp_shard"]}, "b.yaml: mesh.dp_shard: 'dp_shard': unknown parameter"),
+        ({"mesh": [{"role": "dp_shard", "ranks": "dp"}, "dp"]}, "dp is dp_replicate and dp_shard"),
+        ({"mesh": ["tp", "ep"]}, "ep lies inside the data-parallel axes and cp"),
+        ({"memory": {"zero": "stage"}}, "b.yaml: memory.zero: 'stage': unknown parameter"),
+        ({"memory": {"zeros": 1}}, "b.yaml: memory: unknown key 'zeros'; did you mean zero?"),
+    ],
+)
+def test_a_declaration_that_cannot_be_is_refused(content: dict[str, Any], error: str) -> None:
+    with pytest.raises(UserError) as refused:
+        shapes(**content)
+    assert error in str(refused.value)
+
+
+def test_what_a_source_does_not_state_of_a_model_is_not_known() -> None:
+    checked = model(recompute="'full' if full else 'none'", heads="width / 64")
+    shape = checked.at({"width": 768, "full": None}, "t")
+    assert shape is not None and shape.recompute is None and shape.heads == 12
+    assert model(sequence="width").at({"width": None, "full": True}, "t") is None
+    stated = model(recompute="'none' if full is null else 'full'")
+    assert stated.at({"width": 768, "full": None}, "t").recompute == "none"
+    sized = model(parameters=8e9, vocabulary=32000, tied="false", dtype="'bfloat16'", micro_batch=1)
+    unknown, known = (sized.at({"width": width, "full": None}, "t") for width in (None, 4096))
+    assert token_flops(unknown) == {"parameters_only": (48e9, 0.0, 0.0)}
+    assert (unknown_of(unknown), unknown_of(known)) == ("width", "")
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        (
+            {"heads": "width / 100"},
+            "t: transformer.heads: must be a whole number above 0, not 7.68",
+        ),
+        ({"parameters": "0 - width"}, "transformer.parameters: must be a number above 0, not -768"),
+        ({"dtype": "'bf16'"}, "transformer.dtype: allowed: float32, tf32, bfloat16"),
+        ({"recompute": "'all'"}, "transformer.recompute: allowed: none, selective, full, not all"),
+        ({"tied": "1"}, "transformer.tied: must be true or false, not 1"),
+        ({"float8_share": "1.5"}, "transformer.float8_share: must be a number 0 to 1, not 1.5"),
+        ({"ffn_width": "kind"}, "ffn_width: must be a whole number above 0, not big"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused(fields: dict[str, str], error: str) -> None:
+    with pytest.raises(UserError) as refused:
+        model(**fields).at({"width": 768, "kind": "big"}, "t")
+    assert error in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ({"zero": 4}, "memory.zero: must be a whole number 0 to 3, not 4"),
+        ({"schedule": "'gpip'"}, "did you mean gpipe? allowed: 1f1b, gpipe, interleaved, not gpip"),
+        ({"split_vocabulary": "1"}, "memory.split_vocabulary: must be true or false, not 1"),
+        ({"device_gib": 0}, "memory.device_gib: must be a number above 0, not 0"),
+    ],
+)
+def test_memory_that_cannot_be_is_refused(
+    torch: Benchmark, content: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        memory_of(torch.model_copy(update={"memory": shapes(memory=content).memory}))
+    assert why in str(refused.value)
+
+
+def test_torch_training_says_what_its_ranks_hold(torch: Benchmark) -> None:
+    weights = 4 * 163_037_184
+    ddp = memory_of(torch).parts[0]
+    # Positions, norms and biases are not counted: 0.6 % of all.
+    assert ddp[0] == pytest.approx(weights, rel=0.007)
+    shards = memory_of(torch, data_parallel="fsdp2").parts[0]
+    blocks = 2 * 4 * (12 * 768**2 + 2 * 768)
+    assert shards[0] == pytest.approx(ddp[0] / 4 + blocks)
+    assert (
+        memory_of(torch, data_parallel="fsdp2", reshard_after_forward=False).parts[0][0] == ddp[0]
+    )
+    # tp splits the matrices of the blocks only: a table of tokens and a last layer stay whole.
+    split = memory_of(torch, tp=4).parts[0]
+    tables = 2 * 4 * 50257 * 768
+    assert split[0] - tables == pytest.approx((ddp[0] - tables) / 4)
+    stages = memory_of(torch, pp=4, micro_batches=8).parts
+    assert list(stages[:, 3] / stages[3, 3]) == [4, 3, 2, 1]
+    assert memory_of(torch, model="mlp", heads=12) is None
+    bare = torch.model_copy(
+        update={"transformer": torch.transformer.model_copy(update={"dtype": None, "tied": None})}  # type: ignore
+    )
+    assert memory_of(bare) == "tied, dtype"
+    assert memory_of(torch.model_copy(update={"mesh": None}), data_parallel="fsdp2") == "dp_shard"
+    again = load_shapes(
+        Shapes.model_construct(
+            **{key: getattr(torch, key) for key in Shapes.model_fields}
+        ).declared,
+        torch.parameters,
+        Path("b.yaml"),
+    )
+    assert (memory_of(again).parts == memory_of(torch).parts).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "rank", "gib"),
+    [
+        ({}, None, None),
+        ({}, 1.5, 1.5),
+        ({"memory_gib_per_node": 12}, None, 6),
+        ({"memory_gib_per_node": 12, "gpus_per_node": 4}, None, None),
+        ({"gpus_per_node": 4, "memory_gib_per_gpu": 79.6}, None, 79.6),
+    ],
+)
+def test_the_device_of_a_rank(
+    torch: Benchmark, change: dict[str, Any], rank: float | None, gib: float | None
+) -> None:
+    site = load_site("local").model_copy(update=change)
+    sized = torch.model_copy(update={"memory": memory_on(torch, site, rank)})
+    judged = memory_of(sized, ranks=2)
+    assert isinstance(judged, PointMemory)
+    assert judged.device == (None if gib is None else gib * GIB)
+
+
+def test_a_product_of_axes_leaves_out_what_makes_no_mesh(tmp_path: Path) -> None:
+    fixed = {"model": "mlp", "data_parallel": "fsdp2", "layers": 4, "width": 64,
+             "ranks_per_node": 4}  # fmt: skip
+    axes = {"ranks": [2, 4], "dp_replicate": [1, 2], "dp_shard": [1, 2], "tp": [1, 2]}
+    experiment = campaign(tmp_path, fixed=fixed, axes=axes).experiments[0]
+    assert all(experiment.benchmark.mesh.at(point) for point in experiment.points)
+    reasons = {reason for _, reason in experiment.excluded}
+    assert "torch_training: dp_replicate x dp_shard x tp x pp must be ranks" in reasons
+    assert len(experiment.points) == 6 and len(experiment.excluded) == 10
+
+
+def test_a_slip_in_a_model_is_told_when_planned(
+    toy: Path, campaign_of: Callable[[str], Campaign]
+) -> None:
+    file = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    with file.open("a") as text:
+        text.write("transformer: {layers: 2, width: size * 8, sequence: size / 2}\n")
+    with pytest.raises(
+        UserError, match=r"toy: transformer\.sequence: must be a whole .*, not 1\.5"
+    ):
+        campaign_of("axes: {ranks: [1, 2]}\nfixed: {size: 3}\n")
+
+
+def campaign(folder: Path, **keys: Any) -> Any:
+    experiment = {
+        "benchmark": "torch_training",
+        "fixed": {"model": "transformer", "ranks": 2, "ranks_per_node": 2},
+        "axes": {"batch_size": [1, 8, 64]},
+        **keys,
+    }
+    content = {"campaign": "c", "site": "local", "experiments": {"e": experiment}}
+    (folder / "c.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    return load_campaign(folder / "c.yaml", results=str(folder / "results"))
+
+
+def test_points_that_need_too_much_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    whole = campaign(tmp_path, memory_gib_per_rank=16).experiments[0]
+    assert len(whole.points) == 3 and not whole.excluded
+    less = campaign(tmp_path, memory_gib_per_rank=16, skip_if_memory_exceeds=1.2).experiments[0]
+    assert [point["batch_size"] for point in less.points] == [1, 8]
+    [(point, reason)] = less.excluded
+    assert point["batch_size"] == 64
+    assert reason == "needs more than 1.2 x the memory of its device, by the memory model"
+    needed = [
+        MemoryFit().needed(memory_of(whole.benchmark, **{**p, "optimizer": "sgd"}).parts) / GIB
+        for p in whole.points
+    ]
+    assert needed[1] < 1.2 * 16 < needed[2]
+    # What stays keeps its ids.
+    assert {run.run_id for run in less.runs} < {run.run_id for run in whole.runs}
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({}, "e.skip_if_memory_exceeds: site local does not say memory_gib_per_node"),
+        (
+            {"benchmark": "data_loading", "fixed": {}, "axes": {"ranks": [1, 2]}},
+            "data_loading does not say how much memory a point needs",
+        ),
+        (
+            {"fixed": {"model": "transformer", "ranks": 2, "ranks_per_node": 2, "tp": 4},
+             "memory_gib_per_rank": 8},
+            "ranks = 2 is not a multiple of tp * pp = 4",
+        ),
+    ],
+)  # fmt: skip
+def test_a_limit_that_cannot_be_judged_is_refused(
+    tmp_path: Path, keys: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        campaign(tmp_path, **{"skip_if_memory_exceeds": 1.2, **keys})
+    assert why in str(refused.value)
+
+
+def test_layouts_at_the_same_work_are_series_of_their_own(tmp_path: Path) -> None:
+    """In strong scaling the parameters of the work tell no series apart; those of the mesh do."""
+    loaded = campaign(
+        tmp_path, scaling="strong",
+        axes={"ranks": [2, 4], "tp": [1, 2], "pp": [1, 2], "micro": [1, 2]},
+        derive={
+            "batch_size": "micro", "accumulation": "8 / (micro * (ranks // (tp * pp)))",
+            "micro_batches": "1 if pp > 1 else null",
+        },
+        require=["tp * pp <= ranks", "accumulation >= pp"],
+        fixed={
+            "model": "transformer", "layers": 2, "width": 32, "heads": 2, "sequence": 8,
+            "vocabulary": 50, "ranks_per_node": 4,
+        },
+    )  # fmt: skip
+    new = dict.fromkeys(loaded.unique_runs(), RunState(Status.NEW))
+    (entry,) = build_plan(loaded, new)["experiments"]
+    assert series_parameters(entry) == ["tp", "pp", "micro"]
+    assert {"batch_size", "accumulation"} <= {*entry["work"]}
