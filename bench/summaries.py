@@ -1,18 +1,14 @@
-"""What summaries cost: all of 10,000 runs, ten new ones among them, and against the usual way.
+"""What summaries cost: of 10,000 runs, and against the usual way.
 
-(a) The summarise step, as the workflow calls it, on runs that no summary has seen: seconds, and
-the memory of all its processes together. (b) The same after ten more runs have ended, with
-nothing else to read, in pairs with a no-op of an empty Snakefile; and once all that `snakemake`
-then does: plan, summary, tables, figures and report. (c) One run in twenty is also written as text
-and read with pandas (bench/lib/pandas_way.py), in pairs with our reading of the same runs, which
-begins with nothing known. Both must give equal numbers. What the usual way would take for all
-runs, at its seconds per run, is set against (b) too, since it reads all of them every time.
+(a) The summarise step, as the workflow calls it: seconds, and the memory of all its processes
+together. (b) All that `snakemake` does after ten more runs have ended: plan, summary, tables,
+figures and report. (c) One run in twenty is also written as text and read with pandas
+(bench/lib/pandas_way.py), in pairs with our reading of the same runs. Both must give equal numbers.
 
     python -m bench.summaries [--json FILE] [--repeats 10] [--largest 1024] [--rounds 3]
 """
 
 import json
-import shutil
 import statistics
 import tempfile
 import threading
@@ -26,15 +22,13 @@ import numpy as np
 from bench.lib.made_runs import Made, large_campaign_arguments, make, times_of
 from bench.lib.pairs import figure, line, ratio, take_turns, write_json
 from bench.lib.pandas_way import read_histories, write_history
-from bench.lib.projects import Cost, empty_project, snakemake, timed
+from bench.lib.projects import Cost, snakemake, timed
 from bench.lib.steps import PROCESSES, take_steps
 from scalesweep.core.record import RECORD
 from scalesweep.tables.summary import build_summary
 
 EVERY = 20  # of the runs, as text too
 COLD_S, PEAK_MB, FASTER, RECORD_KB = 30.0, 1000.0, 20.0, 60.0
-EMPTY_TIMES, EMPTY_MORE_S = 2.0, 2.0
-SUMMARY, KEPT = "summary.parquet", ".summary.parquet.previous"
 
 
 def peak_of(step: Callable[[], Cost]) -> tuple[Cost, float]:
@@ -79,29 +73,11 @@ def _memory(pid: str) -> float:
     return 1024.0 * next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def after_ten_more(made: Made, empty: Path, rounds: int) -> list[tuple[Cost, Cost]]:
-    """Pairs: the step with ten new runs, and a no-op of an empty Snakefile."""
-    before = made.folder / "before"
-    before.mkdir()
-    for name in (SUMMARY, KEPT):
-        shutil.copy(made.results / name, before / name)
-    made.write_new()
-    made.plan()
-    timed(snakemake("-c1"), empty)
-    pairs = []
-    for _ in range(rounds):
-        for name in (SUMMARY, KEPT):
-            shutil.copy(before / name, made.results / name)
-        pairs.append((take_steps(made, "summarise")["summarise"], timed(snakemake("-c1"), empty)))
-    return pairs
-
-
-def chain(made: Made, empty: Path, rounds: int) -> tuple[list[tuple[Cost, Cost]], Cost]:
-    """What ``after_ten_more`` returns, and the cost of all that snakemake does about them."""
+def chain(made: Made) -> Cost:
+    """The cost of all that snakemake does after ten more runs have ended."""
     timed(snakemake("report", "--configfile", made.campaign), made.folder)
-    pairs = after_ten_more(made, empty, rounds)
-    whole = timed(snakemake("--configfile", made.campaign), made.folder, "Writing")
-    return pairs, whole
+    made.write_new()
+    return timed(snakemake("--configfile", made.campaign), made.folder, "Writing")
 
 
 def against_usual(made: Made, rounds: int) -> dict[str, Any]:
@@ -151,44 +127,30 @@ def main() -> None:
     args = large_campaign_arguments(__doc__)
     with tempfile.TemporaryDirectory() as scratch:
         made = make(Path(scratch) / "large", args.repeats, args.largest)
-        (Path(scratch) / "empty").mkdir()
-        empty = empty_project(Path(scratch) / "empty")
         began = time.perf_counter()
         made.plan()
         first_look_s = time.perf_counter() - began
         cold, peak_mb = peak_of(lambda: take_steps(made, "summarise")["summarise"])
         largest_kb = max((made.runs / i / RECORD).stat().st_size for i in made.done) / 1e3
         usual = against_usual(made, args.rounds)
-        pairs, whole = chain(made, empty, args.rounds)
+        whole = chain(made)
     count = len(made.done)
-    more_s = statistics.median(step.wall_s for step, _ in pairs)
-    empty_s = statistics.median(noop.wall_s for _, noop in pairs)
-    all_usual_s = usual["seconds"]["usual"] / usual["runs"] * (count + len(made.new))
     compared = f"{usual['runs']:,} of them"
     rows = [
         figure(f"summary of {count:,} runs, nothing known", cold.wall_s, "s", COLD_S),
         figure(f"summary of {count:,} runs, memory of all processes", peak_mb, "MB", PEAK_MB),
         figure(f"largest record ({args.largest:,} ranks)", largest_kb, "kB", RECORD_KB),
-        figure(
-            "summary after 10 new runs (bound: 2 x empty Snakefile + 2 s)", more_s, "s",
-            EMPTY_TIMES * empty_s + EMPTY_MORE_S,
-        ),
         figure("everything after 10 new runs: plan to report", whole.wall_s, "s"),
         figure(
             f"reading {compared} the usual way / ours, nothing known", usual["ratio"], "x", FASTER,
             "higher",
         ),
         figure("  the same in CPU seconds, one process each", usual["cpu_ratio_one_process"], "x"),
-        figure(
-            "reading all the usual way / ours after 10 new runs", all_usual_s / more_s, "x",
-            FASTER, "higher",
-        ),
     ]  # fmt: skip
     details = {
         "runs": count,
         "processes": PROCESSES,
         "cold": cold._asdict(),
-        "after_ten_more": [[step._asdict(), noop._asdict()] for step, noop in pairs],
         "chain_after_ten_more": whole._asdict(),
         "first_look_at_new_records_seconds": first_look_s,
         "usual": usual,

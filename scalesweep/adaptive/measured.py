@@ -42,7 +42,7 @@ def measured(
     done = {i: state.stamp for i, state in states.items() if state.status == Status.DONE}
     if new := [i for i, stamp in done.items() if kept.get(i, ("",))[0] != stamp]:
         from scalesweep.tables.summary import read_rows
-        from scalesweep.tables.summary_cache import Row
+        from scalesweep.tables.summary_row import Row
 
         for run_id, row in zip(new, read_rows([folder / i / RECORD for i in new]), strict=True):
             every = {**row.epochs, **row.plain} if isinstance(row, Row) else {}

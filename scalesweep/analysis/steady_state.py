@@ -81,11 +81,6 @@ def steady_state(
     return state
 
 
-def steady_states(series: ArrayLike, declared: int) -> list[SteadyState]:
-    """``steady_state`` of each ``series[i]`` of an array ``[i, step, rank]``."""
-    return _steady_states(_medians(finite_values(series)), declared, 0.05, 5.0, FEWEST_DRIFTING)
-
-
 def _steady_states(
     rows: Floats, declared: int, tolerance: float, width: float, fewest_drifting: int
 ) -> list[SteadyState]:

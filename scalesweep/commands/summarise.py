@@ -13,7 +13,6 @@ from scalesweep.state.set_aside import set_aside
 from scalesweep.state.stock import tell_set_aside
 from scalesweep.tables.derived import missing_everywhere, with_derived
 from scalesweep.tables.summary import build_summary, write_summary
-from scalesweep.tables.summary_cache import keep_summary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,11 +38,9 @@ def run(args: argparse.Namespace) -> None:
         for run in experiment["runs"]
         if run["status"] == Status.DONE
     )
-    # A copy under another name, because Snakemake deletes outputs before it makes them again.
-    kept = args.out.with_name(f".{args.out.name}.previous")
     broken: dict[str, str] = {}
     records = [args.runs / run_id / RECORD for run_id in finished]
-    summary = build_summary(records, kept, broken, args.processes)
+    summary = build_summary(records, broken, args.processes)
     for run_id, why in broken.items():
         set_aside(args.runs / run_id, why)
     if broken:
@@ -55,7 +52,6 @@ def run(args: argparse.Namespace) -> None:
     for line in missing_everywhere(summary, experiments):
         print(line)
     write_summary(summary, args.out)
-    keep_summary(args.out, kept)
     # It imports pandas: after the processes that read have started.
     from scalesweep.report.export_tables import note_inputs
 

@@ -149,7 +149,7 @@ def _of_site(
     plan = plan_now(own) if own else read_plan(file) if file.is_file() else None
     names = sorted(path.name for path in (runs / site).iterdir() if path.is_dir())
     measured = [name for name in names if name[0] != "." and split_name(name)[1] == NONE]
-    summary = summary_of(runs / site, measured, None)
+    summary = summary_of(runs / site, measured)
     return plan, with_derived(summary, plan["experiments"] if plan else [])
 
 

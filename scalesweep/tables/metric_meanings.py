@@ -1,85 +1,68 @@
 """What the plain metrics of runs mean: the same in all rows of a summary, or left out of some."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalesweep.analysis.metrics import SCALING_WORDS, column
 from scalesweep.core.record_check import MAX_METRICS
-from scalesweep.tables.summary_cache import Row
+from scalesweep.tables.summary_row import Row, joined
+
+_NAMED = 3
+_Key = tuple[str, str]  # benchmark and metric
+_Meaning = tuple[str, str, str]  # unit, better, scope
 
 
-def agree(
-    rows: Sequence[Row], keys: Sequence[tuple[str, str]]
-) -> tuple[list[Row], list[tuple[str, str]]]:
-    """Rows in which every metric of a benchmark means the same, and their keys.
-
-    What most runs say counts, and of as many the first. A row that loses a metric has no key: what
-    it was made from is read again for the next summary, in which others may be the most.
-    """
-    said: dict[tuple[str, str], Counter[tuple[str, ...]]] = {}
+def agree(rows: Sequence[Row]) -> list[Row]:
+    """Rows in which every metric of a benchmark means the same: what most runs say, and of as many
+    the first. A row loses what it means otherwise, with a warning."""
+    said: dict[_Key, Counter[_Meaning]] = {}
     for row in rows:
         for name, meaning in row.meanings.items():
             counts = said.setdefault((row.identity["benchmark"], name), Counter())
-            counts[_unit_better_scope(meaning)] += 1
-    number = Counter(benchmark for benchmark, _ in said)
-    scaled = {key for key in said if _is_scaling(key, said)}
-    clear = not scaled and all(len(counts) == 1 for counts in said.values())
-    if clear and max(number.values(), default=0) <= MAX_METRICS:
-        return list(rows), list(keys)
+            counts[_meaning(meaning)] += 1
     known: Counter[str] = Counter()
-    meant: dict[tuple[str, str], tuple[str, ...]] = {}
+    meant: dict[_Key, _Meaning] = {}
     for key, counts in said.items():
         known[key[0]] += 1
-        if key not in scaled and known[key[0]] <= MAX_METRICS:
+        if known[key[0]] <= MAX_METRICS and not _is_scaling(key, said):
             meant[key] = counts.most_common(1)[0][0]
-    agreed, agreed_keys = [], []
-    for row, row_key in zip(rows, keys, strict=True):
-        lost = [
-            name
-            for name, meaning in row.meanings.items()
-            if meant.get((row.identity["benchmark"], name)) != _unit_better_scope(meaning)
-        ]
-        agreed.append(_without(row, lost, meant) if lost else row)
-        agreed_keys.append(("", "") if lost else row_key)
-    return agreed, agreed_keys
+    return [_of_one_meaning(row, meant) for row in rows]
 
 
-def _is_scaling(key: tuple[str, str], said: Mapping[tuple[str, str], Any]) -> bool:
+def _is_scaling(key: _Key, said: Mapping[_Key, Any]) -> bool:
     """Whether tables call the scaling of another metric so: its efficiency or speedup."""
     stem, _, word = key[1].rpartition("_")
     return word in SCALING_WORDS and (key[0], stem) in said
 
 
-def _without(
-    row: Row, lost: Sequence[str], meant: Mapping[tuple[str, str], tuple[str, ...]]
-) -> Row:
-    warnings = [row.identity["warnings"]]
-    for name in lost[:3]:
-        most = meant.get((row.identity["benchmark"], name))
-        own = row.meanings[name]
-        if most is None:
-            why = "the name means the scaling of another, or there are too many metrics"
-        else:
-            why = f"it is {_meaning(_unit_better_scope(own))}, in most runs {_meaning(most)}"
+def _of_one_meaning(row: Row, meant: Mapping[_Key, _Meaning]) -> Row:
+    benchmark = row.identity["benchmark"]
+    lost = [n for n, own in row.meanings.items() if meant.get((benchmark, n)) != _meaning(own)]
+    if not lost:
+        return row
+    warnings = []
+    for name in lost[:_NAMED]:
+        most, own = meant.get((benchmark, name)), _words(_meaning(row.meanings[name]))
+        why = "the name means the scaling of another, or there are too many metrics"
+        why = why if most is None else f"it is {own}, in most runs {_words(most)}"
         warnings.append(f"metric '{name}' is left out: {why}")
-    if len(lost) > 3:
-        warnings.append(f"{len(lost) - 3} more metrics are left out")
+    if len(lost) > _NAMED:
+        warnings.append(f"{len(lost) - _NAMED} more metrics are left out")
     columns = {column(name, "mean", "run") for name in lost}
     return row._replace(
-        identity={**row.identity, "warnings": joined(*warnings)},
+        identity={**row.identity, "warnings": joined(row.identity["warnings"], *warnings)},
         plain={name: value for name, value in row.plain.items() if name not in columns},
         meanings={name: m for name, m in row.meanings.items() if name not in lost},
     )
 
 
-def _unit_better_scope(meaning: Mapping[str, str]) -> tuple[str, ...]:
-    """Unit, direction and scope, in whatever order they were kept."""
+def _meaning(meaning: Mapping[str, str]) -> _Meaning:
     return meaning["unit"], meaning["better"], meaning["scope"]
 
 
-def _meaning(words: Iterable[str]) -> str:
-    unit, better, scope = words
+def _words(meaning: _Meaning) -> str:
+    unit, better, scope = meaning
     return f"in {unit!r}, {better} is better, of {'all ranks' if scope == 'total' else 'a rank'}"
 
 
@@ -89,8 +72,3 @@ def meanings_of(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, str]]]:
     for row in rows:
         meanings.setdefault(row.identity["benchmark"], {}).update(row.meanings)
     return {benchmark: metrics for benchmark, metrics in meanings.items() if metrics}
-
-
-def joined(*texts: str | None) -> str | None:
-    """Warnings as one text; None without any."""
-    return "; ".join(text for text in texts if text) or None

@@ -24,8 +24,7 @@ def read_now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
     plan = plan_now(campaign)
     runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
     done = dict.fromkeys(run["run_id"] for run in runs if run["status"] == Status.DONE)
-    kept = campaign.results / ".summary.parquet.previous"
-    summary = summary_of(campaign.runs_folder, done, kept)
+    summary = summary_of(campaign.runs_folder, done)
     return plan, with_derived(summary, plan["experiments"])
 
 
@@ -35,7 +34,7 @@ def plan_now(campaign: Campaign) -> Plan:
     return build_plan(campaign, take_stock(campaign, runs, remember=False))
 
 
-def summary_of(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.DataFrame:
+def summary_of(folder: Path, run_ids: Iterable[str]) -> pd.DataFrame:
     """Summary of the finished ones of these runs; others are left out with a warning."""
     # Not remembered: the folder is left as it is.
     states = scan(folder, run_ids, remember=False)
@@ -43,7 +42,7 @@ def summary_of(folder: Path, run_ids: Iterable[str], kept: Path | None) -> pd.Da
         folder / run_id / RECORD for run_id, state in states.items() if state.status == Status.DONE
     ]
     broken = untrusted(states)
-    frame = build_summary(records, kept, broken)
+    frame = build_summary(records, broken)
     for run_id, why in broken.items():
         _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
     return frame

@@ -3,11 +3,9 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
-
-import orjson
 
 from scalesweep.core.formatting import finite
 from scalesweep.core.rank_columns import machine_names, values_of
@@ -27,7 +25,6 @@ _PLACE = re.compile(
     # Of TensorFlow's own, for its clusters: addresses, and what its strategies set.
     r"|TF_CONFIG|TF_PS_DISABLE_ASYNC_EXECUTOR_GLOBALLY|TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"
 )
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _GPU_KEPT = ("name", "memory.total", "driver_version")
 
 
@@ -202,68 +199,40 @@ def _tf32(noted: Any) -> str | None:
 
 def facts_text(record: Mapping[str, Any], machines: Sequence[str] | None = None) -> str:
     """``run_facts`` as JSON text; ``read_facts`` is its inverse."""
-    facts = run_facts(record, machines)
+    facts = asdict(run_facts(record, machines))
     # Usually all hosts are equal, and then named once.
-    hardware = tuple(
-        (kind, None if hosts == facts.hosts else hosts) for kind, hosts in facts.hardware
-    )
-    names = ("source", "started", "ended", "wall_s", "attempt")
-    plain = _ENCODER.encode({name: getattr(facts, name) for name in names})
-    energy = _ENCODER.encode(None if facts.energy is None else vars(facts.energy))
-    return (
-        f'{{"environment":{_shared_text(facts.environment)},"hosts":{_names_text(facts.hosts)},'
-        f'"affinities":{_shared_text(facts.affinities)},{plain[1:-1]},'
-        f'"hardware":{_shared_text(hardware)},"energy":{energy}}}'
-    )
-
-
-@lru_cache(maxsize=64)  # thousands of runs had the same environment; all of it is text or None
-def _shared_text(value: tuple[Any, ...]) -> str:
-    return _ENCODER.encode(value)
-
-
-def _names_text(names: tuple[str, ...]) -> str:
-    """JSON text of the names of up to thousands of hosts, which orjson writes much faster.
-
-    It is the same text where all of it is printable ASCII: what else is there JSON may escape.
-    """
-    try:
-        text = orjson.dumps(names).decode()
-    except TypeError:  # of half a pair of surrogates
-        return _ENCODER.encode(names)
-    return text if text.isascii() and "\x7f" not in text else _ENCODER.encode(names)
+    facts["hardware"] = [
+        (kind, None if hosts == facts["hosts"] else hosts) for kind, hosts in facts["hardware"]
+    ]
+    return json.dumps(facts)
 
 
 def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFacts]:
     """Facts of runs by their ids, from the texts in the summary; None leaves a run out."""
-    facts_of = {}
-    names: dict[str, str] = {}  # one text of a host, however many runs were there
-    for run_id, text in zip(run_ids, texts, strict=True):
-        if not isinstance(text, str):
-            continue
-        content = json.loads(text)
-        hosts = _shared(content["hosts"], names)
-        content["hosts"] = hosts
-        content["environment"] = _pairs(content["environment"])
-        content["affinities"] = tuple(content["affinities"])
-        content["hardware"] = tuple(
-            (_pairs(kind), hosts if names_ is None else _shared(names_, names))
-            for kind, names_ in content["hardware"]
-        )
-        if content["energy"] is not None:
-            energy = content["energy"]
-            several = {name: tuple(energy[name]) for name in ("sources", "notes")}
-            content["energy"] = EnergyFacts(**{**energy, **several})
-        facts_of[run_id] = RunFacts(**content)
-    return facts_of
+    known = zip(run_ids, texts, strict=True)
+    return {run_id: _facts(json.loads(text)) for run_id, text in known if isinstance(text, str)}
 
 
-def _shared(texts: Sequence[str], known: dict[str, str]) -> tuple[str, ...]:
-    return tuple([known.setdefault(text, text) for text in texts])
+def _facts(content: dict[str, Any]) -> RunFacts:
+    hosts, energy = tuple(content["hosts"]), content["energy"]
+    if energy is not None:
+        several = {name: tuple(energy[name]) for name in ("sources", "notes")}
+        energy = EnergyFacts(**{**energy, **several})
+    made = {
+        "hosts": hosts,
+        "environment": _pairs(content["environment"]),
+        "affinities": tuple(content["affinities"]),
+        "hardware": tuple(
+            (_pairs(kind), hosts if names is None else tuple(names))
+            for kind, names in content["hardware"]
+        ),
+        "energy": energy,
+    }
+    return RunFacts(**{**content, **made})
 
 
 def _pairs(facts: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple([(name, value) for name, value in facts])
+    return tuple((name, value) for name, value in facts)
 
 
 def group(facts: Iterable[RunFacts]) -> list[Environment]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scalesweep.analysis.arrays import Arrays
+from scalesweep.analysis.arrays import Arrays, open_arrays
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.record import RECORD, holds_matches, read_samples
@@ -44,7 +44,7 @@ def read_arrays(folder: Path) -> tuple[Mapping[str, Any], Arrays]:
 def arrays_of(record: Mapping[str, Any], folder: Path) -> Arrays:
     """The arrays of a run whose record has some; raises BadRecordError or what damaged files
     raise."""
-    return Arrays(read_samples(folder, record), verified=True)
+    return open_arrays(read_samples(folder, record))
 
 
 def ranks_of(data: ExperimentData, point: Point) -> int:

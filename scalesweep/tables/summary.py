@@ -19,12 +19,12 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scalesweep.analysis.arrays import Arrays
+from scalesweep.analysis.arrays import Arrays, open_arrays
 from scalesweep.analysis.metrics import QUANTITIES, column
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
@@ -44,106 +44,66 @@ from scalesweep.core.record import (
 )
 from scalesweep.core.record_check import MAX_NUMBER, BadRecordError
 from scalesweep.state.record_reader import parse_record
-from scalesweep.state.run_state import files_stamp
 from scalesweep.tables.epoch_curves import CURVES, curves_of, span_warning
-from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, Timed, alike, epoch_quantities
-from scalesweep.tables.metric_meanings import agree, joined, meanings_of
-from scalesweep.tables.summary_cache import IDENTITY, KEY, SUMMARY_VERSION, KeptSummary, Row
+from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, epoch_quantities
+from scalesweep.tables.metric_meanings import agree, meanings_of
+from scalesweep.tables.summary_row import IDENTITY, Row, joined
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MANY = 100  # records that are worth several processes
-BATCH = 50  # records that are read one after the other and worked out together
+MANY, BATCH = 100, 50  # records that are worth several processes, and that each takes at once
 INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
 
 _TAKEN = frozenset((*IDENTITY, *EPOCH_COLUMNS))
 _SHORTEST_S = 1 / MAX_NUMBER  # rates are finite
 
 
-class _Read(NamedTuple):
-    """A row without the quantities of epochs, and what they are worked out from."""
-
-    row: Row
-    timed: Timed
-
-
-def _summarise(
-    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None = None
-) -> _Read:
+def row_of(record: Mapping[str, Any], samples: Arrays, folder: Path | None = None) -> Row:
     """What the summary keeps of one record and its arrays.
 
     ``folder``: of the run, for files that the record names. Raises UserError naming the run if the
     record or an array is not as it must be.
     """
     run_id = str(record.get("run_id"))
-    samples = told_arrays(record, samples)
     try:
-        point = record["point"]
-        work = record.get("work") or {}
-        identity = {name: record[name] for name in IDENTITY[:8]}
-        identity["started"] = dates_of(record)[0] or None
-        machines = machine_names(record.get("resources") or {})
-        identity["hosts"] = len(machines) or None  # None where none is known
-        for name in ("samples", "bytes"):
-            amount = work.get(f"{name}_per_epoch")
-            identity[name] = None if amount is None else int(amount)
-        times = {
-            name: _times(name, samples[name], point)
-            for name in ("local_times", "global_times")
-            if name in samples
-        }
-        if len({array.shape for array in times.values()}) > 1:
-            raise UserError("local_times and global_times have different shapes")
-        plain, meanings, left_out = _plain_metrics(record.get("metrics") or {})
-        curves = curves_of(record, samples, folder, machines)
-        for name in point:
-            if name in _TAKEN or name in plain or name.startswith("_"):
-                raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
-        warning = None if times else _warmup_warning(record, samples)
-        spans = span_warning(record, samples)
+        return _row(record, told_arrays(record, samples), folder)
     except UserError as error:
         raise type(error)(f"{run_id}: {error}") from None
     except KeyError as error:
         raise UserError(f"{run_id}: the record lacks {error}") from None
+    except NOT_ARRAYS as error:
+        raise UserError(f"{run_id}: {SAMPLES} cannot be read ({_line(error)})") from None
     except NO_USE as error:
         raise UserError(f"{run_id}: the record cannot be summarised ({_line(error)})") from None
-    identity["warnings"] = joined(*left_out, *_log_warnings(record), warning, spans)
-    timed = Timed(times, identity["samples"], identity["bytes"])
-    return _Read(Row(identity, point, {}, plain, meanings, curves), timed)
 
 
-def _rows(runs: Sequence[_Read]) -> list[Row | UserError]:
-    """Rows with the quantities of their epochs, or why there is none, in the order of ``runs``."""
-    rows: list[Row | UserError] = [run.row for run in runs]
-    timed = [run.timed for run in runs]
-    for places in alike(timed):
-        try:
-            _add_epochs([runs[place] for place in places])
-        except (*NO_USE, *NOT_ARRAYS):
-            for place in places:
-                rows[place] = _row_or_error(runs[place])
-    return rows
-
-
-def _add_epochs(runs: Sequence[_Read]) -> None:
-    quantities = epoch_quantities([run.timed for run in runs])
-    for run, (values, warning) in zip(runs, quantities, strict=True):
-        run.row.epochs.update(values)
-        if warning:
-            run.row.identity["warnings"] = joined(run.row.identity["warnings"], warning)
-
-
-def _row_or_error(run: _Read) -> Row | UserError:
-    """The row of one run, or an error that names it."""
-    run_id = run.row.identity["run_id"]
-    try:
-        _add_epochs([run])
-    except NOT_ARRAYS as error:
-        return UserError(f"{run_id}: {SAMPLES} cannot be read ({_line(error)})")
-    except NO_USE as error:
-        return UserError(f"{run_id}: the record cannot be summarised ({_line(error)})")
-    return run.row
+def _row(record: Mapping[str, Any], samples: Arrays, folder: Path | None) -> Row:
+    point, work = record["point"], record.get("work") or {}
+    identity = {name: record[name] for name in IDENTITY[:8]}
+    identity["started"] = dates_of(record)[0] or None
+    machines = machine_names(record.get("resources") or {})
+    identity["hosts"] = len(machines) or None  # None where none is known
+    for name in ("samples", "bytes"):
+        amount = work.get(f"{name}_per_epoch")
+        identity[name] = None if amount is None else int(amount)
+    times = {
+        name: _times(name, samples[name], point)
+        for name in ("local_times", "global_times")
+        if name in samples
+    }
+    if len({array.shape for array in times.values()}) > 1:
+        raise UserError("local_times and global_times have different shapes")
+    plain, meanings, left_out = _plain_metrics(record.get("metrics") or {})
+    curves = curves_of(record, samples, folder, machines)
+    for name in point:
+        if name in _TAKEN or name in plain or name.startswith("_"):
+            raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
+    epochs, unsteady = epoch_quantities(times, identity["samples"], identity["bytes"])
+    warm_up = None if times else _warmup_warning(record, samples)
+    spans = span_warning(record, samples)
+    identity["warnings"] = joined(*left_out, *_log_warnings(record), warm_up, spans, unsteady)
+    return Row(identity, point, epochs, plain, meanings, curves)
 
 
 def _line(error: Exception) -> str:
@@ -167,7 +127,7 @@ def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
     return values
 
 
-def _warmup_warning(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
+def _warmup_warning(record: Mapping[str, Any], samples: Arrays) -> str | None:
     """What the steady-state test says against the declared warm-up of a benchmark that times
     steps, and what to change, by a name that its user knows."""
     if "warmup_step_times" not in samples or "step_times" not in samples:
@@ -221,45 +181,26 @@ def _log_warnings(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _plain(value: Any) -> Any:
-    return canonical_json(value) if isinstance(value, list | dict) else value
-
-
 def build_summary(
-    records: Sequence[Path],
-    previous: Path | None = None,
-    broken: dict[str, str] | None = None,
-    processes: int = 1,
+    records: Sequence[Path], broken: dict[str, str] | None = None, processes: int = 1
 ) -> "pd.DataFrame":
     """Summary of the runs whose ``record.json`` files are given, in their order.
 
-    Rows of runs whose record and samples have the times and sizes that they had for ``previous``
-    (left by ``keep_summary``) are taken from there, and neither is read. Others are read once, by
-    so many processes; digests guard records and samples.
-    ``broken`` takes the runs whose files cannot be trusted, or hold what no row can be made of,
-    which are left out: id -> why. A metric that means something else in one run than in most is
-    left out of that run, with a warning.
-    Raises UserError naming every run (the first three, then a count) that cannot be read, without
-    ``broken`` these too.
+    Each is read once, by so many processes; digests guard records and samples. ``broken`` takes the
+    runs whose files cannot be trusted, or hold what no row can be made of, which are left out:
+    id -> why. A metric that means something else in one run than in most is left out of that run,
+    with a warning. Raises UserError naming every run (the first three, then a count) that cannot be
+    read, without ``broken`` these too.
     """
-    known = KeptSummary(previous)
-    keys = [(str(path), files_stamp(str(path.parent)) or "") for path in records]
-    result: list[Row | Exception | None] = [known.row(key) for key in keys]
-    new = [place for place, row in enumerate(result) if row is None]
-    processes = processes if len(new) >= MANY else 1
-    paths = [records[place] for place in new]
-    batches = [paths[at : at + BATCH] for at in range(0, len(paths), BATCH)]
-    read = shared_map(_read_batch, None, batches, processes, _import_tables)
-    for place, row in zip(new, chain.from_iterable(read), strict=True):
-        result[place] = row
+    processes = processes if len(records) >= MANY else 1
+    batches = [records[at : at + BATCH] for at in range(0, len(records), BATCH)]
+    read = chain.from_iterable(shared_map(_read_batch, None, batches, processes, _import_tables))
     rows: list[Row] = []
-    kept: list[tuple[str, str]] = []
     bad: list[str] = []
-    for path, key, row in zip(records, keys, result, strict=True):
+    for path, row in zip(records, read, strict=True):
         run_id = path.parent.name
         if isinstance(row, Row):
             rows.append(row)
-            kept.append(key)
         elif isinstance(row, UserError) and broken is not None:
             broken[run_id] = str(row).removeprefix(f"{run_id}: ")
         elif isinstance(row, OSError):
@@ -269,7 +210,7 @@ def build_summary(
     if bad:
         more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise UserError("; ".join(bad[:3]) + more)
-    return _frame(*agree(rows, kept))
+    return _frame(agree(rows))
 
 
 def _import_tables() -> None:
@@ -283,37 +224,36 @@ def _read_batch(_work: None, paths: Sequence[Path]) -> list[Row | UserError | OS
 
 def read_rows(paths: Sequence[Path]) -> list[Row | UserError | OSError]:
     """Rows of the runs at ``paths``, or why there is none."""
-    reads: list[_Read | UserError | OSError] = []
+    rows: list[Row | UserError | OSError] = []
     for path in paths:
         try:
-            reads.append(_read_run(path))
+            rows.append(_read_run(path))
         except (UserError, OSError) as error:
-            reads.append(error)
-    rows = iter(_rows([run for run in reads if isinstance(run, _Read)]))
-    return [next(rows) if isinstance(run, _Read) else run for run in reads]
+            rows.append(error)
+    return rows
 
 
-def _read_run(path: Path) -> _Read:
+def _read_run(path: Path) -> Row:
     """Record and samples of the run at ``path``; one read per file."""
-    folder = path.parent
-    run_id = folder.name
+    folder, run_id = path.parent, path.parent.name
     try:
         record = parse_record(record_bytes(path), run_id)
     except FileNotFoundError:
         raise BadRecordError(f"{run_id}: {RECORD} is missing") from None
     if record["samples"] is None:
-        return _summarise(record, {}, folder)
+        return row_of(record, {}, folder)
     try:
         content = read_samples(folder, record)
     except BadRecordError as error:
         raise BadRecordError(f"{run_id}: {error}") from None
     try:
-        return _summarise(record, Arrays(content, verified=True), folder)
+        arrays = open_arrays(content)
     except NOT_ARRAYS as error:
         raise UserError(f"{run_id}: {SAMPLES} cannot be read ({_line(error)})") from None
+    return row_of(record, arrays, folder)
 
 
-def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> "pd.DataFrame":
+def _frame(rows: Sequence[Row]) -> "pd.DataFrame":
     """Rows as a frame: identity, parameters by name, quantities, bookkeeping."""
     import pandas as pd
 
@@ -329,21 +269,12 @@ def _frame(rows: Sequence[Row], keys: Sequence[tuple[str, str]]) -> "pd.DataFram
         data[name] = np.array([row.epochs[name] for row in rows], np.float64)
     for name in sorted({name for row in rows for name in row.plain}):
         data[name] = np.array([row.plain.get(name, math.nan) for row in rows], np.float64)
-    for position, name in enumerate(KEY):
-        data[name] = typed_values([key[position] for key in keys])
-    data["_point"] = typed_values(_as_texts([row.point for row in rows]))
-    data["_metrics"] = typed_values(_as_texts([row.meanings for row in rows]))
+    data["_point"] = typed_values([canonical_json(row.point) for row in rows])
     for name in CURVES:
         data[name] = typed_values([row.curves[name] for row in rows])
     frame = pd.DataFrame(data)
-    frame.attrs = {"summary_version": SUMMARY_VERSION, "metrics": meanings_of(rows)}
+    frame.attrs = {"metrics": meanings_of(rows)}
     return frame
-
-
-def _as_texts(values: Sequence[Any]) -> list[str]:
-    """Canonical JSON of each; of what several rows share, once."""
-    texts: dict[int, str] = {}
-    return [texts.get(id(v)) or texts.setdefault(id(v), canonical_json(v)) for v in values]
 
 
 def write_summary(frame: "pd.DataFrame", path: Path) -> None:

@@ -77,7 +77,6 @@ def test_damaged_results(project: Project) -> None:
 
     # They are measured again; what had been made of them is made anew.
     (results / "summary.parquet").write_bytes(b"PAR1")
-    (results / ".summary.parquet.previous").write_bytes(b"PAR1" * 100)
     (results / "jobs.csv").write_text('"')
     (runs / ".index.json").write_text("{")
     done = project.snakemake("--configfile", "c.yaml")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.arrays import Arrays
+from scalesweep.analysis.arrays import open_arrays
 from scalesweep.analysis.slow_links import judge_links
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
@@ -96,7 +96,7 @@ def _links(folder: Path, ranks: int) -> dict[str, Any]:
     record = read_record(folder / RECORD)
     if record["samples"] is None:
         return {}
-    arrays = Arrays(read_samples(folder, record), verified=True)
+    arrays = open_arrays(read_samples(folder, record))
     if SECONDS not in arrays:
         return {}
     seconds = _best(arrays[SECONDS], ranks)

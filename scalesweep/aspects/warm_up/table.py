@@ -127,7 +127,7 @@ def _run_times(data: ExperimentData, point: Point, runs: Path) -> list[RunTimes]
     return kept
 
 
-def times_of(samples: Arrays | Mapping[str, Any], ranks: int) -> RunTimes | None:
+def times_of(samples: Arrays, ranks: int) -> RunTimes | None:
     """The times of steps that a run's arrays hold, else of epochs; None if there are too few, or
     if they cannot be times."""
     seconds, of, declared = rank_matrix(samples, STEP_TIMES, ranks), STEP, None

@@ -21,7 +21,7 @@ def frame() -> pd.DataFrame:
             "yes": pd.array([True, None, False], dtype="boolean"),
         }
     )
-    made.attrs = {"summary_version": 3, "metrics": {"a": {"unit": "s"}}}
+    made.attrs = {"metrics": {"a": {"unit": "s"}}}
     return made
 
 
@@ -40,18 +40,14 @@ READERS = {
     "columns": """
 from scalesweep.analysis.table_io import read_table
 read = lambda path: read_table(path, ["text"])""",
-    "kept": "from scalesweep.tables.summary_cache import KeptSummary as read",
     "import": "from scalesweep.importers.table_file import read_table as read",
 }
 PROGRAM = """
 import os, sys
 from pathlib import Path
 import pandas, pyarrow.parquet
-from scalesweep.core.files import seal
 {reader}
 path = Path(sys.argv[1])
-if {sealed}:
-    path.write_bytes(seal(path.read_bytes()))
 before = len(os.listdir("/proc/self/task"))
 read(path)
 print(len(os.listdir("/proc/self/task")) - before)
@@ -65,7 +61,7 @@ def test_a_read_starts_no_thread_that_could_outlive_the_interpreter(
 ) -> None:
     path = tmp_path / "a.parquet"
     frame().to_parquet(path)
-    program = PROGRAM.format(reader=READERS[name], sealed=name == "kept")
+    program = PROGRAM.format(reader=READERS[name])
     done = subprocess.run(
         [sys.executable, "-c", program, path], cwd=ROOT, capture_output=True, text=True, check=True
     )

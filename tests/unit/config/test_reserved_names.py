@@ -14,7 +14,7 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
-from scalesweep.tables.summary_cache import IDENTITY
+from scalesweep.tables.summary_row import IDENTITY
 from tests.fakes.results import make_results
 from tests.fakes.training import Training, make_training
 

@@ -35,7 +35,7 @@ def campaign(steps: dict[int, Floats], in_blocks: bool = False) -> ExperimentRes
             began = f"2026-01-01T00:{repeat:02}:{number:02}+00:00" if in_blocks else "2026-01-01"
             rows.append(
                 {"run_id": run_id, "source": "measured", "started": began, "benchmark": "b",
-                 "repeat": repeat, "samples": samples, "warnings": None, "_metrics": "{}",
+                 "repeat": repeat, "samples": samples, "warnings": None,
                  "_account": json.dumps(account(ranks, **parts).to_json()),
                  "rate_mean_run": samples / STEPS / (ms * 1e-3)}
             )  # fmt: skip

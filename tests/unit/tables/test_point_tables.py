@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -202,14 +201,10 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     done = run_script("summarise.py", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(pd.read_parquet(summary)) == 2
-    # Snakemake deletes the output first; what is unchanged must still not be read again.
-    summary.unlink()
+    # Samples that are damaged after the summary.
     for path in study.records:
         samples = path.parent / "samples.npz"
-        status = samples.stat()
-        samples.write_bytes(b"x" * status.st_size)
-        os.utime(samples, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert run_script("summarise.py", *arguments).returncode == 0
+        samples.write_bytes(b"x" * samples.stat().st_size)
     inputs = ("--plan", plan, "--summary", summary, "--runs", tmp_path / "runs")
     done = run_script("tables.py", *inputs, "--out", out)
     # Two tables read samples again, that of ranks of runs of more than one.

@@ -25,7 +25,7 @@ def tables(rounded: bool) -> dict[str, Any]:
             runs.append({"run_id": run_id, "repeat": repeat, "point": point, "status": "done"})
             rows.append(
                 {"run_id": run_id, "source": "imported", "started": "2026-01-01", "benchmark": "b",
-                 "repeat": repeat, "samples": None, "warnings": None, "_metrics": "{}",
+                 "repeat": repeat, "samples": None, "warnings": None,
                  "_rounded": json.dumps({"rate": HALF[ranks]}) if rounded else None,
                  "rate_mean_run": rate}
             )  # fmt: skip

@@ -1,8 +1,9 @@
-"""Summaries: the published numbers, refusals, and the incremental summary file."""
+"""Summaries: the published numbers, refusals, and what is left out."""
 
 import json
 import math
-import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.metrics import QUANTITIES, column, quantities_of, split_column
+from scalesweep.analysis.metrics import quantities_of
 from scalesweep.analysis.step_account import StepAccount
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
 from scalesweep.tables.epoch_curves import ACCOUNT
-from scalesweep.tables.summary_cache import keep_summary
+from tests.conftest import ROOT
 from tests.fakes.records import GLOBAL, LOCAL, make_record, times, write_run
 
 
 def summarise_run(record: dict[str, Any], samples: dict[str, Any]) -> dict[str, Any]:
     """What the summary says of one run: {column: value}; raises what it says of one of no use."""
-    row = summary._rows([summary._summarise(record, samples)])[0]
-    if not isinstance(row, summary.Row):
-        raise row
-    parameters = {name: summary._plain(value) for name, value in row.point.items()}
-    return {**row.identity, **parameters, **row.epochs, **row.plain}
+    row = summary.row_of(record, samples)
+    return {**row.identity, **row.epochs, **row.plain}
 
 
 def test_published_numbers_of_two_ranks() -> None:
@@ -84,32 +82,6 @@ def test_slow_second_epoch_is_a_warning() -> None:
     )
 
 
-def _broken(epoch: int, rank: int, value: float) -> list[list[float]]:
-    rows = [list(row) for row in GLOBAL]
-    rows[epoch][rank] = value
-    return rows
-
-
-@pytest.mark.parametrize(
-    ("local", "total", "match"),
-    [
-        (LOCAL, _broken(3, 1, 0.0), "epoch 3, rank 1 is 0.0"),
-        (LOCAL, _broken(0, 0, -1.0), "not a positive time"),
-        (LOCAL, _broken(2, 0, math.nan), "epoch 2, rank 0 is nan"),
-        (LOCAL, _broken(2, 0, math.inf), "is inf"),
-        (np.ones((5, 3)), GLOBAL, "holds 3 ranks, the point has 2"),
-        (np.ones(2), GLOBAL, "shape"),
-        (np.ones((0, 2)), GLOBAL, "shape"),
-        (np.array([["a", "b"]]), GLOBAL, "shape"),
-        (LOCAL[:4], GLOBAL, "different shapes"),
-    ],
-)
-def test_impossible_times_name_the_run(local: Any, total: Any, match: str) -> None:
-    with pytest.raises(UserError, match=match) as caught:
-        summarise_run(make_record(), times(local, total))
-    assert "data_loading-r2-0" in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
@@ -138,16 +110,6 @@ def test_slurm_nodes_count_before_host_names() -> None:
     assert summarise_run(by_column(make_record(resources=resources)), {})["hosts"] == 2
 
 
-def test_column_names_split_as_they_were_composed() -> None:
-    for metric in (*QUANTITIES, "images.per_gpu", "loss_mean"):
-        for stat in ("mean", "low", ""):
-            if metric == "loss_mean" and not stat:
-                continue
-            for phase in ("init", "later", "run"):
-                assert split_column(column(metric, stat, phase)) == (metric, stat, phase)
-    assert split_column("batch_size") is None
-
-
 def test_summary_file_round_trip_and_types(tmp_path: Path) -> None:
     first = write_run(tmp_path, "a", times(), metrics={"images": _metric(1.5)})
     point = {"ranks": 2, "batch_size": 4, "layers": [1, 2], "mode": "x"}
@@ -166,66 +128,6 @@ def test_summary_file_round_trip_and_types(tmp_path: Path) -> None:
     assert again.attrs == frame.attrs
     pd.testing.assert_frame_equal(again, frame, check_dtype=False)
     assert again["total_time_mean_later"].tolist() == frame["total_time_mean_later"].tolist()
-
-
-def test_unchanged_records_are_not_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    metrics = {"images": _metric(1.5)}
-    point = {"ranks": 2, "mixed": "auto", "items": [1], "none": None}
-    paths = [write_run(tmp_path, "a", times(), metrics=metrics, point=point, wall_s=None)]
-    paths.append(write_run(tmp_path, "b", times(), point={**point, "mixed": 3}))
-    out, kept = tmp_path / "summary.parquet", tmp_path / "kept"
-    frame = summary.build_summary(paths)
-    summary.write_summary(frame, out)
-    keep_summary(out, kept)
-    paths.append(write_run(tmp_path, "c", times(), point=point))
-    read: list[str] = []
-    original = summary._read_run
-    monkeypatch.setattr(
-        summary, "_read_run", lambda path: read.append(path.parent.name) or original(path)
-    )
-    warm = summary.build_summary(paths, kept)
-    assert read == ["c"]
-    pd.testing.assert_frame_equal(warm, summary.build_summary(paths))
-    assert warm.attrs["metrics"]["data_loading"]["images"]["unit"] == "images/s"
-    read.clear()
-    os.utime(paths[0], ns=(1, 1))
-    os.utime(paths[1].parent / "samples.npz", ns=(1, 1))
-    summary.build_summary(paths[::-1], kept)
-    assert read == ["c", "b", "a"]
-
-
-def test_a_damaged_kept_summary_only_costs_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_run(tmp_path, "a", times())
-    out, kept = tmp_path / "summary.parquet", tmp_path / "kept"
-    frame = summary.build_summary([path], kept)
-    summary.write_summary(frame, out)
-    keep_summary(out, kept)
-    content = kept.read_bytes()
-    flipped = bytearray(content)
-    flipped[len(content) // 2] ^= 1
-    read: list[Path] = []
-    original = summary._read_run
-    monkeypatch.setattr(summary, "_read_run", lambda path: read.append(path) or original(path))
-    for damaged in (b"", b"PAR1 no", content[:-1], content[1:], bytes(flipped)):
-        kept.write_bytes(damaged)
-        pd.testing.assert_frame_equal(summary.build_summary([path], kept), frame)
-        assert read.pop() == path
-    pd.DataFrame({"x": [1]}).to_parquet(out)
-    keep_summary(out, kept)
-    assert len(summary.build_summary([path], kept)) == len(read) == 1
-
-
-def test_summary_of_nothing(tmp_path: Path) -> None:
-    frame = summary.build_summary([])
-    summary.write_summary(frame, tmp_path / "summary.parquet")
-    again = pd.read_parquet(tmp_path / "summary.parquet")
-    assert len(again) == 0
-    assert list(again.columns) == list(frame.columns)
-    assert "total_time_mean_init" in again
 
 
 def test_bad_records_are_all_named(tmp_path: Path) -> None:
@@ -256,34 +158,33 @@ def test_bad_records_are_all_named(tmp_path: Path) -> None:
     assert message.endswith("; and 2 more")
 
 
-def test_pickled_samples_are_refused(tmp_path: Path) -> None:
-    path = write_run(tmp_path, "a", {"local_times": np.array([[None, {}]])})
-    with pytest.raises(UserError, match=r"a: samples\.npz cannot be read"):
-        summary.build_summary([path])
-
-
 def test_a_metric_that_means_something_else_is_left_out_of_that_run(tmp_path: Path) -> None:
     paths = [
         write_run(tmp_path, name, {}, metrics={"speed": _metric(1.0, unit), "other": _metric(2.0)})
         for name, unit in (("a", "GB/s"), ("b", "MB/s"), ("c", "MB/s"), ("d", "MB/s"))
     ]
-    out, kept = tmp_path / "summary.parquet", tmp_path / "kept"
     frame = summary.build_summary(paths)
-    for _ in range(2):  # as read, then with what was kept of the others
-        assert np.isnan(frame["speed_mean_run"]).tolist() == [True, False, False, False]
-        assert frame["other_mean_run"].tolist() == [2.0] * 4
-        (warning,) = frame["warnings"].dropna()
-        assert warning == (
-            "metric 'speed' is left out: it is in 'GB/s', higher is better, of all ranks, in most "
-            "runs in 'MB/s', higher is better, of all ranks"
-        )
-        assert frame.attrs["metrics"]["data_loading"]["speed"]["unit"] == "MB/s"
-        summary.write_summary(frame, out)
-        keep_summary(out, kept)
-        frame = summary.build_summary(paths, kept)
-    # Without the others it is right; of as many the first counts.
-    alone = summary.build_summary(paths[:2], kept)
+    assert np.isnan(frame["speed_mean_run"]).tolist() == [True, False, False, False]
+    assert frame["other_mean_run"].tolist() == [2.0] * 4
+    (warning,) = frame["warnings"].dropna()
+    assert warning == (
+        "metric 'speed' is left out: it is in 'GB/s', higher is better, of all ranks, in most "
+        "runs in 'MB/s', higher is better, of all ranks"
+    )
+    assert frame.attrs["metrics"]["data_loading"]["speed"]["unit"] == "MB/s"
+    # Of as many the first counts.
+    alone = summary.build_summary(paths[:2])
     assert np.isnan(alone["speed_mean_run"]).tolist() == [False, True]
+
+
+def test_processes_that_read_records_start_before_pandas_is_imported(tmp_path: Path) -> None:
+    code = "import sys, scalesweep.commands.summarise; print({'pandas', 'scipy'} & {*sys.modules})"
+    words = [sys.executable, "-c", code]
+    assert subprocess.run(words, check=True, capture_output=True, cwd=ROOT).stdout == b"set()\n"
+    paths = [write_run(tmp_path, f"run{n}", times()) for n in range(summary.MANY)]
+    pd.testing.assert_frame_equal(
+        summary.build_summary(paths, processes=2), summary.build_summary(paths)
+    )
 
 
 @pytest.mark.parametrize(
@@ -300,19 +201,6 @@ def test_a_metric_with_the_name_of_a_quantity_is_left_out(
     assert frame[f"{left}_mean_run"].tolist() == [metrics[left]["value"]]
     assert f"{lost}_mean_run" not in frame
     assert f"metric '{lost}' is left out" in frame["warnings"][0]
-
-
-def test_more_metrics_than_tables_hold_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("scalesweep.tables.metric_meanings.MAX_METRICS", 3)
-    paths = [
-        write_run(tmp_path, name, {}, metrics={f"{name}{i}": _metric(1.0) for i in range(3)})
-        for name in ("a", "b")
-    ]
-    frame = summary.build_summary(paths)
-    assert list(frame.attrs["metrics"]["data_loading"]) == ["a0", "a1", "a2"]
-    assert frame["warnings"].isna().tolist() == [True, False]
 
 
 @pytest.mark.parametrize("foreign", [True, False])
@@ -349,6 +237,9 @@ def test_steps_that_a_log_gives_in_seconds_have_an_account(tmp_path: Path, unit:
 BAD_ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
     "objects": ({"local_times": np.array([[None, {}]])}, "cannot be read"),
     "text": ({"local_times": np.array([["1", "2"]])}, "not times[epoch, rank]"),
+    "different shapes": (times(LOCAL[:4], GLOBAL), "different shapes"),
+    "nan": ({"global_times": np.array([[1.0, math.nan]])}, "epoch 0, rank 1 is nan"),
+    "no epoch": ({"global_times": np.ones((0, 2))}, "shape"),
     "three dimensions": ({"loss": np.ones((2, 2, 2))}, "not [epoch, rank]"),
     "other ranks": ({"loss": np.ones((2, 3))}, "holds 3 ranks, the point has 2"),
     "zero": ({"global_times": np.zeros((2, 2))}, "not a positive time"),

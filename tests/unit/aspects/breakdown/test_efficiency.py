@@ -166,7 +166,7 @@ def study_of(
             rows.append(
                 {"run_id": run_id, "source": "measured", "started": began,
                  "repeat": repeat, "samples": samples, "warnings": None,
-                 "_account": json.dumps(one.to_json()), "_metrics": "{}"}
+                 "_account": json.dumps(one.to_json())}
             )  # fmt: skip
     work = ["batch"] if scaling == "strong" else []
     plan = whole_plan(

@@ -14,7 +14,7 @@ from scalesweep.aspects.energy.table import ALL, MAX_ROWS, MAX_RUNS, TOTAL
 from scalesweep.core.formatting import scaled_unit
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.results import Fake, make_results
-from tests.fakes.training import SITE, Training, make_training, nt3
+from tests.fakes.training import Training, make_training, nt3
 
 
 def one(root: Path, fake: Training) -> ExperimentResults:
@@ -232,22 +232,6 @@ def test_imported_runs_with_one_column(tmp_path: Path) -> None:
     assert set(table["source"]) == {"imported"} and len(table) == 63
     assert table["training_times"].tolist() == table["epoch_ends"].tolist()
     assert "loss" not in table
-
-
-def test_curves_are_kept_with_the_summary(tmp_path: Path, monkeypatch: Any) -> None:
-    from scalesweep.tables import summary
-    from scalesweep.tables.summary_cache import keep_summary
-
-    one(tmp_path, nt3(axes={"ranks": [1]}))
-    kept = tmp_path / "kept"
-    keep_summary(tmp_path / "summary.parquet", kept)
-    records = sorted((tmp_path / "runs" / SITE).glob("*/record.json"))
-    fresh = summary.build_summary(records)
-    for path in records:
-        (path.parent / "power.csv").unlink()
-    monkeypatch.setattr(summary, "_read_run", lambda path: pytest.fail("read again"))
-    pd.testing.assert_frame_equal(summary.build_summary(records, kept), fresh)
-    assert fresh["_epochs"].notna().all()
 
 
 def test_units_and_labels_of_energy() -> None:
