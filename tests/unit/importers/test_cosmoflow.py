@@ -1,6 +1,5 @@
 """Importing cosmoflow-benchmark results: what is read, what is refused, what never runs."""
 
-import csv
 import os
 import pickle
 import shutil
@@ -58,20 +57,6 @@ def refusal(root: Path, *words: Any, **names: Any) -> Refusal:
     return found
 
 
-def test_a_result_folder(tmp_path: Path) -> None:
-    write(tmp_path, name="results/deep/gpu-n2-inter2-intra12")
-    ((run,), refusals) = read_tree(tmp_path)
-    assert refusals == []
-    assert run.file.name == "gpu-n2-inter2-intra12"
-    assert run.point == {
-        "ranks": 2, "samples_per_rank": 256, "validation_samples_per_rank": 64, "batch_size": 4,
-        "epochs": 5, "shard": False, "inter_threads": 2, "intra_threads": 12, "ranks_per_node": 1,
-    }  # fmt: skip
-    assert run.samples_per_epoch == 640
-    np.testing.assert_array_equal(run.samples["local_times"], LOCAL)
-    np.testing.assert_array_equal(run.samples["global_times"], GLOBAL)
-
-
 def test_ranks_that_the_configuration_does_not_state(tmp_path: Path) -> None:
     """Those of --ranks, else of the folder's name; what contradicts is refused."""
     without = {key: value for key, value in config().items() if key != "n_ranks"}
@@ -118,14 +103,6 @@ def test_numpy_cells_wrapped_with_bom_and_crlf_in_any_order(tmp_path: Path) -> N
     assert run.samples["local_times"].shape == (5, 1000)
 
 
-def test_cells_longer_than_the_csv_module_allows_by_default(tmp_path: Path) -> None:
-    values = np.full((5, 30_000), 6.5).tolist()
-    before = csv.field_size_limit()
-    run = read_folder(write(tmp_path, config(30_000), history(values, values)))
-    assert run.samples["local_times"].shape == (5, 30_000)
-    assert csv.field_size_limit() == before
-
-
 def test_shortened_arrays_are_refused_by_name(tmp_path: Path) -> None:
     with np.printoptions(threshold=1000):
         cell = str(np.full(1024, 6.5))
@@ -142,18 +119,8 @@ def test_shortened_arrays_are_refused_by_name(tmp_path: Path) -> None:
     ("cell", "reason"),
     [
         ("[6.27]", "1 values, not of 2 ranks"),
-        ("[6.27 6.28 6.29]", "3 values"),
         ("[6.27 x]", "not a printed array of positive seconds"),
-        ("[6.27 -1.0]", "not a printed array of positive seconds"),
-        ("[6.27 nan]", "not a printed array of positive seconds"),
-        ("[6.27 1e999]", "not a printed array of positive seconds"),
         ("[6.27 0.0]", "not a printed array of positive seconds"),
-        ("[6.27,,6.28]", "not a printed array of positive seconds"),
-        ("[6.27 6.28, 6.29]", "not a printed array of positive seconds"),
-        ("[\u0665 6.28]", "not a printed array of positive seconds"),
-        ("[]", "not a printed array of positive seconds"),
-        ("6.27 6.28", "not a printed array of positive seconds"),
-        ("", "not a printed array of positive seconds"),
     ],
 )
 def test_bad_cells_name_epoch_and_column(tmp_path: Path, cell: str, reason: str) -> None:
@@ -168,11 +135,9 @@ def test_bad_cells_name_epoch_and_column(tmp_path: Path, cell: str, reason: str)
     ("text", "reason"),
     [
         ("", "epoch 0 is missing"),
-        ("epoch,local_times\n0,[1]\n", "lacks one of epoch, local_times"),
         (history(LOCAL[:4], GLOBAL[:4]), "epoch 4 is missing"),
         (history([*LOCAL, LOCAL[1]], [*GLOBAL, GLOBAL[1]]), "epoch 5 is none of the 5"),
         (history().replace("\n4,", "\n3,"), "epoch 3 is there twice"),
-        (history().replace("\n4,", "\nfour,"), "epoch 4 is missing"),
         (history().replace("\n4,", "\n4,4,"), "a row or heading lacks one of"),
         (history() + '5,"[', "not CSV"),
         (b"\xff\xfe\x00", "not UTF-8"),
@@ -188,14 +153,10 @@ def test_bad_histories(tmp_path: Path, text: str | bytes, reason: str) -> None:
         ([1], "a list, not a dict"),
         ({"data": DATA, "n_ranks": 2}, "no dict 'device'"),
         ({**config(), "n_ranks": 0}, "'n_ranks' must be a whole number from 1 on"),
-        ({**config(), "n_ranks": True}, "'n_ranks'"),
-        ({**config(), "n_ranks": 10**30}, "'n_ranks'"),
         (config(n_train="256"), "'n_train'"),
-        (config(n_train=-1), "'n_train'"),
         (config(n_train=0, n_valid=0), "do not divide"),
         (config(shard=1), "data.shard"),
         (config(shard=True, n_train=255), "do not divide among 2 ranks"),
-        (config(n_epochs=None), "'n_epochs'"),
     ],
 )
 def test_bad_configurations(tmp_path: Path, content: Any, reason: str) -> None:
@@ -241,13 +202,6 @@ def test_nothing_to_import(tmp_path: Path) -> None:
         read_tree(tmp_path)
 
 
-def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
-    folder = write(tmp_path)
-    (folder / "config.pkl").unlink()
-    os.mkfifo(folder / "config.pkl")
-    assert read_tree(tmp_path)[1][0].reason == "not a regular file"
-
-
 class _Attack:
     """Pickles as a call of mkdir."""
 
@@ -272,11 +226,3 @@ def test_numbers_of_numpy_in_every_protocol(tmp_path: Path, protocol: int) -> No
     content = {**config(), "n_ranks": np.int64(2), "data": OrderedDict(DATA, n_train=np.int32(256))}
     run = read_folder(write(tmp_path, pickle.dumps(content, protocol)))
     assert (run.point["ranks"], run.point["samples_per_rank"]) == (2, 256)
-
-
-@pytest.mark.parametrize("cut", range(0, 400, 23))
-def test_a_damaged_configuration_is_refused(tmp_path: Path, cut: int) -> None:
-    whole = pickle.dumps(config())
-    for content in (whole[:cut], whole[:cut] + b"\xff" + whole[cut + 1 :]):
-        runs, refusals = read_tree(write(tmp_path, content).parent)
-        assert len(runs) + len(refusals) == 1

@@ -6,7 +6,6 @@ import gzip
 import itertools
 import json
 import lzma
-import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ import pytest
 from scalesweep.commands.import_source import check_arguments
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.record import read_record, write_record
+from scalesweep.core.record import read_record
 from scalesweep.importers import COSMOFLOW, LOGS, TABLE
 from scalesweep.importers.cosmoflow import read_tree
 from scalesweep.importers.detect_logs import RULES, read_items
@@ -116,20 +115,6 @@ def test_the_order_of_imports_does_not_matter(take: Import, tmp_path: Path) -> N
     assert sum(len(values) for values in found[0][0].values()) >= 10
 
 
-def test_what_was_imported_before_keeps_its_record(take: Import, tmp_path: Path) -> None:
-    sources = tmp_path / "sources"
-    mlperf(sources / "a", [3, 5])
-    take("a/result_1.txt")
-    before = {path: path.read_bytes() for path in tmp_path.glob("runs/imported/*/record.json")}
-    assert [run.repeat for run in take("a") if isinstance(run, Written)] == [1, 0]
-    assert (
-        before.items()
-        <= {
-            path: path.read_bytes() for path in tmp_path.glob("runs/imported/*/record.json")
-        }.items()
-    )
-
-
 def test_a_run_whose_ranks_were_wrong_moves(take: Import, tmp_path: Path) -> None:
     mlperf(tmp_path / "sources" / "a", [3])
     (first,) = take("a", ranks=RankMap({}, 16))
@@ -139,27 +124,6 @@ def test_a_run_whose_ranks_were_wrong_moves(take: Import, tmp_path: Path) -> Non
     store = RecordStore(tmp_path / "runs" / "imported")
     assert [run.run_id for run in store.runs] == [second.run_id]
     assert (store.folder / first.run_id / "record.json.moved").is_file()  # nothing is lost
-
-
-def test_a_record_of_an_earlier_version_moves_to_the_point_of_today(
-    take: Import, tmp_path: Path
-) -> None:
-    mlperf(tmp_path / "sources" / "a", [3])
-    (run,) = take("a")
-    assert isinstance(run, Written)
-    folder = tmp_path / "runs" / "imported"
-    path = folder / run.run_id / "record.json"
-    record = read_record(path)
-    old = {**run.point, "epochs": 128}  # which was guessed of every log
-    old_id = run.benchmark.run_id(old, 0)
-    (folder / run.run_id).rename(folder / old_id)
-    samples = folder / old_id / "samples.npz"
-    kept = shutil.copy(samples, tmp_path / "samples.npz")
-    write_record(folder / old_id, {**record, "run_id": old_id, "point": old}, Path(kept))
-    assert [one.run_id for one in RecordStore(folder).runs] == [old_id]  # still readable
-    (again,) = take("a")
-    assert isinstance(again, Written) and again.point["epochs"] is None
-    assert [one.run_id for one in RecordStore(folder).runs] == [run.run_id]
 
 
 def test_unfinished_runs_have_a_state_of_their_own(take: Import, tmp_path: Path) -> None:
@@ -218,20 +182,6 @@ def test_identical_numbers_of_different_runs_are_doubted(take: Import, tmp_path:
     assert doubtful([runs[0], runs[2]]) == []
 
 
-def test_histories_of_unlike_length_are_doubted(take: Import, tmp_path: Path) -> None:
-    sources = tmp_path / "sources"
-    head = "epoch,acc,loss,val_acc,val_loss\n"
-    rows = [f"{n},0.5,0.{70 - n},0.55,0.69\n" for n in range(4)]
-    (sources / "a_run1.log").write_text(head + "".join(rows[:2]))
-    (sources / "a_run2.log").write_text(head + "".join(rows))
-    runs = [run for run in take("") if isinstance(run, Written)]
-    assert [run.repeat for run in runs] == [0, 1]
-    (doubt,) = doubtful(runs)
-    assert "ran 2 to 4 epochs, and its final values are of different epochs" in doubt
-    mlperf(sources / "m", [3, 5])  # where a target ends a run that is as it should be
-    assert doubtful([run for run in take("m") if isinstance(run, Written)]) == []
-
-
 def test_ranks_by_folder_and_file(take: Import, tmp_path: Path) -> None:
     sources = tmp_path / "sources"
     for number, name in enumerate(("n128", "n256", "other")):
@@ -275,17 +225,6 @@ def test_names_that_fit_nothing_or_contradict(take: Import, tmp_path: Path) -> N
         take("", ranks=RankMap({"n12": 4}))
     with pytest.raises(UserError, match=r"n1\* and n\*8 both name"):
         take("", ranks=RankMap({"n1*": 4, "n*8": 8}))
-
-
-@pytest.mark.parametrize(("packer", "end"), [(gzip, "gz"), (lzma, "xz")])
-def test_packed_logs(take: Import, tmp_path: Path, packer: Any, end: str) -> None:
-    content = packer.compress(fake.one(1000.0).encode())
-    (tmp_path / "sources" / f"log.{end}").write_bytes(content)
-    (run,) = take("")
-    assert isinstance(run, Written)
-    (tmp_path / "sources" / f"log.{end}").write_bytes(content[:-20])
-    damaged = [item for item in take("", "other") if isinstance(item, Refusal)]
-    assert any("the packed file is damaged" in item.reason for item in damaged)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -366,27 +305,6 @@ def test_what_a_source_is(tmp_path: Path) -> None:
         kind_of(tmp_path / "none")
 
 
-def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
-    """A run is given on before the next is read."""
-    (tmp_path / "log").write_text(fake.one(1000.0) + fake.one(1001.0))
-    items = read_items(tmp_path / "log", RankMap({}))
-    first = next(items)
-    assert not isinstance(first, NotRead) and first.line == 25
-    assert next(items) is not None and next(items, None) is None
-
-
-def test_names_of_any_bytes(take: Import, tmp_path: Path) -> None:
-    name = os.fsdecode(b"a\xff\x07\n.log")
-    (tmp_path / "sources" / name).write_text(fake.one(1000.0) + fake.TEXT[:-120])
-    run, refusal = take("")
-    assert isinstance(run, Written) and run.file.endswith(r"a\udcff\x07\n.log")
-    assert isinstance(refusal, Refusal)
-    found = RefusalList(tmp_path / "results", tmp_path / "sources")
-    found.add(refusal)
-    (line,) = found.lines()
-    assert line.isprintable() and r"a\udcff\x07\n.log" in line
-
-
 def test_a_results_folder_takes_the_imports_of_one_site(tmp_path: Path) -> None:
     args = argparse.Namespace(
         source="s",
@@ -439,19 +357,6 @@ def test_folders_that_number_repeats_hold_repeats(
         (tmp_path / "sources" / name).mkdir()
         (tmp_path / "sources" / name / "log.txt").write_text(fake.gpus() + fake.run(rate))
     runs = [run for run in take("") if isinstance(run, Written)]
-    (spec,) = campaign_of(runs, RULES, "", "imported", "results")["experiments"].values()
-    assert spec["repeats"] == [[0, 1]]
-
-
-def test_folders_whose_logs_show_the_same_command_hold_repeats(
-    take: Import, tmp_path: Path
-) -> None:
-    for name in ("a", "b"):
-        (tmp_path / "sources" / name).mkdir()
-        text = fake.one(1000.0 if name == "a" else 1010.0, flags="--use_fp16=True")
-        (tmp_path / "sources" / name / "log.txt").write_text(text)
-    runs = [run for run in take("") if isinstance(run, Written)]
-    assert runs[0].command == runs[1].command != ()
     (spec,) = campaign_of(runs, RULES, "", "imported", "results")["experiments"].values()
     assert spec["repeats"] == [[0, 1]]
 

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.core.record import read_record
 from scalesweep.importers import TABLE
 from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun
 from scalesweep.importers.which_importer import kind_of
-from tests.fakes.imported_runs import import_runs
 from tests.fakes.mllog import values
 
 OLD = "epoch,acc,loss,val_acc,val_loss\n"
@@ -126,19 +124,6 @@ def test_values_of_a_history_that_are_missing_stay_missing(tmp_path: Path) -> No
         written(tmp_path, a=OLD + ROWS + "0,0.4,0.8,0.45,0.7\n" + OLD + ROWS.replace("7", "8"))
     )
     assert refusals == [] and [values(it)["epochs_run"] for it in runs] == [2, 1, 2]
-
-
-def test_repeats_of_histories_are_known_by_their_names(tmp_path: Path) -> None:
-    for place, name in enumerate(("resnet_50", "vgg16", "vgg16_run2", "vgg16.run3")):
-        (tmp_path / f"{name}.csv").write_text(OLD + ROWS.replace("0.7,", f"0.7{place},"))
-    runs, _, _ = read_source(tmp_path)
-    records, refused = import_runs(runs, tmp_path / "runs" / "imported")
-    assert refused == []
-    found = sorted((str(run.point["history"]), run.repeat) for run in records)
-    assert found == [("resnet_50", 0), ("vgg16", 0), ("vgg16", 1), ("vgg16", 2)]
-    record = read_record(next(tmp_path.glob("runs/imported/*/record.json")))
-    assert record["wall_s"] is None and record["phases"] == {}
-    assert records[0].benchmark.main_metric == "final_validation_loss"
 
 
 @pytest.mark.parametrize("mark", ["/", "|", "-"])

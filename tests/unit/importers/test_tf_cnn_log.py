@@ -5,14 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from scalesweep.core.errors import UserError
-from scalesweep.importers.imported_run import ImportedRun
 from tests.fakes import logs as fake
 from tests.fakes.imported_runs import import_runs
-from tests.fakes.logs import LINES, POINT, TEXT, Read, command, gpus, labelled, one, rate, run
+from tests.fakes.logs import LINES, POINT, TEXT, Read, command, labelled, one, rate, run
 
 FLAGS = "--model=alexnet --data_name=cifar10 --num_gpus=1"
 KNOWN = {name: value for name, value in POINT.items() if value is not None}
@@ -67,27 +63,19 @@ def test_models_that_print_another_name_than_their_flag(
 FORMS: dict[str, str | bytes] = {
     "plus": command(FLAGS, "+ ") + run(),
     "prompt": command(FLAGS, "(venv) [user@node01 dir]$ ") + run(),
-    "variable": command(FLAGS, "CUDA_VISIBLE_DEVICES=0 ") + run(),
-    "path": command(FLAGS, program="/usr/bin/python3.6 -u ./tf_cnn_benchmarks.py") + run(),
     "pipe": command(f"{FLAGS} 2>&1 | tee log.txt", "$ ") + run(),
     "assignment": "++ RUN='python tf_cnn_benchmarks.py --model vgg16'\n" + command(FLAGS) + run(),
-    "traceback": '  File "tf_cnn_benchmarks.py", line 68, in <module>\n' + command(FLAGS) + run(),
     "none, but parameters": run(),
     "crlf": TEXT.replace("\n", "\r\n"),
     "utf-8 with mark": b"\xef\xbb\xbf" + TEXT.encode(),
     "utf-16": TEXT.encode("utf-16"),
-    "latin-1": ("Zeit für nichts\n" + TEXT).encode("latin-1"),
-    "spaces for tabs": TEXT.replace("\t", "       "),
     "colours": TEXT.replace("total", "\x1b[1;32mtotal").replace("16:50", "\x1b[0m16:50"),
     "logger": TEXT.replace("Model: ", "INFO:tensorflow:Model: ").replace(
         "10\timages", "I1018 14:27:02.072400 139798001403648 cnn_util.py:42] 10\timages", 1
     ),
-    "no end of line": TEXT.rstrip("\n-"),
-    "accuracy": TEXT.replace("\t2.000\n", "\t2.000\t0.125\n"),
     "a line of TensorFlow behind a loss": TEXT.replace(
         "\t2.000\n", "\t2.0002017-10-02 16:59:17.1: I tensorflow/pool_allocator.cc:247] x\n"
     ),
-    "a total that stands there twice": TEXT.replace(fake.RULE, "total images/sec: 1000.00"),
 }  # fmt: skip
 
 
@@ -96,20 +84,6 @@ def test_one_run_in_many_forms(read: Read, name: str) -> None:
     ((found,), refusals) = read(FORMS[name])
     assert refusals == [] and found.point == KNOWN
     assert (rate(found), found.metrics["final_loss"]["value"]) == (1000.0, 2.0)
-
-
-def test_newer_headers(read: Read) -> None:
-    text = "".join(fake.new_run(200.0, 201.5, update="replicated", more="AllReduce:   nccl\n"))
-    ((found,), refusals) = read(text)
-    assert refusals == []
-    assert found.point == {
-        "ranks": 1, "devices_per_rank": 1, "model": "resnet50", "data_set": "imagenet",
-        "batch_size": 64, "device": "gpu", "data_format": "NCHW",
-        "variable_update": "replicated", "all_reduce_spec": "nccl", "optimizer": "momentum",
-        "parameter_device": "gpu", "warmup_batches": 10, "batches": 30, "display_every": 10,
-    }  # fmt: skip
-    ((real,), _) = read(text.replace(" (synthetic)", ""))
-    assert real.point["data_dir"] == "unnamed"
 
 
 @pytest.mark.parametrize(
@@ -137,11 +111,6 @@ def test_jobs_of_horovod(read: Read) -> None:
     several = HOROVOD + labelled(2, "") + HOROVOD + "".join(fake.new_run(101.0, 202.0, 2))
     runs, refusals = read(several + HOROVOD + blocks(2))
     assert refusals == [] and [rate(found) for found in runs] == [200.0, 202.0, 200.0]
-
-
-def test_the_header_wins_over_the_command(read: Read) -> None:
-    ((found,), _) = read(one(1170.0, "--batch_size 64 --data_format NHWC", devices=2))
-    assert (found.point["batch_size"], found.point["data_format"]) == (128, "NCHW")
 
 
 def test_replicas_are_counted_once(read: Read) -> None:
@@ -175,17 +144,11 @@ TWO = labelled(2, "[{}]<stdout>:")
 DAMAGE = {
     "no total": (TEXT[: TEXT.index("total im")], "cut: no total images per second behind step 100"),
     "cut in the total": (TEXT[: TEXT.index("1000.00") + 5], "cut: no total"),
-    "no model": (TEXT.replace("Model:       alexnet\n", ""), "the header lacks model"),
     "no header": (TEXT[TEXT.index("1\timages") :], "the header lacks model, mode, device"),
-    "no devices": (TEXT.replace("['/gpu:0']", "[]"), "the header lacks device"),
     "a step damaged": (TEXT.replace("40\timages/sec: ", "40\timages/sec: x"), "a damaged line"),
     "another total": (TEXT.replace("1000.00", "100.00"), "over those of a device are 0.101"),
-    "batches": (TEXT.replace("128 global", "256 global"), "a global batch of 256 is not 128"),
     "not training": (TEXT.replace("training", "forward-only"), "forward-only"),
     "a rank without a total": (TWO.replace("[1]<stdout>:total", "[1]<stdout>:x"), "cut: no total"),
-    "a total of all is lost": (
-        labelled(2, "").replace("total images/sec: 200.10\n", ""), "cut: no total",
-    ),
     "totals apart": (labelled(2, "").replace("200.10", "300.10"), "not of one job"),
     "processes": (TWO.replace("horovod/", "/").replace("horovod", "replicated"), "2 ranks print"),
 }  # fmt: skip
@@ -208,11 +171,6 @@ def test_whole_runs_around_a_damaged_one_are_kept(read: Read) -> None:
     )
 
 
-def test_a_loss_that_is_no_number(read: Read) -> None:
-    ((found,), _) = read(one(1000.0).replace("\t2.000\n", "\tnan\n"))
-    assert "final_loss" not in found.metrics and rate(found) == 1000.0
-
-
 def test_keras_multi_gpu(read: Read) -> None:
     runs, refusals = read(fake.keras() + fake.keras((50.0, 51.0, 52.5), 2, "cpu", last=False))
     assert refusals == []
@@ -232,53 +190,3 @@ def test_keras_multi_gpu(read: Read) -> None:
     ):
         _, refusals = read(damaged)
         assert reason in refusals[0].reason, (reason, refusals)
-
-
-LONG = (
-    one(1000.0) + one(1170.0, "--local_parameter_device cpu", devices=2)
-    + one(3000.0, model="resnet20", parameters=[271164.0]) + gpus() + HOROVOD
-    + labelled(2, "[{}]<stdout>:") + fake.keras()
-)  # fmt: skip
-
-
-def signature(found: ImportedRun) -> Any:
-    """What is known of a run."""
-    return sorted(map(str, found.point.items())), found.metrics
-
-
-@given(st.integers(0, len(LONG)), st.booleans())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.slow
-def test_a_cut_log_never_invents_a_run(read: Read, place: int, at_line: bool) -> None:
-    text = LONG[: LONG.index(fake.keras())]
-    whole, _ = read(text)
-    cut = text[: text.rfind("\n", 0, place) + 1] if at_line else text[:place]
-    try:
-        runs, _ = read(cut)
-    except UserError:
-        return
-    assert [signature(found) for found in runs] == [signature(r) for r in whole[: len(runs)]]
-
-
-@given(st.integers(0, len(LONG)), st.binary(max_size=30), st.integers(0, 60))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.slow
-def test_no_damage_raises_anything_but_a_word_to_the_user(
-    read: Read, place: int, noise: bytes, lost: int
-) -> None:
-    content = LONG.encode()
-    try:
-        runs, refusals = read(content[:place] + noise + content[place + lost :])
-    except UserError:
-        return
-    assert all(np.isfinite(it["value"]) for found in runs for it in found.metrics.values())
-    assert all(refusal.reason for refusal in refusals)
-
-
-@given(st.lists(st.sampled_from(LONG.splitlines(keepends=True)), max_size=40))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_lines_in_any_order(read: Read, lines: list[str]) -> None:
-    try:
-        read("".join(lines))
-    except UserError:
-        return
