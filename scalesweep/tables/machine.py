@@ -1,24 +1,40 @@
 """What a campaign's own probes say of its machine: what any of its runs is held against.
 
-Ceilings of a node (``tables.ceilings``), the network's fits, what the file system and input
-pipelines give (``tables.file_rates``), and what the layers of models compute and move. Of results
-that were imported or simulated only where none were measured.
+Ceilings of a node, the network's fits, what the file system and input pipelines give
+(``tables.file_rates``), and what the layers of models compute and move. Of results that were
+imported or simulated only where none were measured.
+
+Measured ceilings are the best points of experiments whose benchmark.yaml says ``ceiling: compute``
+(its main metric in FLOP/s), ``memory`` (bytes/s) or ``copies``.
 """
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from scalesweep.analysis.best_rate import best_rate, growth
 from scalesweep.analysis.network_fit import RangeFit
-from scalesweep.analysis.roofline import rated_flop
+from scalesweep.analysis.roofline import (
+    COMPUTE,
+    MEMORY,
+    Reach,
+    Roof,
+    rated_flop,
+    reach_of,
+)
+from scalesweep.analysis.roofline import (
+    UNKNOWN as NO_REACH,
+)
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan, parameter_of
-from scalesweep.tables.ceilings import Ceiling, machine_ceilings, numbers_in
 from scalesweep.tables.exchange_text import EXCHANGED_BY
 from scalesweep.tables.file_rates import (
     TRAINING,
@@ -29,14 +45,51 @@ from scalesweep.tables.file_rates import (
 )
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.provenance import FACTS, IN_FORCE, MIXED, TF32_FACT
 from scalesweep.tables.rank_layout import Layout, ranks_of
-from scalesweep.tables.sweeps import fitted_networks
+from scalesweep.tables.sweeps import fitted_networks, swept_of
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 NETWORK = "network"
+COPIES = "copies"  # the best of copies from host to GPU, of a rank
+MEASURED, DATASHEET = "measured", "datasheet"
 UPDATE = "update"  # the layer that computes twice as many FLOP as there are weights
+# Parameters of benchmarks that may name the type of the numbers, and what their values are.
+_TYPE_PARAMETERS = ("dtype", "precision")
+_TYPES = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
+FLOAT32, TF32, UNSURE = "float32", "tf32", "float32 or tf32"
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """A ceiling of a node: ``value`` in FLOP/s (compute) or bytes/s (memory); ``COPIES`` of a rank.
+
+    Measured: the best of ``repeats`` runs, of which ``disturbed`` were (``analysis.best_rate``);
+    ``low`` and ``high`` are its 95 % interval, None where there is none. ``growing``: the rate was
+    still growing at the end of the sizes tried. ``dtype`` is empty for memory; ``where`` says what
+    it was measured by; ``intensity`` is FLOP/byte of the size that reached it, where that is noted.
+    """
+
+    kind: str
+    stated: str  # measured | datasheet
+    dtype: str
+    value: float
+    low: float | None
+    high: float | None
+    repeats: int
+    where: str
+    disturbed: int = 0
+    growing: bool = False
+    intensity: float | None = None
+    devices: int = 0  # of a node, where the site says what they are; 0: not known
+    ranks: int = 0  # on a node, that measured it; 0: nobody did
+
+    @property
+    def reach(self) -> Reach:
+        """How far its interval reaches; NaN where there is none."""
+        known = self.low is not None and self.high is not None
+        return reach_of(self.value, self.low or 0, self.high or 0) if known else NO_REACH
 
 
 @dataclass(frozen=True)
@@ -87,16 +140,12 @@ class Machine:
 
         Models count from both: which is meant follows from the point.
         """
-        known = {(ceiling.kind, ceiling.stated, ceiling.dtype) for ceiling in self.ceilings}
-        new = [
-            ceiling
-            for ceiling in other.ceilings
-            if (ceiling.kind, ceiling.stated, ceiling.dtype) not in known
-        ]
 
         def named(items: Sequence[Any]) -> list[Any]:
             return [replace(item, where=f"{item.where} of {where}") for item in items]
 
+        known = {(ceiling.kind, ceiling.stated, ceiling.dtype) for ceiling in self.ceilings}
+        new = [c for c in other.ceilings if (c.kind, c.stated, c.dtype) not in known]
         own = {rate.kind for rate in self.rates} | {TRAINING}
         rates = [rate for rate in other.rates if rate.kind not in own]
         return replace(
@@ -106,6 +155,32 @@ class Machine:
             rates=[*self.rates, *named(rates)],
             models=[*self.models, *named(other.models)],
         )
+
+    def ceiling(self, kind: str, stated: str, dtype: str = "") -> Ceiling | None:
+        """The ceiling of a kind, measured or from a data sheet; of computation for a type."""
+        wanted = (kind, stated, dtype if kind == COMPUTE else "")
+        same = (c for c in self.ceilings if (c.kind, c.stated, c.dtype) == wanted)
+        return next(same, None)
+
+    def roof(self, stated: str, dtype: str) -> Roof | None:
+        """Both ceilings of a node for a type; None if one is missing."""
+        flops, memory = self.ceiling(COMPUTE, stated, dtype), self.ceiling(MEMORY, stated)
+        return Roof(flops.value, memory.value) if flops and memory else None
+
+    def reach_of_least(self, stated: str, dtype: str) -> Reach:
+        """How far the interval of a least time under a roof reaches; NaN where it is not known.
+
+        A higher ceiling is a shorter time. Of the two ceilings the wider one counts at each end:
+        which of them a layer hangs from is not the same.
+        """
+        both = [self.ceiling(kind, stated, dtype) for kind in (COMPUTE, MEMORY)]
+        reaches = [NO_REACH if ceiling is None else ceiling.reach for ceiling in both]
+        if any(math.isnan(reach.below) for reach in reaches):
+            return NO_REACH
+        return Reach(*(max(ends) for ends in zip(*(reach[::-1] for reach in reaches), strict=True)))
+
+
+UNKNOWN = Machine()
 
 
 def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
@@ -127,29 +202,92 @@ def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
     return own.with_more(known, str(folder))
 
 
-UNKNOWN = Machine()
-
-
 def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
     """What the finished runs of a campaign say of the machine."""
+    ceilings: dict[tuple[str, str], tuple[bool, Ceiling]] = {}
     networks: list[tuple[bool, Network]] = []
     models: list[Model] = []
     layers = LAYERS in summary and bool(summary[LAYERS].notna().any())
     for experiment in plan["experiments"]:
-        kind = experiment.get("ceiling")
-        if kind == NETWORK:
+        kind = str(experiment.get("ceiling"))
+        if kind in (COMPUTE, MEMORY, COPIES) and experiment["main_metric"]:
+            for here, ceiling in _ceilings(ExperimentData(summary, experiment), kind):
+                key = (kind, ceiling.dtype)
+                before = ceilings.get(key)
+                # The point with the best run counts; an imported one only if none was measured.
+                if before is None or (before[0], before[1].value) < (here, ceiling.value):
+                    ceilings[key] = (here, ceiling)
+        elif kind == NETWORK:
             networks += _networks(ExperimentData(summary, experiment))
         elif layers and not experiment.get("control"):
             models += _models(ExperimentData(summary, experiment))
-    return Machine(
-        machine_ceilings(summary, plan), _best_known(networks), file_rates(summary, plan), models
-    )  # fmt: skip
+    every = [*(best for _, best in ceilings.values()), *_stated(plan.get("peaks", {}))]
+    measured = [network for here, network in networks if here]
+    best = measured or [network for _, network in networks]
+    return Machine(every, best, file_rates(summary, plan), models)
 
 
-def _best_known(items: Sequence[tuple[bool, T]]) -> list[T]:
-    """What was measured; what was not, where nothing was."""
-    measured = [item for here, item in items if here]
-    return measured or [item for _, item in items]
+def _ceilings(data: ExperimentData, kind: str) -> Iterator[tuple[bool, Ceiling]]:
+    """Whether a point was measured, and the ceiling of a node that it shows."""
+    entry = data.experiment
+    for point in data.points():
+        values = data.repeats(point, (str(entry["main_metric"]), "run"))
+        every = whole_point(data, point)
+        if not values.size or (kind == COPIES and every.get("direction") != "host_to_device"):
+            continue
+        layout, sweep, best = Layout.of(every), swept_of(data, point), best_rate(values)
+        nodes = layout.ranks if kind == COPIES else layout.nodes
+        known = not math.isnan(best.low)
+        intensity = None
+        if sweep is not None and kind == COMPUTE:
+            sizes, rates = sweep.best_rates()
+            intensity = sweep.intensity(sizes[rates.index(max(rates))])
+        yield point.source == "measured", Ceiling(
+            kind, MEASURED, numbers_in(data, point) if kind == COMPUTE else "",
+            best.value / nodes, best.low / nodes if known else None,
+            best.high / nodes if known else None, int(values.size), _where(data, point.source),
+            sum(best.disturbed), sweep is not None and bool(growth(*sweep.best_rates())),
+            intensity, ranks=layout.on_node,
+        )  # fmt: skip
+
+
+def _stated(peaks: Mapping[str, Any]) -> Iterator[Ceiling]:
+    """The peaks that a site file states."""
+    for dtype, value in peaks.get("flops", {}).items():
+        yield Ceiling(
+            COMPUTE, DATASHEET, dtype, float(value), None, None, 0, "data sheet",
+            devices=int(peaks.get("devices", 0)),
+        )  # fmt: skip
+    if "bytes_per_s" in peaks:
+        value = float(peaks["bytes_per_s"])
+        yield Ceiling(MEMORY, DATASHEET, "", value, None, None, 0, "data sheet")
+
+
+def numbers_in(data: ExperimentData, point: Point) -> str:
+    """The type of the numbers that the runs of a point computed with: float32 where no parameter
+    names one, and ``tf32`` where that was in force (``UNSURE``: where runs on GPUs do not say, or
+    differ)."""
+    every = whole_point(data, point)
+    named = (every.get(name) for name in _TYPE_PARAMETERS)
+    numbers = next((_TYPES.get(v, v) for v in named if isinstance(v, str)), FLOAT32)
+    if numbers != FLOAT32 or point.source != "measured":
+        return numbers
+    texts = data.texts(FACTS)
+    kinds = {_float32_as(texts[row]) for row in point.rows.tolist()}
+    return kinds.pop() if len(kinds) == 1 else UNSURE
+
+
+@lru_cache(maxsize=256)
+def _float32_as(text: str | None) -> str:
+    """What products of float32 were computed in, by the facts of a run."""
+    if text is None:
+        return FLOAT32
+    facts = json.loads(text)
+    recorded = dict(facts["environment"]).get(TF32_FACT)
+    if recorded is not None:
+        return {IN_FORCE: TF32, MIXED: UNSURE}.get(recorded, FLOAT32)
+    has_gpus = any("GPUs" in dict(kind) for kind, _ in facts["hardware"])
+    return UNSURE if has_gpus else FLOAT32
 
 
 def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
@@ -160,15 +298,15 @@ def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
 def sending_point(data: ExperimentData, point: Point) -> dict[str, Any]:
     """All parameters of a point, and what carries its messages where all its runs say the same."""
     texts = data.texts(EXCHANGED_BY)
-    said = {texts[row] for row in point.rows.tolist()}
-    known = said.pop() if len(said) == 1 else None
+    kinds = {texts[row] for row in point.rows.tolist()}
+    known = kinds.pop() if len(kinds) == 1 else None
     return {**whole_point(data, point), **({EXCHANGED_BY: known} if known else {})}
 
 
 def networks_like(machine: Machine, point: Mapping[str, Any]) -> list[Network]:
     """The networks whose messages took the ways of a point's (``sending_point``), and were carried
     by the same library and backend: another one's cost is not the network's."""
-    layout, transport = Layout.of(point), transport_of(point)
+    layout, transport = Layout.of(point), _transport_of(point)
     return [
         network
         for network in machine.networks
@@ -189,40 +327,32 @@ def agree(facts: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
     return all(others[name] == value for name, value in facts.items() if name in others)
 
 
-def transport_of(point: Mapping[str, Any]) -> dict[str, Any]:
+def _transport_of(point: Mapping[str, Any]) -> dict[str, Any]:
     """What decides which ways messages go: parameters, and what carries them."""
-    return {
-        name: value
-        for name, value in point.items()
-        if name in ("hierarchical_allreduce", EXCHANGED_BY) or name.startswith("env.")
-    }
+    ways = ("hierarchical_allreduce", EXCHANGED_BY)
+    return {name: v for name, v in point.items() if name in ways or name.startswith("env.")}
 
 
 def _where(data: ExperimentData, source: str | None) -> str:
     return data.experiment["name"] + ("" if source == "measured" else f" ({source})")
 
 
-def _networks(data: ExperimentData) -> list[tuple[bool, Network]]:
-    """The fits of series whose messages are one tensor: fusing several is not the network's."""
-    networks = []
+def _networks(data: ExperimentData) -> Iterator[tuple[bool, Network]]:
+    """Whether they were measured, and the fits of series whose messages are one tensor: fusing
+    several is not the network's."""
     for series in fitted_networks(data, data.points()):
         largest = max((sending_point(data, point) for point in series.points), key=ranks_of)
         if series.fits and largest.get("tensors", 1) == 1:
             source = series.points[0].source
-            network = Network(
-                Layout.of(largest), transport_of(largest), series.fits, _where(data, source)
-            )
-            networks.append((source == "measured", network))
-    return networks
+            where, transport = _where(data, source), _transport_of(largest)
+            yield source == "measured", Network(Layout.of(largest), transport, series.fits, where)
 
 
-def _models(data: ExperimentData) -> list[Model]:
+def _models(data: ExperimentData) -> Iterator[Model]:
     """The models whose layers were timed: operations and bytes of each layer in a step, by batch
     size."""
-    texts = data.texts(LAYERS)
-    parameters = data.experiment["parameters"]
-    workload = [name for name in parameters if parameter_of(data.experiment, name)["workload"]]
-    models = []
+    texts, entry = data.texts(LAYERS), data.experiment
+    workload = [name for name in entry["parameters"] if parameter_of(entry, name)["workload"]]
     for point in data.points():
         text = next((texts[row] for row in point.rows.tolist() if texts[row]), None)
         every = whole_point(data, point)
@@ -233,15 +363,12 @@ def _models(data: ExperimentData) -> list[Model]:
         bytes_ = zip(layers.count, layers.bytes_forward, layers.bytes_backward, strict=True)
         flop = [count * (there + back) for count, there, back in pairs]
         updates = [n for n, kind in zip(flop, layers.kind, strict=True) if kind == UPDATE]
-        models.append(
-            Model(
-                {name: every[name] for name in workload if name in every},
-                int(every["batch_size"]),
-                numbers_in(data, point),
-                round(sum(updates) / 2),
-                [rated_flop(kind, n) for n, kind in zip(flop, layers.kind, strict=True)],
-                [count * (there + back) for count, there, back in bytes_],
-                _where(data, point.source),
-            )
+        yield Model(
+            {name: every[name] for name in workload if name in every},
+            int(every["batch_size"]),
+            numbers_in(data, point),
+            round(sum(updates) / 2),
+            [rated_flop(kind, n) for n, kind in zip(flop, layers.kind, strict=True)],
+            [count * (there + back) for count, there, back in bytes_],
+            _where(data, point.source),
         )
-    return models

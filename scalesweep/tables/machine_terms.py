@@ -6,26 +6,25 @@ roofline of the model's layers; input by what the file system gives
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
-from scalesweep.analysis.network_fit import Estimate
 from scalesweep.analysis.roofline import Reach, reach_of, share_interval
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
-from scalesweep.tables.ceilings import MEASURED, numbers_in, reach_of_least, roof_of
 from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
 from scalesweep.tables.file_rates import FILES, WARM, fastest
 from scalesweep.tables.machine import (
+    MEASURED,
     Machine,
     Model,
-    Network,
     agree,
     networks_like,
+    numbers_in,
     sending_point,
     whole_point,
 )
@@ -55,17 +54,6 @@ class Least:
         """So many times as much."""
         return Least(self.value * factor, self.low * factor, self.high * factor, self.where)
 
-    def beyond(self, other: "Least") -> "Least":
-        """What this is more than another one of the same probe, whose error both share."""
-        more = self.value - other.value
-        more = 0.0 if abs(more) < 1e-9 * self.value else more
-        scale = more / self.value if self.value else 0.0
-        low, high = sorted((self.low * scale, self.high * scale))
-        return Least(more, low, high, self.where)
-
-
-NOTHING = Least(0.0, 0.0, 0.0, "")
-
 
 @dataclass(frozen=True)
 class Sent:
@@ -82,83 +70,66 @@ def least_of(
     """What the machine needs for the terms of a point's step, of those that it has probes for."""
     least = {INPUT: _input(data, point, account, machine)}
     if account.form == STEPS:
-        least[COMPUTE] = _compute(data, point, machine)
         sent = sent_in_a_step(data, point, machine)
+        least[COMPUTE] = _compute(data, point, machine)
         least[TRANSFER] = sent.as_fused if sent else None
         if account.ranks == 1:
-            least[TRANSFER] = NOTHING
-    return {name: sent for name, sent in least.items() if sent is not None}
+            least[TRANSFER] = Least(0.0, 0.0, 0.0, "")
+    return {name: known for name, known in least.items() if known is not None}
 
 
 def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent | None:
-    """The exchange of a point's step by the network's fit.
+    """The exchange of a point's step by the fit of the fastest network that is like the point's.
 
     None without either, where it is not known how tensors are put into messages, they are not
     reduced by all ranks, or the repeats differ.
     """
-    texts = data.texts(EXCHANGE)
-    said = {texts[row] for row in point.rows.tolist()}
-    text = said.pop() if len(said) == 1 else None
+    texts = {data.texts(EXCHANGE)[row] for row in point.rows.tolist()}
+    text = texts.pop() if len(texts) == 1 else None
     if text is None:
         return None
-    exchange = exchange_of(text)
-    every = sending_point(data, point)
+    exchange, every = exchange_of(text), sending_point(data, point)
     if exchange.bucket_bytes is None or not exchange.reduces or splits_the_network(every):
         return None
-    sents = []
+    sents, ranks = [], Layout.of(every).ranks
     for network in networks_like(machine, every):
-        fused, single = (
-            _least(network, exchange_seconds(network.fits, Layout.of(every).ranks, messages))
+        least = [
+            Least(s.value, s.low, s.high, network.where).times(_MS)
             for messages in (exchange.messages, [exchange.total])
-        )
-        if fused and single:
-            sents.append(Sent(exchange, fused, single))
-    # Of several the fastest: what the network can do.
+            if (s := exchange_seconds(network.fits, ranks, messages))
+        ]
+        if len(least) == 2:
+            sents.append(Sent(exchange, *least))
     return min(sents, key=lambda sent: sent.as_fused.value, default=None)
-
-
-def _least(network: Network, seconds: Estimate | None) -> Least | None:
-    if seconds is None:
-        return None
-    return Least(seconds.value * _MS, seconds.low * _MS, seconds.high * _MS, network.where)
 
 
 def _compute(data: ExperimentData, point: Point, machine: Machine) -> Least | None:
     """The sum of the layers' least times under the roofs that a rank shares with its node."""
     every, numbers = whole_point(data, point), numbers_in(data, point)
-    model = model_of(data, point, numbers, machine.models)
-    roof = roof_of(machine.ceilings, MEASURED, numbers)
+    model = model_of(data, point, numbers, machine)
+    roof = machine.roof(MEASURED, numbers)
     if model is None or roof is None:
         return None
     devices = int(every.get("devices_per_rank") or 1)
     share = roof.shared(Layout.of(every).on_node * devices)
     least = sum(share.least_s(f, b) for f, b in zip(model.flop, model.moved, strict=True)) * _MS
-    below, above = reach_of_least(machine.ceilings, MEASURED, numbers)
+    below, above = machine.reach_of_least(MEASURED, numbers)
     return Least(least, least * math.exp(-below), least * math.exp(above), model.where)
 
 
-def model_of(
-    data: ExperimentData, point: Point, numbers: str, models: Sequence[Model]
-) -> Model | None:
+def model_of(data: ExperimentData, point: Point, numbers: str, machine: Machine) -> Model | None:
     """The layers of what a point trains, at its local batch; ``numbers`` as ``numbers_in`` says.
 
     The same where both agree in all parameters that both name, in the type of their numbers, and
     in the number of weights.
     """
     weights = data.repeats(point, (MODEL_PARAMETERS, "run"))
-    if not weights.size or weights.min() != weights.max():
-        return None
     every = whole_point(data, point)
-    for model in models:
-        if (
-            model.batch == samples_of_a_step(every)
-            and not splits_the_network(every)
-            and model.numbers == numbers
-            and model.weights == round(float(weights[0]))
-            and agree(model.named, every)
-        ):
-            return model
-    return None
+    if not weights.size or weights.min() != weights.max() or splits_the_network(every):
+        return None
+    like = (samples_of_a_step(every), numbers, round(float(weights[0])))
+    models = (m for m in machine.models if (m.batch, m.numbers, m.weights) == like)
+    return next((model for model in models if agree(model.named, every)), None)
 
 
 def _input(
@@ -168,17 +139,11 @@ def _input(
     known = data.summary["bytes"].iloc[point.rows].tolist() if "bytes" in data.summary else []
     sizes = {float(size) for size in known if not pd.isna(size)}
     nodes = Layout.of(whole_point(data, point)).nodes
-    reads = fastest(
-        [
-            rate
-            for rate in machine.rates
-            if rate.kind == FILES and rate.layout.nodes == nodes and rate.state != WARM
-        ]
-    )
+    rates = [rate for rate in machine.rates if (rate.kind, rate.layout.nodes) == (FILES, nodes)]
+    reads = fastest([rate for rate in rates if rate.state != WARM])
     if len(sizes) != 1 or reads is None:
         return None
-    best = reads.best
-    size = sizes.pop() / account.per_epoch * _MS
+    best, size = reads.best, sizes.pop() / account.per_epoch * _MS
     return Least(size / best.value, size / best.high, size / best.low, reads.where)
 
 
@@ -191,43 +156,49 @@ def share_rows(
     """
     rows = []
     for name, values in terms.items():
-        reached = least.get(name)
-        if reached is None or values is None or not reached.value > 0 or not values.min() > 0:
-            continue
-        shares = reached.value / (values * _MS)
-        bounds = share_interval(shares, reached.reach)
-        rows.append(
-            {"term": name, "unit": "1", "value": float(shares.mean()), "low": bounds.low,
-             "high": bounds.high, **value_columns(reached)}
-        )  # fmt: skip
+        known = least.get(name)
+        if known is not None and values is not None and known.value > 0 and values.min() > 0:
+            shares = known.value / (values * _MS)
+            bounds = share_interval(shares, known.reach)
+            value = {"value": float(shares.mean()), "low": bounds.low, "high": bounds.high}
+            rows.append({"term": name, "unit": "1", **value, **value_columns(known)})
     return rows
 
 
 def value_columns(least: Least | None) -> dict[str, Any]:
     """The columns that say what of a term the machine needs; none where that is not known."""
-    return (
-        {} if least is None else {**_columns("machine", least), "machine_from": least.where or None}
-    )
+    where = {} if least is None else {"machine_from": least.where or None}
+    return {**_columns("machine", least), **where}
 
 
 def loss_columns(more: Least | None) -> dict[str, Any]:
     """The same of a loss."""
-    return {} if more is None else _columns("machine_loss", more)
+    return _columns("machine_loss", more)
 
 
-def _columns(name: str, least: Least) -> dict[str, float]:
+def _columns(name: str, least: Least | None) -> dict[str, float]:
+    if least is None:
+        return {}
     return {name: least.value, f"{name}_low": least.low, f"{name}_high": least.high}
 
 
 def more_than(least: Least | None, other: Least | None) -> Least | None:
-    """What one is more than another, by the same probe; None where one is not known."""
-    return None if least is None or other is None else least.beyond(other)
+    """What one is more than another, by the same probe, whose error both share; None where one is
+    not known."""
+    if least is None or other is None:
+        return None
+    more = least.value - other.value
+    more = 0.0 if abs(more) < 1e-9 * least.value else more
+    scale = more / least.value if least.value else 0.0
+    low, high = sorted((least.low * scale, least.high * scale))
+    return Least(more, low, high, least.where)
 
 
 def against(least: Least | None, other: Least | None) -> Least | None:
     """The same where their errors are not the same one: bounds are the widest."""
     if least is None or other is None:
         return None
-    return Least(
-        least.value - other.value, least.low - other.high, least.high - other.low, least.where
-    )
+    value, low, high = (
+        least.value - other.value, least.low - other.high, least.high - other.low,
+    )  # fmt: skip
+    return Least(value, low, high, least.where)

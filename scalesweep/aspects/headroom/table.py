@@ -18,7 +18,6 @@ from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import constants_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.table.declared import Estimate, PointRow, column
-from scalesweep.tables.ceilings import COPIES, MEASURED, ceiling_of, numbers_in
 from scalesweep.tables.file_rates import (
     FILES,
     LOADING,
@@ -31,7 +30,15 @@ from scalesweep.tables.file_rates import (
     state_of,
 )
 from scalesweep.tables.layers import LAYERS
-from scalesweep.tables.machine import agree, other_carriers, sending_point, whole_point
+from scalesweep.tables.machine import (
+    COPIES,
+    MEASURED,
+    agree,
+    numbers_in,
+    other_carriers,
+    sending_point,
+    whole_point,
+)
 from scalesweep.tables.machine_terms import model_of, sent_in_a_step
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import Measure, Point
@@ -261,7 +268,7 @@ def _computation(inputs: TableInputs, point: Point) -> dict[str, _Reach | str]:
     """What the nodes compute and move in memory, over what the layers take of it for a sample."""
     data, every = inputs.data, whole_point(inputs.data, point)
     numbers = numbers_in(data, point)
-    model = model_of(data, point, numbers, inputs.machine.models)
+    model = model_of(data, point, numbers, inputs.machine)
     if model is None:
         batch = text_of(every.get("batch_size"))
         why = f"step_layers has not counted its model in {numbers} at a local batch of {batch}"
@@ -283,7 +290,7 @@ def _ceiling(
     inputs: TableInputs, kind: str, numbers: str, times: int, unit: str, per: float, also: str
 ) -> _Reach | None:
     """A measured ceiling, so many times; None where there is none."""
-    ceiling = ceiling_of(inputs.machine.ceilings, kind, MEASURED, numbers)
+    ceiling = inputs.machine.ceiling(kind, MEASURED, numbers)
     if ceiling is None:
         return None
     low, high = (None if end is None else times * end for end in (ceiling.low, ceiling.high))

@@ -30,8 +30,7 @@ from scalesweep.config.shapes import planned, planned_mesh, planned_shape, value
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.table.declared import Estimate, PointRow, column
-from scalesweep.tables.ceilings import DATASHEET, MEASURED, ceiling_of, numbers_in
-from scalesweep.tables.machine import whole_point
+from scalesweep.tables.machine import DATASHEET, MEASURED, numbers_in, whole_point
 from scalesweep.tables.making import (
     Maker,
     TableInputs,
@@ -179,7 +178,7 @@ def _peak(inputs: TableInputs, point: Point) -> tuple[float | None, str]:
     numbers = numbers_in(inputs.data, point)
     on_node = Layout.of(whole_point(inputs.data, point)).on_node
     for stated in (MEASURED, DATASHEET):
-        ceiling = ceiling_of(inputs.machine.ceilings, RATE, stated, numbers)
+        ceiling = inputs.machine.ceiling(RATE, stated, numbers)
         if ceiling is not None:
             return ceiling.value / on_node, ceiling.where
     return None, ""

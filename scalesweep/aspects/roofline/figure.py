@@ -27,7 +27,7 @@ from scalesweep.figures.style import (
     points_shown,
     tick,
 )
-from scalesweep.tables.ceilings import MEASURED
+from scalesweep.tables.machine import MEASURED
 
 MOST_FIGURES = 12  # rooflines of an experiment
 NAMED = 6  # layers with a name, and a path over the local batches

@@ -16,7 +16,7 @@ from scalesweep.findings.base import (
     number_of,
     point_key,
 )
-from scalesweep.tables.ceilings import MEASURED
+from scalesweep.tables.machine import MEASURED
 
 RULE, APART = "roofline", "layers apart"
 # Layers' sum over the step: outside of this the layers say little about the step.

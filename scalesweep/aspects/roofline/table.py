@@ -25,16 +25,8 @@ from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.table.declared import DeclaredRow, Estimate, PointRow, column
-from scalesweep.tables.ceilings import (
-    DATASHEET,
-    MEASURED,
-    Ceiling,
-    ceiling_of,
-    numbers_in,
-    reach_of_least,
-    roof_of,
-)
 from scalesweep.tables.layers import LAYERS, LayerTimes
+from scalesweep.tables.machine import DATASHEET, MEASURED, Machine, numbers_in
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -114,16 +106,15 @@ def layer_rows(inputs: TableInputs) -> Iterator[LayerRow]:
         if alike:
             numbers = numbers_in(data, point)
             head = {**point_columns(point), "repeats": len(alike), "numbers": numbers}
-            yield from _rows(head, alike, _roof(data, point, inputs.machine.ceilings))
+            yield from _rows(head, alike, _roof(data, point, inputs.machine))
 
 
 def ceiling_rows(inputs: TableInputs) -> Iterator[CeilingRow]:
     """The ceilings of the machine, where layers are held against them."""
-    ceilings = inputs.machine.ceilings
     if not any(_timed(inputs.data, point) for point in inputs.points):
         return
-    for each in ceilings:
-        memory = ceiling_of(ceilings, MEMORY, each.stated, "")
+    for each in inputs.machine.ceilings:
+        memory = inputs.machine.ceiling(MEMORY, each.stated)
         compute = each.kind == COMPUTE
         yield CeilingRow(
             kind=each.kind,
@@ -159,15 +150,15 @@ class _Over(NamedTuple):
     growing: bool
 
 
-def _roof(data: ExperimentData, point: Point, ceilings: Sequence[Ceiling]) -> _Over | None:
+def _roof(data: ExperimentData, point: Point, machine: Machine) -> _Over | None:
     """Measured ceilings where both are there, else those of the data sheet."""
     every = parameters_at(data.experiment, point.values)
     dtype = numbers_in(data, point)
     ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
     for stated in (MEASURED, DATASHEET):
-        roof, flops = roof_of(ceilings, stated, dtype), ceiling_of(ceilings, COMPUTE, stated, dtype)
+        roof, flops = machine.roof(stated, dtype), machine.ceiling(COMPUTE, stated, dtype)
         if roof is not None and flops is not None:
-            reach = reach_of_least(ceilings, stated, dtype) if stated == MEASURED else UNKNOWN
+            reach = machine.reach_of_least(stated, dtype) if stated == MEASURED else UNKNOWN
             return _Over(roof.shared(ranks), stated, reach, flops.growing)
     return None
 

@@ -23,7 +23,7 @@ from scalesweep.analysis.flop_conventions import (
     token_flops,
 )
 from scalesweep.analysis.model_shape import ModelShape
-from scalesweep.analysis.roofline import COMPUTE, UNKNOWN, reach_of, share_interval
+from scalesweep.analysis.roofline import COMPUTE, share_interval
 from scalesweep.analysis.stats import mean_interval
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.utilisation import impossible, unlike
@@ -31,7 +31,7 @@ from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.table.declared import Estimate, PointRow, column
-from scalesweep.tables.ceilings import DATASHEET, FLOAT32, MEASURED, Ceiling, numbers_in
+from scalesweep.tables.machine import DATASHEET, FLOAT32, MEASURED, Ceiling, numbers_in
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -199,10 +199,8 @@ def _with_shares(
             again = flop.hardware(shape.recompute) / rates.ranks
             row = replace(row, hfu=tokens.times(again / peak))
     if probed is not None:
-        known = probed.low is not None and probed.high is not None
-        reach = reach_of(probed.value, probed.low or 0, probed.high or 0) if known else UNKNOWN
         shares = rates.values * each / probed.value
-        bounds = share_interval(shares, reach)
+        bounds = share_interval(shares, probed.reach)
         share = Estimate.of(float(shares.mean()), bounds.low, bounds.high)
         row = replace(row, of_ceiling=share)
     return row

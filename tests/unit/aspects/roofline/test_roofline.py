@@ -23,9 +23,8 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.report.export_tables import write_all
 from scalesweep.report.page_data import table_data
-from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling, machine_ceilings
 from scalesweep.tables.layers import LAYERS, LayerTimes
-from scalesweep.tables.machine import Machine
+from scalesweep.tables.machine import DATASHEET, MEASURED, Ceiling, Machine, machine_of
 from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.provenance import FACTS, facts_text
@@ -244,10 +243,8 @@ def test_ceilings_are_the_best_of_a_node_by_type() -> None:
     campaign.ceiling("compute", [240e9], ranks=4, ranks_per_node=2)
     campaign.ceiling("compute", [300e9], dtype="bfloat16")
     campaign.ceiling("memory", [900e9], source="simulated").ceiling("memory", [20e9])
-    found = machine_ceilings(
-        *campaign.done(peaks={"flops": {"float32": 1e12}, "bytes_per_s": 5e10})
-    )
-    values = {(one.kind, one.stated, one.dtype): one.value for one in found}
+    machine = machine_of(*campaign.done(peaks={"flops": {"float32": 1e12}, "bytes_per_s": 5e10}))
+    values = {(one.kind, one.stated, one.dtype): one.value for one in machine.ceilings}
     assert values == {
         ("compute", MEASURED, "float32"): 120e9,
         ("compute", MEASURED, "bfloat16"): 300e9,
@@ -255,7 +252,7 @@ def test_ceilings_are_the_best_of_a_node_by_type() -> None:
         ("compute", DATASHEET, "float32"): 1e12,
         ("memory", DATASHEET, ""): 5e10,
     }
-    best = next(one for one in found if one.value == 120e9)
+    best = next(one for one in machine.ceilings if one.value == 120e9)
     assert (best.repeats, best.low, best.where) == (1, None, "compute2")
 
 

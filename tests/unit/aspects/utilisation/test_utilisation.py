@@ -16,8 +16,7 @@ from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, NOTE, Finding
 from scalesweep.table.declared import frame_of
-from scalesweep.tables.ceilings import DATASHEET, MEASURED, Ceiling
-from scalesweep.tables.machine import Machine
+from scalesweep.tables.machine import DATASHEET, MEASURED, Ceiling, Machine
 from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData
 from tests.fakes.plan import whole_plan
