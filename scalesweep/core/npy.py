@@ -32,13 +32,6 @@ def check_sizes(sizes: Sequence[int]) -> None:
         raise ValueError(f"it holds {sum(sizes):,} bytes, at most {MAX_ARCHIVE:,} are read")
 
 
-def array_of(values: Sequence[float], *shape: int) -> "NDArray[Any]":
-    """Numbers in C order as an array of float64 of this shape."""
-    import numpy as np
-
-    return np.array(values, np.float64).reshape(shape)
-
-
 def write_npz(path: Path, arrays: Mapping[str, "NDArray[Any]"]) -> None:
     """Write float64 arrays, uncompressed, by rename; the same content gives the same file."""
     import numpy as np

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,118 +100,67 @@ def test_text_that_names_the_marker_is_no_damaged_line(tmp_path: Path) -> None:
     assert stamped.arrays["step_times"].shape == (10, 2) and stamped.warnings == []
 
 
-Edit = Callable[[list[list[str]]], None]
-
-
-def swap(step: int, rank: int, old: str, new: str) -> Edit:
-    def edit(lines: list[list[str]]) -> None:
-        fields = json.loads(lines[step][rank][len("@spans 01234567 ") :])
-        text = json.dumps(fields, separators=(",", ":"))
-        assert old in text
-        lines[step][rank] = f"@spans {text.replace(old, new)}\n"
-
-    return edit
-
-
-def drop(rank: int, steps: range) -> Edit:
-    def edit(lines: list[list[str]]) -> None:
-        for step in steps:
-            lines[step][rank] = ""
-
-    return edit
-
-
-def again(step: int, rank: int, s: float | None) -> Edit:
-    def edit(lines: list[list[str]]) -> None:
-        if s is None:
-            lines[-1].append(lines[step][rank])
-        else:
-            lines[-1].append(line(rank=rank, step=step, begin=UNIX, s=s))
-
-    return edit
-
-
-def call_both_0(lines: list[list[str]]) -> None:
-    for step in lines:
-        step[1] = line(
-            **json.loads(unsealed(step)[1][len("@spans ") :].replace('rank":1', 'rank":0'))
-        )
-
-
-def cut_some(lines: list[list[str]]) -> None:
-    for step in lines[:5]:
-        step[1] = step[1].replace("}\n", "\n")
+def changed(lines: list[list[str]], step: int, old: str, new: str, rank: int = 1) -> str:
+    """The lines with a text of one of them replaced, which has no checksum then."""
+    fields = json.loads(lines[step][rank][len("@spans 01234567 ") :])
+    text = json.dumps(fields, separators=(",", ":"))
+    assert old in text
+    lines[step][rank] = f"@spans {text.replace(old, new)}\n"
+    return flat(lines)
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("old", "new", "said"),
     [
-        (
-            swap(3, 1, '"samples":8', '"samples":NaN'),
-            "line 8 of stdout.log (rank 1): samples is nan, not a number of 0 or more",
-        ),
-        (
-            swap(3, 1, '"input":', '"input":-'),
-            "line 8 of stdout.log (rank 1): input is -0.001",
-        ),
-        (
-            swap(3, 1, '"step":3', '"step":"3"'),
-            "line 8 of stdout.log (rank 1): step is '3', not a whole number of 0 or more",
-        ),
-        (swap(3, 1, '"rank":1', '"rank":7'), "line 8 of stdout.log is of rank 7, the run has 0-1"),
-        (
-            swap(3, 1, '"rank":1,', ""),
-            "line 8 of stdout.log: neither the line nor a label names the rank",
-        ),
-        (swap(3, 1, '"input"', '"In put"'), "line 8 of stdout.log: span 'In put': names are up"),
-        (swap(3, 1, '"input"', '"wait"'), "line 8 of stdout.log: span 'wait': names are up"),
-        (drop(1, range(10)), "rank 1 printed no step in stdout, the others did"),
-        (
-            call_both_0,
-            "rank 0 printed step 0 twice, with different numbers: two processes have one",
-        ),
-        (
-            drop(1, range(7, 10)),
-            "rank 1 printed 7 of 10 steps, the first that it lacks is step 7; say 'meet: none'",
-        ),
-        (again(3, 1, 0.5), "rank 1 printed step 3 twice, with different numbers: two processes"),
-        (cut_some, "5 of 20 lines are damaged, the first is line 2 of stdout.log: ranks write"),
-        (
-            swap(5, 0, '"samples":8', '"warmup":true'),
-            "step 5 of rank 0 is marked as warm-up, earlier ones are not",
-        ),
-        (swap(5, 0, '"s":', '"t":'), "some lines have 's', the seconds of a step: step 5 of rank"),
-        (swap(5, 0, '"samples":8', '"memory":8'), "memory is 8, not bytes by allocated, reserved"),
-        (swap(5, 0, '"samples":8', '"epoch":8'), "some lines say their epoch and others do not"),
+        ('"samples":8', '"samples":NaN', "line 8 of stdout.log (rank 1): samples is nan, not a"),
+        ('"input":', '"input":-', "line 8 of stdout.log (rank 1): input is -0.001"),
+        ('"step":3', '"step":"3"', "(rank 1): step is '3', not a whole number of 0 or more"),
+        ('"rank":1', '"rank":7', "line 8 of stdout.log is of rank 7, the run has 0-1"),
+        ('"rank":1,', "", "line 8 of stdout.log: neither the line nor a label names the rank"),
+        ('"input"', '"In put"', "line 8 of stdout.log: span 'In put': names are up"),
+        ('"input"', '"wait"', "line 8 of stdout.log: span 'wait': names are up"),
+        ('"samples":8', '"warmup":true', "step 3 of rank 1 is marked as warm-up, earlier ones"),
+        ('"s":', '"t":', "some lines have 's', the seconds of a step: step 3 of rank 1"),
+        ('"samples":8', '"memory":8', "memory is 8, not bytes by allocated, reserved"),
+        ('"samples":8', '"epoch":8', "some lines say their epoch and others do not"),
+        ('"step":3', '"step":4', "rank 1 printed step 4 twice, with different numbers: two"),
     ],
 )
-def test_what_would_make_a_wrong_number_is_a_line(tmp_path: Path, edit: Edit, said: str) -> None:
-    lines = small()
-    edit(lines)
-    with pytest.raises(UnreadableError) as error:
-        read(tmp_path, flat(lines), 2)
-    assert said in str(error.value) and "\n" not in str(error.value)
-    with pytest.raises(UnreadableError, match="leaves none of 10 steps"):
-        read(tmp_path, flat(small()), 2, warmup=10)
-
-
-@pytest.mark.parametrize("epoch", [None, 3])
-def test_ranks_that_count_from_different_numbers_are_not_compared(
-    tmp_path: Path, epoch: int | None
+def test_what_would_make_a_wrong_number_is_a_line(
+    tmp_path: Path, old: str, new: str, said: str
 ) -> None:
+    with pytest.raises(UnreadableError) as error:
+        read(tmp_path, changed(small(), 3, old, new), 2)
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_what_is_missing_is_a_line(tmp_path: Path) -> None:
+    lines = small()
+    alone = "".join(step[0] for step in lines)
+    cut = flat([[step[0], step[1].replace("}\n", "\n")] for step in lines])
+    for text, order, said in (
+        (alone, {}, "rank 1 printed no step in stdout, the others did"),
+        (alone + flat([step[1:] for step in lines[:7]]), {},
+         "rank 1 printed 7 of 10 steps, the first that it lacks is step 7; say 'meet: none'"),
+        (cut, {}, "10 of 20 lines are damaged, the first is line 2 of stdout.log: ranks write"),
+        (flat(lines), {"warmup": 10}, "a warm-up of 10 leaves none of 10 steps"),
+    ):  # fmt: skip
+        with pytest.raises(UnreadableError) as error:
+            read(tmp_path, text, 2, **order)
+        assert said in str(error.value)
+
+
+def test_ranks_that_count_from_different_numbers_are_not_compared(tmp_path: Path) -> None:
     """Of 300 steps each has all but one, which is few enough to be left out."""
-    about = {} if epoch is None else {"epoch": epoch}
     lines = [
-        line(rank=rank, step=step + rank, begin=UNIX + step, s=0.5, **about)
+        line(rank=rank, epoch=3, step=step + rank, begin=UNIX + step, s=0.5)
         for step in range(300)
         for rank in range(2)
     ]
-    of = "" if epoch is None else f" of epoch {epoch}"
-    said = f"rank 0 printed step 0{of} to step 299{of}, rank 1 step 1{of} to step 300{of}: count"
+    said = "rank 0 printed step 0 of epoch 3 to step 299 of epoch 3, rank 1 step 1 of epoch 3 to"
     with pytest.raises(UnreadableError, match=said):
         read(tmp_path, "".join(lines), 2)
-    apart = read(tmp_path, "".join(lines), 2, meet="none")
-    assert apart.metrics["step_times"]["value"] == 0.5
+    assert read(tmp_path, "".join(lines), 2, meet="none").metrics["step_times"]["value"] == 0.5
 
 
 def test_spans_may_begin_within_the_warm_up(tmp_path: Path) -> None:
@@ -228,45 +177,33 @@ def test_spans_may_begin_within_the_warm_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "said", "lacks"),
+    ("old", "new", "said", "lacks"),
     [
-        (again(3, 1, None), "1 steps are printed twice, alike, and counted once", ""),
-        (
-            swap(6, 1, f'"begin":{int(UNIX)}', f'"begin":{int(UNIX) - 60}'),
-            "the clock of rank 1 went back by 60 s before step 6, or steps overlap",
-            "span_between",
-        ),
-        (
-            swap(5, 0, '"input"', '"wandering"'),
-            "span input is left out: step 5 of rank 0 has none; print 0 where it takes no time",
-            "span_input",
-        ),
-        (
-            swap(5, 0, '"samples":8', '"clock":"host"'),
-            "samples_per_second is not known: step 5 of rank 0 has none (samples)",
-            "span_compute",
-        ),
-        (
-            swap(5, 0, '"samples":8', '"clock":"host"'),
-            "rank 0 computes on a GPU and stamps without 'synchronize'",
-            "span_communication",
-        ),
-        (
-            swap(5, 0, '"input":', '"forward":0,"input":'),
-            "span forward is left out: rank 1 prints none",
-            "span_forward",
-        ),
+        (f'"begin":{int(UNIX)}', f'"begin":{int(UNIX) - 60}',
+         "the clock of rank 1 went back by 60 s before step 6, or steps overlap", "span_between"),
+        ('"input"', '"wandering"',
+         "span input is left out: step 6 of rank 1 has none; print 0 where it", "span_input"),
+        ('"samples":8', '"clock":"host"',
+         "samples_per_second is not known: step 6 of rank 1 has none (samples)", "span_compute"),
+        ('"samples":8', '"clock":"host"',
+         "rank 1 computes on a GPU and stamps without 'synchronize'", "span_communication"),
+        ('"input":', '"forward":0,"input":',
+         "span forward is left out: rank 0 prints none", "span_forward"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_known_is_left_out_with_a_warning(
-    tmp_path: Path, edit: Edit, said: str, lacks: str
+    tmp_path: Path, old: str, new: str, said: str, lacks: str
 ) -> None:
-    lines = small()
-    edit(lines)
-    stamped = read(tmp_path, flat(lines), 2)
+    stamped = read(tmp_path, changed(small(), 6, old, new), 2)
     assert any(said in warning for warning in stamped.warnings), stamped.warnings
     assert lacks not in stamped.arrays and "step_times" in stamped.arrays
     assert stamped.notes["stamps"]["warnings"] == stamped.warnings
+
+
+def test_a_line_twice_counts_once(tmp_path: Path) -> None:
+    lines = small()
+    stamped = read(tmp_path, flat([*lines, [lines[3][1]]]), 2)
+    assert stamped.warnings == ["1 steps are printed twice, alike, and counted once"]
 
 
 def test_steps_that_are_not_all_printed_hide_the_time_between_them(tmp_path: Path) -> None:
