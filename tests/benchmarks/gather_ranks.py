@@ -38,7 +38,12 @@ if ranks.rank() == 0:
         "mean": mean,
         "raised": raised,
         "place": [
-            *(ranks.rank(), ranks.size(), ranks.local_rank(), ranks.local_size()),
+            *(
+                ranks.rank(),
+                ranks.size(),
+                ranks.implementation().local_rank(),
+                ranks.implementation().local_size(),
+            ),
             ranks.first_on_host(),
         ],
     }

@@ -25,29 +25,28 @@ def _driver() -> Any:
 
 
 def _device(number: int) -> ctypes.c_int | None:
-    device = ctypes.c_int()
-    driver = _driver()
+    device, driver = ctypes.c_int(), _driver()
     if driver is None or driver.cuDeviceGet(ctypes.byref(device), number) != _SUCCESS:
         return None
     return device
 
 
+def _of_device(number: int, function: str, value: Any, *words: int) -> int | None:
+    """A number above 0 that the driver knows of a GPU that this process sees."""
+    if (device := _device(number)) is None:
+        return None
+    code = getattr(_driver(), function)(ctypes.byref(value), *words, device)
+    return value.value if code == _SUCCESS and value.value > 0 else None
+
+
 def cache_bytes(number: int) -> int | None:
     """Return the bytes of the second-level cache of a GPU that this process sees."""
-    device, value = _device(number), ctypes.c_int()
-    if device is None:
-        return None
-    code = _driver().cuDeviceGetAttribute(ctypes.byref(value), _L2_CACHE_SIZE, device)
-    return value.value if code == _SUCCESS and value.value > 0 else None
+    return _of_device(number, "cuDeviceGetAttribute", ctypes.c_int(), _L2_CACHE_SIZE)
 
 
 def memory_bytes(number: int) -> int | None:
     """Return the bytes of the memory of a GPU that this process sees."""
-    device, value = _device(number), ctypes.c_size_t()
-    if device is None:
-        return None
-    code = _driver().cuDeviceTotalMem_v2(ctypes.byref(value), device)
-    return value.value if code == _SUCCESS and value.value > 0 else None
+    return _of_device(number, "cuDeviceTotalMem_v2", ctypes.c_size_t())
 
 
 def is_pinned(address: int, number: int) -> bool | None:
@@ -56,10 +55,8 @@ def is_pinned(address: int, number: int) -> bool | None:
     It is asked in the primary context of a GPU, which is TensorFlow's.
     """
     device, context, kind = _device(number), ctypes.c_void_p(), ctypes.c_uint()
-    if device is None:
-        return None
     driver = _driver()
-    if driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) != _SUCCESS:
+    if device is None or driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device):
         return None
     try:
         driver.cuCtxPushCurrent_v2(context)

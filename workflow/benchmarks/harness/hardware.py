@@ -31,25 +31,22 @@ _GPU_FIELDS = {
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def _text(path: Path) -> str | None:
+def _text(path: Path) -> str:
     try:
         return path.read_text().strip()
     except OSError:
-        return None
+        return ""
 
 
-def _field(path: Path, key: str) -> str | None:
-    for line in (_text(path) or "").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == key:
-            return value.strip()
-    return None
+def _field(path: str, key: str) -> str | None:
+    match = re.search(rf"^{key}\s*:[ \t]*(.*)$", _text(Path(path)), re.MULTILINE)
+    return match[1].strip() if match else None
 
 
 def governors(cpus: set[int], folder: Path = _CPUS) -> str | None:
     """Return the frequency governors of these CPUs, each once (``performance``, or several)."""
     names = {_text(folder / f"cpu{cpu}" / "cpufreq" / "scaling_governor") for cpu in cpus}
-    return ", ".join(sorted(name for name in names if name)) or None
+    return ", ".join(sorted(filter(None, names))) or None
 
 
 def gpu_list(table: str) -> list[dict[str, Any]]:
@@ -57,12 +54,12 @@ def gpu_list(table: str) -> list[dict[str, Any]]:
 
     Numbers become floats; what a GPU does not support (``[N/A]``, ``[Not Supported]``) is None.
     """
-    gpus = []
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.split(", ")]
-        if len(cells) == len(_GPU_FIELDS):
-            gpus.append(dict(zip(_GPU_FIELDS.values(), map(_value, cells), strict=True)))
-    return gpus
+    rows = [[cell.strip() for cell in line.split(", ")] for line in table.splitlines()]
+    return [
+        dict(zip(_GPU_FIELDS.values(), map(_value, cells), strict=True))
+        for cells in rows
+        if len(cells) == len(_GPU_FIELDS)
+    ]
 
 
 def _value(cell: str) -> float | str | None:
@@ -79,31 +76,29 @@ def gpu_links(matrix: str) -> dict[str, str]:
     rows = [line.split() for line in _ESCAPES.sub("", matrix).splitlines()]
     header = next((row for row in rows if row and row[0] == "GPU0" and "X" not in row), [])
     names = [name for name in header if re.fullmatch(r"GPU\d+", name)]
-    links = {}
-    for row in rows:
-        if row and row[0] in names and "X" in row:
-            for other, link in zip(names, row[1 : len(names) + 1], strict=False):
-                if names.index(other) > names.index(row[0]):
-                    links[f"{row[0]}-{other}"] = link
-    return links
+    return {
+        f"{row[0]}-{other}": link
+        for row in rows
+        if row and row[0] in names and "X" in row
+        for other, link in zip(names, row[1 : len(names) + 1], strict=False)
+        if names.index(other) > names.index(row[0])
+    }
 
 
 def _nvidia_smi(*words: str) -> str:
     program = shutil.which("nvidia-smi")
-    if program is None:
-        return ""
     try:
-        done = subprocess.run(
-            [program, *words], capture_output=True, text=True, timeout=20, check=False
-        )
+        command = [program or "", *words]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=20, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout if done.returncode == 0 else ""
 
 
 def cpu_model() -> str | None:
     """Return the name of this host's processors."""
-    return _field(Path("/proc/cpuinfo"), "model name")
+    return _field("/proc/cpuinfo", "model name")
 
 
 def host_hardware() -> Hardware:
@@ -112,10 +107,9 @@ def host_hardware() -> Hardware:
     Asks nvidia-smi where there is one, which takes most of a second: to be called once per host
     and outside of what is timed.
     """
-    memory = _field(Path("/proc/meminfo"), "MemTotal")
-    gpus = gpu_list(
-        _nvidia_smi(f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader,nounits")
-    )
+    memory = _field("/proc/meminfo", "MemTotal")
+    fields = ",".join(_GPU_FIELDS)
+    gpus = gpu_list(_nvidia_smi(f"--query-gpu={fields}", "--format=csv,noheader,nounits"))
     return {
         "cpu_model": cpu_model(),
         "cpus": os.cpu_count(),

@@ -74,12 +74,10 @@ def read_run(path: str | Path) -> Run:
             node_local=Path(content["node_local"]),
             time_limit_s=content.get("time_limit_s"),
         )
-    except OSError as error:
-        raise ProgramError(EXIT_PARAMETERS, f"run file {path}: {error.strerror}") from None
-    except KeyError as error:
-        raise ProgramError(EXIT_PARAMETERS, f"run file {path}: no {error.args[0]}") from None
-    except (TypeError, ValueError) as error:
-        raise ProgramError(EXIT_PARAMETERS, f"run file {path}: {error}") from None
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        said = f"no {error.args[0]}" if isinstance(error, KeyError) else said
+        raise ProgramError(EXIT_PARAMETERS, f"run file {path}: {said}") from None
 
 
 def require_divides(params: dict[str, Any], divisor: str, number: str) -> None:
@@ -91,24 +89,22 @@ def require_divides(params: dict[str, Any], divisor: str, number: str) -> None:
     if value % by == 0:
         return
     numbers = [n for n in (value - value % by, value - value % by + by) if n > 0]
-    below = next(n for n in range(by - 1, 0, -1) if value % n == 0)
-    above = next((n for n in range(by + 1, value + 1) if value % n == 0), None)
-    divisors = [n for n in (below, above) if n is not None]
+    below = [n for n in range(1, by) if value % n == 0][-1:]
+    above = [n for n in range(by + 1, value + 1) if value % n == 0][:1]
     raise ProgramError(
         EXIT_PARAMETERS,
         f"{number} {value} is not a multiple of {divisor} {by}:"
         f" use {number} {' or '.join(map(str, numbers))},"
-        f" or {divisor} {' or '.join(map(str, divisors))}",
+        f" or {divisor} {' or '.join(map(str, below + above))}",
     )
 
 
 def write_error(out: Path, error: ProgramError) -> None:
     """Leave code and message in ``native_error.json``: horovodrun turns any exit code into 1."""
+    content: dict[str, Any] = {"exit_code": error.code, "message": str(error)}
+    content |= {"memory": error.memory} if error.memory else {}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        content: dict[str, Any] = {"exit_code": error.code, "message": str(error)}
-        if error.memory:
-            content["memory"] = error.memory
         partial = out / f"native_error.json.{os.getpid()}.part"
         partial.write_text(json.dumps(content) + "\n")
         partial.rename(out / "native_error.json")
@@ -132,8 +128,7 @@ def run_program(
     in the run's folder; an empty message is silent (every rank fails together, one of them says
     why). Other exceptions are left to show where they come from.
     """
-    args = sys.argv[1:] if argv is None else argv
-    run = None
+    args, run = sys.argv[1:] if argv is None else argv, None
     try:
         if len(args) != 2 or args[0] != "--run":
             raise ProgramError(EXIT_PARAMETERS, f"usage: {name} --run FILE")

@@ -42,22 +42,15 @@ GATHER_BYTES = 8 << 20
 class Implementation(Protocol):
     """What a framework's module has. All ranks call those that exchange at the same place."""
 
-    def connect(
-        self, ranks: int, inter_threads: int, intra_threads: int, folder: Path | None
-    ) -> None:
-        """Start this rank among `ranks`, with threads of which 0 is the framework's choice.
-
-        `folder`, of the run, is one that all ranks see, if there is such a one.
-
-        Where it was started with another number of ranks it may leave the connection to others out;
-        `size` says so then.
-        """
+    def connect(self, ranks: int, inter: int, intra: int, folder: Path | None) -> None:
+        """Start this rank among `ranks`, with inter-op and intra-op threads of which 0 is the
+        framework's choice. All ranks see the run's `folder`, if there is one."""
 
     def rank(self) -> int:
         """Return the number of this rank."""
 
     def size(self) -> int:
-        """Return the number of ranks."""
+        """Return the number of ranks, which may be another one than asked for."""
 
     def local_rank(self) -> int:
         """Return the number of this rank on its host."""
@@ -112,11 +105,9 @@ class Implementation(Protocol):
 class _Chosen:
     """Of this process: the framework and its module, and the run's folder."""
 
-    __slots__ = ("folder", "framework", "module")
-
     def __init__(self) -> None:
         self.folder: Path | None = None
-        self.framework: str | None = None
+        self.framework = ""
         self.module: Implementation | None = None
 
 
@@ -126,11 +117,9 @@ _chosen = _Chosen()
 def use(framework: str, folder: Path | None = None) -> None:
     """Choose the framework and import it; in `folder`, the run's, ranks may leave each other
     where they meet."""
-    _chosen.folder = folder
-    chosen = FRAMEWORKS[framework]
-    import_without(*chosen.hides)
-    _chosen.module = cast(Implementation, import_module(chosen.module))
-    _chosen.framework = framework
+    import_without(*FRAMEWORKS[framework].hides)
+    _chosen.module = cast(Implementation, import_module(FRAMEWORKS[framework].module))
+    _chosen.framework, _chosen.folder = framework, folder
 
 
 def implementation() -> Implementation:
@@ -155,11 +144,10 @@ def join(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
     module = implementation()
     module.connect(ranks, inter_threads, intra_threads, _chosen.folder)
     watch.know_rank(module.rank())
-    watch.advance()
     if module.size() != ranks:
         message = f"started with {module.size()} ranks, the run file says {ranks}"
         raise ProgramError(EXIT_PARAMETERS, message if module.rank() == 0 else "")
-    if _chosen.framework is not None and (folder := profiling.folder_of(_chosen.framework)):
+    if folder := profiling.folder_of(_chosen.framework):
         module.start_profiler(folder, module.rank())
 
 
@@ -173,19 +161,9 @@ def size() -> int:
     return implementation().size()
 
 
-def local_rank() -> int:
-    """Return the number of this rank on its host."""
-    return implementation().local_rank()
-
-
-def local_size() -> int:
-    """Return the number of ranks on this host."""
-    return implementation().local_size()
-
-
 def first_on_host() -> bool:
     """Return whether this is the first rank of its host."""
-    return local_rank() == 0
+    return implementation().local_rank() == 0
 
 
 def barrier(ok: bool = True) -> bool:
@@ -257,7 +235,7 @@ def raise_first(problems: Sequence[Sequence[Any] | None]) -> None:
 def stop() -> None:
     """Leave the framework after every rank has come this far."""
     module = implementation()
-    if _chosen.framework is not None and profiling.folder_of(_chosen.framework):
+    if profiling.folder_of(_chosen.framework):
         module.stop_profiler()
     barrier()
     module.disconnect()

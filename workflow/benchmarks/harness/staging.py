@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 GB = 1e9
+# Temporary files that a killed run left are deleted if nobody has touched them for so long.
+LEFT_S = 3600
 
 
 class DataSet(Protocol):
@@ -51,22 +53,27 @@ class DataSet(Protocol):
 Job = tuple[str, DataSet, str, int]
 
 
+def _partial(path: str | Path) -> Path:
+    """A name next to a file, of this process alone."""
+    return Path(f"{path}.{os.uname().nodename}-{os.getpid()}.part")
+
+
 def write_file(job: Job) -> int:
     """Write one file through a temporary name and return its size in bytes.
 
     A job is (folder, data set, split, index).
     """
     folder, data, split, index = job
-    path = data.path(folder, split, index)
-    partial = f"{path}.{os.uname().nodename}-{os.getpid()}.part"
+    path = Path(data.path(folder, split, index))
+    partial = _partial(path)
     try:
-        data.write(partial, split, index)
+        data.write(str(partial), split, index)
         if not data.is_complete(partial):
             raise OSError(f"{partial} was not written completely")
-        Path(partial).rename(path)
+        partial.rename(path)
     finally:
-        Path(partial).unlink(missing_ok=True)
-    return Path(path).stat().st_size
+        partial.unlink(missing_ok=True)
+    return path.stat().st_size
 
 
 def write_records(path: str, records: Iterable[bytes], compression: str = "none") -> None:
@@ -81,12 +88,8 @@ def write_records(path: str, records: Iterable[bytes], compression: str = "none"
 
 def incomplete_files(folder: Path, data: DataSet, files: dict[str, int]) -> list[tuple[str, int]]:
     """Return (split, index) of every file that is absent or not whole."""
-    return [
-        (split, index)
-        for split, count in files.items()
-        for index in range(count)
-        if not data.is_complete(data.path(folder, split, index))
-    ]
+    every = ((split, index) for split, count in files.items() for index in range(count))
+    return [each for each in every if not data.is_complete(data.path(folder, *each))]
 
 
 def check_space(folder: Path, needed: int, reserve: int) -> str | None:
@@ -99,26 +102,20 @@ def check_space(folder: Path, needed: int, reserve: int) -> str | None:
     return f"needs {needed / GB:.3f} GB in {folder}{kept}, {free / GB:.3f} GB free"
 
 
-def remove_leftovers(folder: Path, split: str) -> None:
-    """Delete temporary files that a killed run left: those untouched for an hour."""
+def _prepare(folder: Path, data: DataSet, split: str) -> None:
+    """Make the folder of a split, without what killed runs left, and ``format.json`` above it."""
+    (folder / split).mkdir(parents=True, exist_ok=True)
     for partial in (folder / split).glob("*.part"):
-        if not re.fullmatch(r".+-[0-9]+\.part", partial.name):
-            continue  # no name that ``write_file`` gives
         try:
-            if time.time() - partial.stat().st_mtime > 3600:
+            old = time.time() - partial.stat().st_mtime > LEFT_S
+            if old and re.fullmatch(r".+-[0-9]+\.part", partial.name):
                 partial.unlink()
         except FileNotFoundError:
             pass  # another stage run finished or removed it
-
-
-def write_description(folder: Path, data: DataSet) -> None:
-    """Write ``format.json`` once, by rename."""
-    target = folder / "format.json"
-    if target.exists():
-        return
-    partial = folder / f"format.json.{os.uname().nodename}-{os.getpid()}.part"
-    partial.write_text(json.dumps(data.describe(), indent=2) + "\n")
-    partial.rename(target)
+    if not (folder / "format.json").exists():
+        partial = _partial(folder / "format.json")
+        partial.write_text(json.dumps(data.describe(), indent=2) + "\n")
+        partial.rename(folder / "format.json")
 
 
 def stage(folder: Path, data: DataSet, files: dict[str, int], workers: int, reserve: int) -> str:
@@ -126,19 +123,15 @@ def stage(folder: Path, data: DataSet, files: dict[str, int], workers: int, rese
 
     Raises OSError with one line when the folder holds other data or the disk is too small.
     """
-    if problem := data.mismatch(folder):
-        raise OSError(problem)
-    todo = incomplete_files(folder, data, files)
-    total = sum(files.values())
-    if problem := check_space(folder, len(todo) * data.file_bytes, reserve):
+    problem = data.mismatch(folder)
+    todo = [] if problem else incomplete_files(folder, data, files)
+    if problem := problem or check_space(folder, len(todo) * data.file_bytes, reserve):
         raise OSError(problem)
     for split in files:
-        (folder / split).mkdir(parents=True, exist_ok=True)
-        remove_leftovers(folder, split)
-    write_description(folder, data)
+        _prepare(folder, data, split)
+    total = sum(files.values())
     if not todo:
         return f"{folder}: all {total} files are there"
-
     began = time.monotonic()
     jobs = [(str(folder), data, split, index) for split, index in todo]
     if workers == 1 or len(jobs) == 1:
@@ -162,14 +155,10 @@ def check(folder: Path, data: DataSet, files: dict[str, int]) -> str | None:
     """Return one line on what is missing or incomplete, or None when the data set is whole."""
     if problem := data.mismatch(folder):
         return problem
-    todo = incomplete_files(folder, data, files)
-    if not todo:
+    if not (todo := incomplete_files(folder, data, files)):
         return None
-    first = data.path("", *todo[0])
-    return (
-        f"{len(todo)} of {sum(files.values())} files missing or incomplete"
-        f" in {folder} (first {first})"
-    )
+    count = f"{len(todo)} of {sum(files.values())} files missing or incomplete"
+    return f"{count} in {folder} (first {data.path('', *todo[0])})"
 
 
 def other_data(folder: Path, description: dict[str, Any], keys: Sequence[str]) -> str | None:
@@ -186,7 +175,7 @@ def other_data(folder: Path, description: dict[str, Any], keys: Sequence[str]) -
     return None
 
 
-def parse(
+def _parse(
     name: str,
     description: str,
     splits: Sequence[str],
@@ -197,9 +186,8 @@ def parse(
     parser = argparse.ArgumentParser(prog=name, description=description.splitlines()[0])
     parser.add_argument("--out", required=True, type=Path, metavar="FOLDER")
     for split in splits:
-        parser.add_argument(
-            f"--{split}", required=True, type=int, metavar="N", help=f"files of {split}"
-        )
+        about = f"files of {split}"
+        parser.add_argument(f"--{split}", required=True, type=int, metavar="N", help=about)
     parser.add_argument("--params", required=True, help="JSON: what identifies the data set")
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="processes")
     parser.add_argument("--reserve-gb", type=float, default=0.0, help="disk space to leave free")
@@ -228,7 +216,7 @@ def main(
     The first line of `description` is shown with ``--help``. `from_params` makes the data set of
     benchmark parameters; ValueError when they will not do.
     """
-    args = parse(name, description, splits, from_params, arguments)
+    args = _parse(name, description, splits, from_params, arguments)
     try:
         if args.check:
             if problem := check(args.out, args.data, args.files):

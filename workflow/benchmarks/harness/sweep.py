@@ -58,15 +58,8 @@ class Sweep:
 
     def note(self) -> dict[str, Any]:
         """Return what the record keeps of the sweep besides its times."""
-        return {
-            "by": self.by,
-            "unit": self.unit,
-            "amount_unit": self.amount_unit,
-            "values": self.values,
-            "amounts": self.amounts,
-            "calls": self.calls,
-            "left_out": self.left_out,
-        }
+        kept = ("by", "unit", "amount_unit", "values", "amounts", "calls", "left_out")
+        return {name: getattr(self, name) for name in kept}
 
 
 class Clock(NamedTuple):

@@ -10,7 +10,6 @@ import contextlib
 import os
 import socket
 import sys
-import threading
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -28,7 +27,7 @@ from harness.rendezvous import Place, find_meeting, leave_meeting, place_of, sai
 JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
 # Beyond any time limit, at which the launcher ends ranks that wait and says where each one was.
 EXCHANGE_TIMEOUT = timedelta(days=7)
-LEAVE_S = 10.0
+LEAVE_S = 5.0
 BETWEEN = "scalesweep: ranks meet"  # in a profile; scalesweep/analysis/kineto_stream.py
 _JOINED, _LEFT = "joined", "left"
 
@@ -318,25 +317,16 @@ def stop_profiler() -> None:
 def disconnect() -> None:
     """Leave the other ranks; rank 0, which serves the store, as the last one.
 
-    The process group stays (`end`). What does not end within LEAVE_S is left to the process's end.
+    The process group stays (`end`).
     """
-    leaving = threading.Thread(target=_leave, name="leave", daemon=True)
-    try:
-        leaving.start()
-        leaving.join(LEAVE_S)
-    except RuntimeError:  # no memory for its stack, at the end of a run that is measured
-        _leave()
-    _now.store = None
-
-
-def _leave() -> None:
-    if _now.place.size == 1 or _now.store is None:
+    store, _now.store = _now.store, None
+    if _now.place.size == 1 or store is None:
         return
     with contextlib.suppress(dist.DistError):
-        _now.store.set(f"{_LEFT}/{_now.place.rank}", "")
+        store.set(f"{_LEFT}/{_now.place.rank}", "")
         if _now.place.rank == 0:
             keys = [f"{_LEFT}/{number}" for number in range(_now.place.size)]
-            _now.store.wait(keys, timedelta(seconds=LEAVE_S / 2))
+            store.wait(keys, timedelta(seconds=LEAVE_S))
 
 
 def keep(shared: Any) -> None:
