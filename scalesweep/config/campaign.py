@@ -20,9 +20,8 @@ from scalesweep.config.history_settings import HistorySettings, Track, history_o
 from scalesweep.config.models import read
 from scalesweep.config.profiled_runs import check_any
 from scalesweep.config.repeats import Run, repeated
-from scalesweep.config.run_alone import with_shared_alone
 from scalesweep.config.run_order import arranged
-from scalesweep.config.several_benchmarks import check_parts, of_part, parts
+from scalesweep.config.several_benchmarks import check_parts, parts
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
@@ -142,16 +141,20 @@ def load_campaign(
     if keys.concurrent_runs:
         machine = machine.model_copy(update={"concurrent_runs": 1})
     variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
-    specs = list(parts(keys.experiments, str(path)))
+    specs = list(parts(keys.experiments, path))
     for *_, spec in specs:
         variables.setdefault(spec.benchmark, set()).update(variables_of(spec))
     experiments = tuple(
         _part(name, whole, spec, machine, variables[spec.benchmark], path, profile)
         for name, whole, spec in specs
     )
-    check_parts(experiments, keys.experiments, str(path))
+    check_parts(experiments, keys.experiments, path)
     _check_collisions(experiments, path)
-    experiments = with_shared_alone(experiments)
+    # Experiments that share runs with one whose runs are alone are like that one.
+    alone = {run.run_id for e in experiments if e.alone for run in e.runs}
+    experiments = tuple(
+        replace(e, alone=not alone.isdisjoint(run.run_id for run in e.runs)) for e in experiments
+    )
     stated = [(e.name, e.benchmark.name, e.derived) for e in experiments]
     check_same(stated, f"{path}: experiments")
     check_any(profile, [experiment.profiles for experiment in experiments])
@@ -205,7 +208,9 @@ def _part(
     try:
         part = expand_experiment(name, spec, machine, variables, where, path.parent, profile)
     except UserError as error:
-        raise of_part(error, whole, spec.benchmark) from None
+        text = str(error)
+        named = not whole or spec.benchmark in text
+        raise error if named else UserError(f"{text} ({spec.benchmark})") from None
     return replace(part, part_of=whole)
 
 
@@ -245,9 +250,6 @@ def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
 
 
 def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
-    ids = [run.run_id for experiment in experiments for run in experiment.runs]
-    if len(set(ids)) == len(ids):
-        return
     seen: dict[str, Run] = {}
     for experiment in experiments:
         for run in experiment.runs:

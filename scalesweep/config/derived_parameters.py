@@ -5,7 +5,7 @@ size or the number of data-parallel ranks: it is shown like a parameter and can 
 program is not told of it, and it is no part of run ids.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -65,16 +65,9 @@ class Derivation:
             result[name] = derived.at(result)[0]
         return result
 
-    def broken(self, point: Point, names: Collection[str] | None = None) -> str | None:
-        """Why a point with its derived parameters is none, by those of ``names`` or by all."""
-        for name, derived in self.derived.items():
-            if (names is None or name in names) and (fault := derived.at(point)[1]):
-                return fault
-        return None
-
-    def whole(self, points: Iterable[Point]) -> list[Point]:
-        """Those whose derived parameters are all there: others have no work."""
-        return [point for point in points if self.broken(point) is None]
+    def broken(self, point: Point) -> str | None:
+        """Why a point with its derived parameters is none."""
+        return next((why for of in self.derived.values() if (why := of.at(point)[1])), None)
 
     def sources(self, names: Collection[str]) -> frozenset[str]:
         """``names`` and all that they are derived from."""
@@ -84,10 +77,17 @@ class Derivation:
                 result |= derived.value.names
         return frozenset(result)
 
-    def excluding(self, rule: Expression, reason: str) -> Callable[[Point], str | None]:
-        """The reason, where a rule of the campaign holds and what it reads could be worked out."""
-        names = self.sources(rule.names)
-        return lambda point: reason if self.broken(point, names) is None and rule(point) else None
+    def excluding(
+        self, rule: Callable[[Point], object], names: Collection[str], reason: str
+    ) -> Callable[[Point], str | None]:
+        """The reason, where a rule holds that reads ``names``, and these could be worked out."""
+        read = [of for name, of in self.derived.items() if name in self.sources(names)]
+
+        def why(point: Point) -> str | None:
+            whole = not any(of.at(point)[1] for of in read)
+            return reason if whole and rule(point) else None
+
+        return why
 
 
 def derived_parameters(
@@ -135,13 +135,6 @@ def derived_parameters(
             for name in in_order(values, f"{where}.derive")
         }
     )
-
-
-def check_extras(derivation: Derivation, extras: Sequence[Point], where: str) -> None:
-    """Raise UserError for a single point whose derived parameters it cannot have."""
-    for index, extra in enumerate(extras):
-        if reason := derivation.broken(extra):
-            raise UserError(f"{where}[{index}]: {reason}")
 
 
 def check_same(

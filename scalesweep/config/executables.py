@@ -37,13 +37,10 @@ def not_here(name: str, path: str, has_prologue: bool) -> str | None:
     """Why a program cannot be started on this machine; None if it can, or if only a prologue,
     which may extend the search path, could tell."""
     if _is_path(path):
-        is_here = Path(path).exists()
-    else:
-        is_here = has_prologue or shutil.which(path) is not None
-    if is_here:
+        return None if Path(path).exists() else f"programs.{name}: {path!r}: no such file here"
+    if has_prologue or shutil.which(path):
         return None
-    where = "no such file" if _is_path(path) else "a name without a slash, not found in PATH"
-    return f"programs.{name}: {path!r}: {where} on this machine"
+    return f"programs.{name}: {path!r}: a name without a slash, not found in PATH here"
 
 
 def mistyped(name: str, path: str) -> str | None:

@@ -11,7 +11,6 @@ from scalesweep.config.campaign_keys import ExperimentKeys, UntilPrecise
 from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import (
     Derivation,
-    check_extras,
     check_same,
     derived_parameters,
 )
@@ -145,10 +144,12 @@ def expand_experiment(
         derivation.of(extra)
         for extra in extra_points(benchmark, spec.extra, base, axes, linked, f"{where}.extra")
     ]
-    check_extras(derivation, extras, f"{where}.extra")
+    for index, extra in enumerate(extras):
+        if reason := derivation.broken(extra):
+            raise UserError(f"{where}.extra[{index}]: {reason}")
     asked = exclusions(own, spec, where)
     rules: list[Rule] = [
-        *(derivation.excluding(rule, reason) for rule, reason in asked),
+        *(derivation.excluding(rule, rule.names, reason) for rule, reason in asked),
         derivation.broken,
         *(impossible_combinations(benchmark, axes, linked, derivation) if site.launch else ()),
     ]

@@ -1,6 +1,5 @@
 """GPUs: how many a point needs on a node, and which of a node's are visible to its program."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +11,6 @@ from scalesweep.core.formatting import counted
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 # What CUDA, whose list ends at the first name that it does not know, takes for no GPU on purpose.
 _HIDDEN = frozenset(("none", "void", "NoDevFiles"))
-# A number of ASCII digits, or what begins the UUID of a GPU or of a part of it.
-_NAME = re.compile(r"[0-9]+|(?:GPU|MIG)-\S+")
 
 
 def visible_gpus(text: str) -> list[str]:
@@ -42,18 +39,15 @@ def check_gpus(benchmark: Benchmark, site: Site, point: Mapping[str, Any], where
         names = visible_gpus(visible)
         if not names:
             return
-        for place, name in enumerate(names):
-            if not _NAME.fullmatch(name) or name in names[:place]:
-                what = f"names GPU {name} twice" if name in names[:place] else f"{name!r} is no GPU"
+        for name in names:
+            known = name.startswith(("GPU-", "MIG-")) or (
+                name.isdecimal() and int(name) < site.gpus_per_node
+            )
+            if not known or names.count(name) > 1:
                 raise UserError(
-                    f"{where}: {VISIBLE} = {visible!r}: {what}; programs would see other GPUs, or "
-                    f"none: list numbers from 0 to {site.gpus_per_node - 1}, GPU-... or MIG-... "
+                    f"{where}: {VISIBLE} = {visible!r}: there is no GPU {name!r}, or it is named "
+                    f"twice: list numbers from 0 to {site.gpus_per_node - 1}, GPU-... or MIG-... "
                     'with commas between, each once; "-1" hides all'
-                )
-            if name.isdecimal() and int(name) >= site.gpus_per_node:
-                raise UserError(
-                    f"{where}: {VISIBLE} = {visible!r}: there is no GPU {name}, {there}, numbered "
-                    f"from 0 to {site.gpus_per_node - 1}"
                 )
         there += f", of which {VISIBLE} = {visible!r} shows {len(names)}"
         available = len(names)

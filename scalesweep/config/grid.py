@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from scalesweep.config.benchmark import Benchmark, PointRule
+from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.gpus import check_gpus
@@ -196,14 +196,8 @@ def impossible_combinations(
     varied = {name for name, values in axes.items() if len(values) > 1}
     entry = set(linked[0]) if len(linked) > 1 else set()
 
-    def leaving_out(rule: PointRule, read: Collection[str]) -> Rule:
-        reason = f"{benchmark.name}: {rule.reason}"
-        return lambda point: (
-            reason if derivation.broken(point, read) is None and rule.broken(point) else None
-        )
-
     return [
-        leaving_out(rule, read)
+        derivation.excluding(rule.broken, rule.names, f"{benchmark.name}: {rule.reason}")
         for rule in benchmark.rules
         if len((read := derivation.sources(rule.names)) & varied) + bool(read & entry) > 1
     ]

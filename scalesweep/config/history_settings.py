@@ -1,7 +1,7 @@
 """The keys ``history`` and ``track`` of a campaign: where its sessions are kept, and how judged."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scalesweep.config.campaign_keys import CampaignKeys
@@ -43,17 +43,12 @@ def history_of(
 ) -> HistorySettings | None:
     """The settings of a campaign file, which ``folder`` and ``baseline`` override; None where
     neither names a folder."""
-    said = keys.history
-    if said is None and folder is None:
+    said = keys.history.model_dump() if keys.history else {}
+    said |= {key: of for key, of in (("folder", folder), ("baseline", baseline)) if of is not None}
+    if "folder" not in said:
         return None
-    settings = HistorySettings(
-        Path(folder or (said.folder if said else "")).expanduser(),
-        said.margin if said else MARGIN,
-        said.margins if said else {},
-        said.baseline if said else "",
-        track_of(keys).repository,
-    )
-    return settings if baseline is None else replace(settings, baseline=baseline)
+    said["folder"] = Path(said["folder"]).expanduser()
+    return HistorySettings(**said, repository=track_of(keys).repository)
 
 
 def track_of(keys: CampaignKeys) -> Track:

@@ -5,39 +5,30 @@ points in any other experiment. Tables, figures and report show the parts as one
 (``core.joined_experiments``), with ``benchmark`` as one more parameter.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.flop_conventions import mixed_conventions, unsure_convention
-from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign_keys import ExperimentKeys
 from scalesweep.config.experiment import Experiment
-from scalesweep.config.grid import check_overlap
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.formatting import listed
 
-_OWN = "give each benchmark an experiment of its own for it"
 # What is of one program alone: what to do instead.
 _ALONE = {
     "derive": "set its values under linked",
     "extra": "list its points under linked",
-    "predict": _OWN,
-    "stop": _OWN,
+    "predict": "give each benchmark an experiment of its own for it",
+    "stop": "give each benchmark an experiment of its own for it",
 }
 _STATE = "state it under metrics, with a formula for each benchmark, and name that as main_metric"
-_SAMPLES = "samples"
-_IMAGES = "images"  # what benchmarks of images call samples
-
-
-def part_name(experiment: str, benchmark: str) -> str:
-    """What a part is called: no experiment of a file has a dot in its name."""
-    return f"{experiment}.{benchmark}"
 
 
 def parts(
-    experiments: Mapping[str, ExperimentKeys], path: str
+    experiments: Mapping[str, ExperimentKeys], path: Path
 ) -> Iterator[tuple[str, str, ExperimentKeys]]:
     """The experiments of a campaign file: name, name of the one that it is part of (or nothing),
     and what the file says of it with one benchmark.
@@ -46,26 +37,20 @@ def parts(
     """
     for name, spec in experiments.items():
         where = f"{path}: experiments.{name}"
-        if len(spec.benchmarks) == 1:
-            _check_single(spec, where)
-            yield name, "", spec
+        if len(spec.benchmarks) > 1:
+            _check_several(spec, where, path.parent)
+            for benchmark in spec.benchmarks:
+                # No experiment of a file has a dot in its name.
+                yield f"{name}.{benchmark}", name, _part(spec, benchmark)
             continue
-        _check_several(spec, where, Path(path).parent)
-        for benchmark in spec.benchmarks:
-            yield part_name(name, benchmark), name, _part(spec, benchmark)
+        maps = [f"metrics.{n}.formula" for n, m in spec.metrics.items() if not _is_text(m.formula)]
+        for key in [*maps, *(["fixed_of"] if spec.fixed_of else [])]:
+            raise UserError(f"{where}.{key}: a map goes with a list of benchmarks")
+        yield name, "", spec
 
 
-def _check_single(spec: ExperimentKeys, where: str) -> None:
-    if spec.fixed_of:
-        raise UserError(
-            f"{where}.fixed_of: goes with a list of benchmarks; move its values to fixed"
-        )
-    for metric, stated in spec.metrics.items():
-        if not isinstance(stated.formula, str):
-            raise UserError(
-                f"{where}.metrics.{metric}.formula: a map goes with a list of benchmarks; write a "
-                "text"
-            )
+def _is_text(formula: object) -> bool:
+    return isinstance(formula, str)
 
 
 def _check_several(spec: ExperimentKeys, where: str, folder: Path) -> None:
@@ -74,104 +59,42 @@ def _check_several(spec: ExperimentKeys, where: str, folder: Path) -> None:
             raise UserError(f"{where}.{key}: not with several benchmarks; {instead}")
     names = spec.benchmarks
     known = {name: load_benchmark(name, f"{where}.benchmark", beside=folder) for name in names}
-    maps: dict[str, Mapping[str, Any]] = {"fixed_of": spec.fixed_of}
-    for metric, stated in spec.metrics.items():
-        if isinstance(stated.formula, Mapping):
-            maps[f"metrics.{metric}.formula"] = stated.formula
-    for key, of in maps.items():
+    formulas: dict[str, Any] = {
+        f"metrics.{metric}.formula": stated.formula
+        for metric, stated in spec.metrics.items()
+        if isinstance(stated.formula, Mapping)
+    }
+    for key, of in {"fixed_of": spec.fixed_of, **formulas}.items():
         for benchmark in of:
             if benchmark not in names:
                 raise UserError(
                     f"{where}.{key}: {benchmark!r} is not one of the experiment's benchmarks; "
                     + choices(benchmark, names)
                 )
-    for place, set_there in _places(spec).items():
+    main = formulas.get(f"metrics.{spec.main_metric}.formula", names)
+    if lacking := [name for name in names if name not in main]:
+        raise UserError(
+            f"{where}.metrics.{spec.main_metric}.formula: the main metric needs one of each "
+            f"benchmark; add {listed([f'{name}: FORMULA' for name in lacking])}"
+        )
+    shared = {"axes": spec.axes, "fixed": spec.fixed, "linked": (spec.linked or [{}])[0]}
+    for place, set_there in shared.items():
         for name in set_there:
-            _check_shared(name, known, f"{where}.{place}", place == "fixed")
-    for benchmark, own in maps["fixed_of"].items():
-        for name, value in own.items():
-            _check_own(name, value, benchmark, known, f"{where}.fixed_of")
-        for place, set_there in _places(spec).items():
-            check_overlap({place: set_there, f"fixed_of.{benchmark}": own}, where)
-    _check_main(spec, known, where)
-
-
-def _places(spec: ExperimentKeys) -> dict[str, Collection[str]]:
-    """The parameters that an experiment sets for all of its benchmarks, by the key that does."""
-    linked = (spec.linked or [{}])[0]
-    return {"axes": spec.axes, "fixed": spec.fixed, "linked": linked}
-
-
-def _check_shared(name: str, known: Mapping[str, Benchmark], where: str, constant: bool) -> None:
-    """Raise UserError for a parameter that not all benchmarks have."""
-    having = [of for of, benchmark in known.items() if name in benchmark.parameters]
-    if len(having) == len(known):
-        return
-    if not having:
-        every = sorted(set.intersection(*(set(b.parameters) for b in known.values())))
-        raise UserError(
-            f"{where}: neither {' nor '.join(known)} has a parameter {name!r}; "
-            + choices(name, every)
-        )
-    lacking = listed([of for of in known if of not in having])
-    has = f"{where}: {listed(having)} has {name!r}, {lacking} has not"
-    instead = f"set it under fixed_of.{having[0]}"
-    if not constant:
-        instead += " to one value, or vary it in an experiment of that benchmark alone"
-    raise UserError(f"{has}; {instead}")
-
-
-def _check_own(
-    name: str, value: Any, benchmark: str, known: Mapping[str, Benchmark], where: str
-) -> None:
-    """Raise UserError for what ``fixed_of`` cannot set of a benchmark."""
-    if name == "ranks":
-        raise UserError(
-            f"{where}.{benchmark}: 'ranks' must be the same for all benchmarks; set it under axes "
-            "or fixed"
-        )
-    parameters = known[benchmark].parameters
-    others = [of for of, other in known.items() if name in other.parameters]
-    if name not in parameters and others:
-        raise UserError(
-            f"{where}.{benchmark}: {benchmark} has no parameter {name!r}, {listed(others)} has; "
-            f"set it under fixed_of.{others[0]}"
-        )
-    known[benchmark].parameter(name, f"{where}.{benchmark}").normalise(
-        value, f"{where}.{benchmark}"
-    )
-
-
-def _check_main(spec: ExperimentKeys, known: Mapping[str, Benchmark], where: str) -> None:
-    """Raise UserError where some of the benchmarks, but not all, have the main metric."""
-    main, stated = spec.main_metric, spec.metrics
-    if main in stated:
-        formula = stated[main].formula
-        lacking = [name for name in known if name not in formula]
-        if isinstance(formula, Mapping) and lacking:
-            raise UserError(
-                f"{where}.metrics.{main}.formula: the main metric needs one of each benchmark; add "
-                + listed([f"{name}: FORMULA" for name in lacking])
-            )
-        return
-    having = [name for name, benchmark in known.items() if main in _measured(benchmark)]
-    if having and len(having) < len(known):
-        lacking = [name for name in known if name not in having]
-        raise UserError(
-            f"{where}.main_metric: {listed(having)} has {main!r}, {listed(lacking)} has not; "
-            + _STATE
-        )
-
-
-def _measured(benchmark: Benchmark) -> set[str]:
-    extracted = benchmark.extract.metrics if benchmark.extract else ()
-    return {*benchmark.metrics, *(metric.metric for metric in extracted)}
-
-
-def of_part(error: UserError, experiment: str, benchmark: str) -> UserError:
-    """What is wrong with a part of an experiment, with the benchmark where nothing names it."""
-    text = str(error)
-    return error if not experiment or benchmark in text else UserError(f"{text} ({benchmark})")
+            lacking = [of for of, benchmark in known.items() if name not in benchmark.parameters]
+            if 0 < len(lacking) < len(known):
+                having = next(of for of in names if of not in lacking)
+                raise UserError(
+                    f"{where}.{place}: {listed(lacking)} has no {name!r}; set it under "
+                    f"fixed_of.{having} to one value"
+                )
+    for benchmark, own in spec.fixed_of.items():
+        for name in own:
+            places = [place for place, there in shared.items() if name in there]
+            if name == "ranks" or places:
+                raise UserError(
+                    f"{where}.fixed_of.{benchmark}: {name!r} is the same for all benchmarks; set "
+                    f"it under {(*places, 'axes or fixed')[0]}"
+                )
 
 
 def _part(spec: ExperimentKeys, benchmark: str) -> ExperimentKeys:
@@ -189,93 +112,70 @@ def _part(spec: ExperimentKeys, benchmark: str) -> ExperimentKeys:
 
 
 def check_parts(
-    experiments: Sequence[Experiment], specs: Mapping[str, ExperimentKeys], path: str
+    experiments: Sequence[Experiment], specs: Mapping[str, ExperimentKeys], path: Path
 ) -> None:
     """Raise UserError where the parts of an experiment cannot stand in one table."""
-    whole: dict[str, list[Experiment]] = {}
-    for experiment in experiments:
-        if experiment.part_of:
-            whole.setdefault(experiment.part_of, []).append(experiment)
-    for name, members in whole.items():
-        where, spec = f"{path}: experiments.{name}", specs[name]
-        shared = dict.fromkeys(chain(spec.axes, spec.fixed, *(spec.linked or ())))
-        for parameter in shared:
-            _check_unit(parameter, [member.benchmark for member in members], where)
-        _check_scale(members, where)
-        _check_conventions(members, where)
-        _check_metric(members, where)
+    for name, spec in specs.items():
+        members = [experiment for experiment in experiments if experiment.part_of == name]
+        if fault := members and _fault(members, spec):
+            raise UserError(f"{path}: experiments.{name}{fault}")
 
 
-def _check_unit(name: str, benchmarks: Sequence[Benchmark], where: str) -> None:
-    """Each part has checked that its benchmark takes the values."""
-    units = {benchmark.name: benchmark.parameters[name].unit for benchmark in benchmarks}
-    if len({_SAMPLES if unit == _IMAGES else unit for unit in units.values()}) > 1:
-        said = listed([f"{unit or 'no unit'} in {of}" for of, unit in units.items()])
-        raise UserError(
-            f"{where}: {name!r} means different things ({said}); set it under fixed_of, or measure "
-            "these benchmarks in experiments of their own"
-        )
-
-
-def _check_scale(members: Sequence[Experiment], where: str) -> None:
-    """What benchmarks scale over is the same; where the words differ it must be their ranks."""
-    scales = {member.benchmark.name: member.benchmark.scale for member in members}
-    if len(set(scales.values())) == 1:
-        return
-    for member in members:
-        scale_of = member.benchmark.scale_of
-        if any(scale_of(point) != point["ranks"] for point in member.points):
-            said = listed([f"{of} over {scale}" for of, scale in scales.items()])
-            raise UserError(
-                f"{where}: the benchmarks scale over different things ({said}), and the "
-                f"{member.benchmark.scale} of {member.benchmark.name} are not its ranks"
+def _fault(members: Sequence[Experiment], spec: ExperimentKeys) -> str | None:
+    """What keeps parts out of one table, with the key before it."""
+    for name in dict.fromkeys(chain(spec.axes, spec.fixed, *(spec.linked or ()))):
+        units = {of.benchmark.name: of.benchmark.parameters[name].unit for of in members}
+        # What benchmarks of images call samples.
+        if len({"samples" if unit == "images" else unit for unit in units.values()}) > 1:
+            said = listed([f"{unit or 'no unit'} in {of}" for of, unit in units.items()])
+            return (
+                f": {name!r} means different things ({said}); set it under fixed_of, or measure "
+                "these benchmarks in experiments of their own"
             )
-
-
-def _check_conventions(members: Sequence[Experiment], where: str) -> None:
-    """What is compared between the benchmarks counts FLOP by one convention, and says which."""
-    for name in dict.fromkeys(chain.from_iterable(member.derived for member in members)):
-        stated = [member.derived[name] for member in members if name in member.derived]
+    scales = {of.benchmark.name: of.benchmark.scale for of in members}
+    others = [
+        of.benchmark
+        for of in members
+        if any(of.benchmark.scale_of(point) != point["ranks"] for point in of.points)
+    ]
+    if len(set(scales.values())) > 1 and others:
+        said = listed([f"{of} over {scale}" for of, scale in scales.items()])
+        return (
+            f": the benchmarks scale over different things ({said}), and the {others[0].scale} of "
+            f"{others[0].name} are not its ranks"
+        )
+    for name in dict.fromkeys(chain.from_iterable(of.derived for of in members)):
+        stated = [of.derived[name] for of in members if name in of.derived]
         read = chain.from_iterable(metric.reads.values() for metric in stated)
         if fault := mixed_conventions([name, *read]):
-            raise UserError(f"{where}.metrics.{name}: {fault}")
-    for name in dict.fromkeys(member.main_metric or "" for member in members):
+            return f".metrics.{name}: {fault}"
+    for name in dict.fromkeys(of.main_metric or "" for of in members):
         if fault := unsure_convention(name):
-            raise UserError(f"{where}.main_metric: {name}: {fault}")
+            return f".main_metric: {name}: {fault}"
+    return _fault_of_metric(members)
 
 
-def _check_metric(members: Sequence[Experiment], where: str) -> None:
-    main = {member.benchmark.name: member.main_metric for member in members}
+def _fault_of_metric(members: Sequence[Experiment]) -> str | None:
+    """Why the main metrics of parts are not one; what native programs report, only runs say."""
+    main = {of.benchmark.name: of.main_metric for of in members}
     if len(set(main.values())) > 1:
-        known = [
-            {*member.benchmark.metrics, *member.derived, member.main_metric} for member in members
-        ]
+        known = [{*of.benchmark.metrics, *of.derived, of.main_metric} for of in members]
         common = sorted(name for name in set.intersection(*known) if name)
         words = [f"{metric or 'the total throughput'} of {of}" for of, metric in main.items()]
         advice = f"one of {listed(common)}" if common else "a metric that all of them report"
-        raise UserError(
-            f"{where}: the main metrics of the benchmarks differ ({listed(words)}); "
-            f"set main_metric to {advice}, or {_STATE}"
+        return (
+            f": the main metrics of the benchmarks differ ({listed(words)}); set main_metric to "
+            f"{advice}, or {_STATE}"
         )
     (name,) = set(main.values())
-    if name is not None and not any(name in member.derived for member in members):
-        _check_meaning(name, members, where)
-
-
-def _check_meaning(metric: str, members: Sequence[Experiment], where: str) -> None:
-    """What benchmark.yaml says of a metric is the same; what native programs report, only runs
-    say."""
-    meant = {
-        member.benchmark.name: meaning
-        for member in members
-        if (extract := member.benchmark.extract) and (meaning := extract.meaning_of(metric))
-    }
+    if name is None or any(name in of.derived for of in members):
+        return None
     said = {
-        of: f"{each['unit']}, {each['better']} is better, scope {each['scope']}, in {of}"
-        for of, each in meant.items()
+        f"{m['unit']}, {m['better']} is better, scope {m['scope']}": f"in {of.benchmark.name}"
+        for of in members
+        if (extract := of.benchmark.extract) and (m := extract.meaning_of(name))
     }
-    if any(each != next(iter(meant.values())) for each in meant.values()):
-        raise UserError(
-            f"{where}: the main metric {metric} means different things ({'; '.join(said.values())})"
-            f"; {_STATE}"
-        )
+    if len(said) < 2:
+        return None
+    words = [", ".join(both) for both in said.items()]
+    return f": the main metric {name} means different things ({'; '.join(words)}); {_STATE}"

@@ -12,7 +12,7 @@ from scalesweep.core.scaling_kinds import OF_SAMPLES
 
 # Made of two scales of a series.
 EFFICIENCY, SPEEDUP = "efficiency", "speedup"
-_FORM = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*(<=|>=|<|>)\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*")
+_FORM = re.compile(r"([A-Za-z_][\w.-]*) ?(<=?|>=?) ?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,18 @@ def stop_rule(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> StopRul
         return None
     text = " ".join(spec.stop.when.split())
     match = _FORM.fullmatch(text)
-    try:
-        limit = float(match[3]) if match else None
-    except ValueError:
-        limit = None
-    if match is None or limit is None:
+    if match is None:
         raise UserError(
             f"{where}.when: {text!r}: must be a metric, <, <=, > or >=, and a number, such as "
             "'efficiency < 0.3'"
         )
-    metric = match[1]
-    if metric in (EFFICIENCY, SPEEDUP):
-        if spec.scaling not in OF_SAMPLES:
-            raise UserError(
-                f"{where}.when: {metric} needs the experiment's scaling; set scaling: weak or "
-                "strong"
-            )
-    elif metric not in EPOCH_METRICS:
-        more = (*EPOCH_METRICS, EFFICIENCY, SPEEDUP)
-        check_metric(benchmark, metric, f"{where}.when", more)
-    return StopRule(metric, match[2][0] == "<", limit, text)
+    rule = StopRule(match[1], match[2][0] == "<", float(match[3]), text)
+    if rule.of_ratio and spec.scaling not in OF_SAMPLES:
+        raise UserError(
+            f"{where}.when: {rule.metric} needs the experiment's scaling; set scaling: weak or "
+            "strong"
+        )
+    known = (*EPOCH_METRICS, EFFICIENCY, SPEEDUP)
+    if rule.metric not in known:
+        check_metric(benchmark, rule.metric, f"{where}.when", known)
+    return rule

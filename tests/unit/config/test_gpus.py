@@ -68,14 +68,9 @@ def test_a_number_that_depends_on_nothing_is_refused_without_values(
          "size = 2: 1 rank on a node would need 2 GPUs, site toy has gpus_per_node = 4, of which "
          "CUDA_VISIBLE_DEVICES = '3' shows 1"),
         ("linked: [{size: 1, env.CUDA_VISIBLE_DEVICES: '0,4'}]", "CUDA_VISIBLE_DEVICES = '0,4': "
-         "there is no GPU 4, site toy has gpus_per_node = 4, numbered from 0 to 3"),
-        ("axes: {env.CUDA_VISIBLE_DEVICES: ['0;1']}",
-         "CUDA_VISIBLE_DEVICES = '0;1': '0;1' is no GPU; programs would see other GPUs, or "
-         "none: list numbers from 0 to 3, GPU-... or MIG-..."),
-        ("axes: {env.CUDA_VISIBLE_DEVICES: ['0,,1']}",
-         "CUDA_VISIBLE_DEVICES = '0,,1': '' is no GPU"),
-        ("axes: {size: [2], env.CUDA_VISIBLE_DEVICES: ['1,1']}",
-         "CUDA_VISIBLE_DEVICES = '1,1': names GPU 1 twice; programs would see other GPUs, or none"),
+         "there is no GPU '4', or it is named twice: list numbers from 0 to 3, GPU-... or MIG-..."),
+        *((f"axes: {{env.CUDA_VISIBLE_DEVICES: ['{names}']}}", f"CUDA_VISIBLE_DEVICES = '{names}'")
+          for names in ("0;1", "0,,1", "1,1")),
         ("extra: [{size: 5}]", "size = 5: 1 rank on a node would need 5 GPUs, site toy has"),
     ],
 )  # fmt: skip

@@ -9,6 +9,7 @@ import yaml
 
 from scalesweep.analysis.metrics import EPOCH_CURVES, split_column
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.registry import parts
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
@@ -92,6 +93,7 @@ def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
     assert set(IDENTITY) == OF_RUNS
     make_results(tmp_path / "a")
     make_training(tmp_path / "b", Training({"ranks": [1, 2]}, fixed={"target_accuracy": 0.8}))
+    declared = {k.TABLE for part in parts("table") for it in part.MAKERS for k in it.kinds}
     columns: set[str] = set()
     for folder in (tmp_path / "a", tmp_path / "b"):
         plan = read_plan(folder / "plan.json")
@@ -100,8 +102,7 @@ def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
         tables = make_tables(summary, plan, {"other": summary}, runs)
         for entry in plan["experiments"]:
             for name, frame in tables[entry["name"]].items():
-                # Columns of these give way to parameters.
-                if name not in ("ranks", "efficiency", "comparisons"):
+                if name not in declared:  # parameters have other columns there
                     # So do curves.
                     free = set(EPOCH_CURVES) if name == "epochs" else set()
                     columns |= {str(c) for c in frame} - set(entry["axes"]) - free

@@ -174,24 +174,24 @@ def test_each_point_is_repeated_until_it_is_precise(both: Callable[..., Campaign
         (
             "ranks: [1, 2]",
             "speed: [1, 2]",
-            "both.axes: toy_fast has 'speed', toy has not; set it under fixed_of.toy_fast to",
+            "both.axes: toy has no 'speed'; set it under fixed_of.toy_fast to one value",
         ),
         (
             "size: 3",
             "size: 3, rate: 2.0",
-            "both.fixed: toy has 'rate', toy_fast has not; set it under fixed_of.toy",
+            "both.fixed: toy_fast has no 'rate'; set it under fixed_of.toy to one value",
         ),
         (
             "size: 3",
             "sise: 3",
-            "neither toy nor toy_fast has a parameter 'sise'; did you mean size",
+            "both.fixed: benchmark toy has no parameter 'sise'; did you mean size",
         ),
         (
             "toy_fast: {threads: 1}",
             "toy_fast: {rate: 1}",
-            "fixed_of.toy_fast: toy_fast has no parameter 'rate', toy has; set it under",
+            "both.fixed: benchmark toy_fast has no parameter 'rate'",
         ),
-        ("toy_fast: {threads: 1}", "toy_fast: {speed: -1}", "fixed_of.toy_fast: speed = -1 is not"),
+        ("toy_fast: {threads: 1}", "toy_fast: {speed: -1}", "both.fixed: speed = -1 is not"),
         ("size: 3", "size: x", "both.fixed: size = 'x' is not an integer from 1 to 1000 (toy)"),
         (
             "repeats: 2",
@@ -200,8 +200,8 @@ def test_each_point_is_repeated_until_it_is_precise(both: Callable[..., Campaign
             "metrics.x.formula: the main metric needs one of each benchmark; add toy_fast: FORMULA",
         ),
         ("toy_fast: {threads: 1}", "toy_slow: {}", "'toy_slow' is not one of the experiment's"),
-        ("toy_fast: {threads: 1}", "toy_fast: {size: 1}", "set in fixed and in fixed_of.toy_fast"),
-        ("toy_fast: {threads: 1}", "toy_fast: {ranks: 1}", "'ranks' must be the same"),
+        ("toy_fast: {threads: 1}", "toy_fast: {size: 1}", "set it under fixed"),
+        ("toy_fast: {threads: 1}", "toy_fast: {ranks: 1}", "'ranks' is the same for all"),
         (
             "repeats: 2",
             "predict: {ranks: [8]}",
