@@ -21,7 +21,6 @@ from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record_check import BadRecordError
 
 COLUMNS = ("time", "host", "domain", "watts")
-_MAX_WATTS = 1e15  # more is no power of a computer
 
 
 @dataclass(frozen=True)
@@ -57,34 +56,29 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
 
     try:
         content = read_regular(path, MAX_ARCHIVE)
-    except OSError as error:
-        raise BadRecordError(f"{path.name} cannot be read ({error.strerror})") from None
+        frame = pd.read_csv(io.BytesIO(content), dtype={"host": str, "domain": str})
+    except (OSError, ValueError) as error:
+        raise BadRecordError(f"{path.name} is not a table of power ({error})") from None
     table = energy.get("table")
     if table is not None and content_digest(content) != table["blake2b"]:
         raise BadRecordError(f"{path.name} was changed: checksum differs")
-    try:
-        frame = pd.read_csv(io.BytesIO(content), dtype={"host": str, "domain": str})
-    except ValueError as error:
-        raise BadRecordError(f"{path.name} is not a table of power ({error})") from None
     if tuple(frame.columns) != COLUMNS:
         raise BadRecordError(f"{path.name}: its columns are not {', '.join(COLUMNS)}")
     try:
         stamps = pd.to_datetime(frame["time"], utc=True, format="ISO8601")
-        moments = stamps.astype("datetime64[ns, UTC]").astype("int64").to_numpy() / 1e9
-        watts = frame["watts"].to_numpy(np.float64)
+        frame["time"] = stamps.astype("datetime64[ns, UTC]").astype("int64") / 1e9
+        frame["watts"] = frame["watts"].astype(float)
     except (ValueError, TypeError, OverflowError) as error:
         raise BadRecordError(f"{path.name} its times or watts are not numbers ({error})") from None
-    groups = frame.groupby(["host", "domain"], sort=True).ngroup().to_numpy()
-    order = np.lexsort((moments, groups))
-    order = order[groups[order] >= 0]  # a row without a name is of no domain
     counts = _counted(energy)
-    channels = []
-    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
-        if rows.size > 1:
-            host, domain = str(frame["host"].iloc[rows[0]]), str(frame["domain"].iloc[rows[0]])
-            names = (host, domain, (host, domain) in counts)
-            channels.append(_channel(names, moments[rows], watts[rows]))
-    return channels
+    return [
+        _channel(
+            (str(host), str(domain), (host, domain) in counts),
+            *rows[["time", "watts"]].to_numpy().T,
+        )
+        for (host, domain), rows in frame.sort_values("time").groupby(["host", "domain"])
+        if len(rows) > 1
+    ]
 
 
 def _counted(energy: Mapping[str, Any]) -> set[tuple[str, str]]:
@@ -99,7 +93,6 @@ def _counted(energy: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 def _channel(names: tuple[str, str, bool], times: Floats, watts: Floats) -> Channel:
     seconds = np.diff(times)
-    watts = np.where(np.abs(watts) < _MAX_WATTS, watts, np.nan)
     counter = not np.isfinite(watts[0])
     steps = (watts[1:] if counter else (watts[1:] + watts[:-1]) / 2) * seconds
     unwatched = ~np.isfinite(steps)

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.record import POWER, RECORD
@@ -50,55 +49,39 @@ def power_frame(inputs: TableInputs) -> pd.DataFrame | None:
         try:
             record = read_record(runs / run_id / RECORD)
             channels = read_power(runs / run_id / POWER, record.get("energy") or {})
-            rows = _of_run(record, channels)
         except (UserError, *NOT_ARRAYS, *NO_USE) as error:
             data.unread.append(run_id)
             _log.warning("%s: %s: left out of the table of power", run_id, error)
             continue
-        if rows is None:
-            continue
-        spans[run_id] = rows.attrs.pop("spans")
-        identity = {
-            "run_id": run_id,
-            "repeat": int(data.summary["repeat"].iloc[row]),
-            **{name: point.values[name] for name in data.axes},
-            "source": point.source,
-        }
-        fixed = {name: typed_values([value] * len(rows)) for name, value in identity.items()}
-        frames.append(pd.concat([pd.DataFrame(fixed), rows], axis=1))
+        if any(channel.counted for channel in channels):
+            marks = [(str(s[0]), float(s[1]), float(s[2])) for s in record.get("phase_spans") or []]
+            begin = min([*(float(c.times[0]) for c in channels), *(start for _, start, _ in marks)])
+            spans[run_id] = [[name, start - begin, end - begin] for name, start, end in marks]
+            identity = {
+                "run_id": run_id,
+                "repeat": int(data.summary["repeat"].iloc[row]),
+                **{name: point.values[name] for name in data.axes},
+                "source": point.source,
+            }
+            frames.append(_rows(channels, begin, spans[run_id], identity))
     if not frames:
         return None
-    columns = {str(name): [v for frame in frames for v in frame[name].tolist()] for name in
-               frames[0]}  # fmt: skip
+    columns = {str(name): [v for frame in frames for v in frame[name]] for name in frames[0]}
     frame = pd.DataFrame({name: typed_values(values) for name, values in columns.items()})
     frame.attrs["spans"] = spans
     frame.attrs["units"] = {
-        "seconds": {"label": "Time", "unit": "s", "better": "lower", "scope": "total"},
-        "watts": {"label": "Power", "unit": "W", "better": "lower", "scope": "total"},
+        name: {"label": label, "unit": unit, "better": "lower", "scope": "total"}
+        for name, label, unit in (("seconds", "Time", "s"), ("watts", "Power", "W"))
     }
     return frame
 
 
-def _of_run(record: Mapping[str, Any], channels: Sequence[Channel]) -> pd.DataFrame | None:
-    """Rows of a run, with its phases in ``attrs["spans"]``; None where nothing is counted."""
-    if not any(channel.counted for channel in channels):
-        return None
-    begin = min(float(channel.times[0]) for channel in channels)
-    phases = [(str(s[0]), float(s[1]), float(s[2])) for s in record.get("phase_spans") or []]
-    begin = min([begin, *(start for _, start, _ in phases)])
-    spans = [[name, start - begin, end - begin] for name, start, end in phases]
-    rows = _rows(channels, begin, spans)
-    rows.attrs["spans"] = spans
-    return rows
-
-
 def _chosen(data: ExperimentData, points: Sequence[Point], runs: Path) -> list[tuple[Point, int]]:
     """Up to six points, evenly over the scale, with the row of their first run that has power."""
-    run_ids = data.summary["run_id"].tolist()
+    run_ids, joules = data.summary["run_id"].tolist(), data.numbers("energy", "mean", "run")
     finished = [point for point in points if point.rows.size]
     if data.scale in data.axes:
         finished.sort(key=lambda point: float(point.values[data.scale]))
-    joules = data.numbers("energy", "mean", "run")
     chosen = []
     for point in finished:
         sampled = [row for row in point.rows.tolist() if np.isfinite(joules[row])]
@@ -113,7 +96,6 @@ def _chosen(data: ExperimentData, points: Sequence[Point], runs: Path) -> list[t
 def _lines(channels: Sequence[Channel]) -> list[_Line]:
     """The total, each domain over the hosts, and each of a few hosts over its domains."""
     counted = [channel for channel in channels if channel.counted]
-    lines: list[_Line] = [(ALL, TOTAL, True, counted)]
     by_domain: dict[tuple[str, bool], list[Channel]] = {}
     by_host: dict[str, list[Channel]] = {}
     for channel in channels:
@@ -121,44 +103,38 @@ def _lines(channels: Sequence[Channel]) -> list[_Line]:
     for channel in counted:
         by_host.setdefault(channel.host, []).append(channel)
     domains = sorted(by_domain.items(), key=lambda item: not item[0][1])
-    domains = [item for item in domains if item[1] != counted]  # which would be the total again
-    lines += [(ALL, name, part, list_) for (name, part), list_ in domains[:MAX_DOMAINS]]
+    lines = [(ALL, TOTAL, True, counted)]
+    # One that has all that is counted would be the total again.
+    lines += [(ALL, *key, of) for key, of in domains if of != counted][:MAX_DOMAINS]
     if 1 < len(by_host) <= MAX_HOSTS:
-        lines += [(host, TOTAL, True, list_) for host, list_ in by_host.items()]
+        lines += [(host, TOTAL, True, of) for host, of in by_host.items()]
     return lines
 
 
-def _edges(channels: Sequence[Channel], rows: int) -> Floats:
-    """Where intervals begin and end: at the samples, or evenly if these are too many."""
-    densest = np.unique(max(channels, key=lambda channel: channel.times.size).times)
-    return densest if densest.size <= rows + 1 else np.linspace(densest[0], densest[-1], rows + 1)
-
-
 def _rows(
-    channels: Sequence[Channel], begin: float, spans: Sequence[Sequence[Any]]
+    channels: Sequence[Channel],
+    begin: float,
+    spans: Sequence[Sequence[Any]],
+    identity: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Rows of all lines of a run; the total has a third of them, the others share the rest."""
+    """Rows of all lines of a run; the total has a third of them, the others share the rest.
+
+    Intervals begin and end at the samples, or are even if these are too many.
+    """
     lines = _lines(channels)
-    others = len(lines) - 1
-    room = [MAX_ROWS // 3, *[MAX_ROWS * 2 // 3 // max(others, 2)] * others]
+    room = [MAX_ROWS // 3, *[MAX_ROWS * 2 // 3 // max(len(lines) - 1, 2)] * (len(lines) - 1)]
     blocks = []
-    for (host, domain, counted, series), rows in zip(lines, room, strict=True):
-        edges = _edges(series, rows)
-        middle = (edges[1:] + edges[:-1]) / 2 - begin
-        block = {
-            "host": [host] * middle.size,
-            "domain": [domain] * middle.size,
-            "counted": [counted] * middle.size,
-            "seconds": edges[1:] - begin,
-            "watts": mean_power(series, edges),
-            "phase": [_phase_at(moment, spans) for moment in middle.tolist()],
-        }
-        blocks.append(pd.DataFrame(block))
+    for (host, domain, counted, series), most in zip(lines, room, strict=True):
+        edges = np.unique(max(series, key=lambda channel: channel.times.size).times)
+        if edges.size > most + 1:
+            edges = np.linspace(edges[0], edges[-1], most + 1)
+        middle = ((edges[1:] + edges[:-1]) / 2 - begin).tolist()
+        phases = [next((s[0] for s in spans if s[1] <= at < s[2]), None) for at in middle]
+        known = {"host": host, "domain": domain, "counted": counted}
+        watts = {"seconds": edges[1:] - begin, "watts": mean_power(series, edges)}
+        fixed = {name: [value] * len(middle) for name, value in {**identity, **known}.items()}
+        blocks.append(pd.DataFrame({**fixed, **watts, "phase": phases}))
     return pd.concat(blocks, ignore_index=True)
-
-
-def _phase_at(moment: float, spans: Sequence[Sequence[Any]]) -> str | None:
-    return next((str(name) for name, start, end in spans if start <= moment < end), None)
 
 
 MAKERS = (Maker("power", power_frame),)

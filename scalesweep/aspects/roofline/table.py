@@ -75,7 +75,7 @@ class LayerRow(PointRow, table="roofline"):
 
 @dataclass(frozen=True, kw_only=True)
 class CeilingRow(DeclaredRow, table="ceilings"):
-    """A ceiling of a node (``tables.ceilings.Ceiling``)."""
+    """A ceiling of a node (``tables.machine.Ceiling``)."""
 
     kind: str = column("`compute` or `memory` of a node, or `copies` from host to GPU, of a rank")
     stated: str = column("`measured`, or `datasheet`")
