@@ -45,7 +45,7 @@ class Drawing:
             max(panel.height for panel in self.panels[line * self.columns :][: self.columns])
             for line in range(lines)
         ]
-        width = WIDE if self.columns > 1 or len(self.panels[0].frame) > 60 else NARROW
+        width = WIDE if self.columns > 1 or any(panel.wide for panel in self.panels) else NARROW
         figure = Figure(figsize=(width, 1.0))
         axes = figure.subplots(lines, self.columns, squeeze=False, height_ratios=heights).ravel()
         names = dict.fromkeys(name for panel in self.panels for name in panel.series)

@@ -45,6 +45,8 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
     "steps": {"marker": "", "linewidth": 1.2, "drawstyle": "steps-pre"},
     "thin": {"marker": "", "linewidth": 0.7, "alpha": 0.5},
     "dots": {"linestyle": ""},
+    "best": {"linestyle": "", "marker": "_", "markersize": 9},
+    "faint": {"color": "#8a9099", "linestyle": "", "marker": "o", "markersize": 3, "alpha": 0.4},
     "mean": {"color": "black", "marker": "", "linestyle": (0, (4, 2)), "linewidth": 1.8},
     "grey": {"color": "#c9ced6", "marker": "", "linewidth": 0.8, "linestyle": "-"},
     "marked": {"color": ORANGE, "marker": "^", "linestyle": "", "markersize": 7},
@@ -67,6 +69,11 @@ class Form:
         return 2.7
 
     @property
+    def wide(self) -> bool:
+        """Whether it needs a wide figure: its places have labels or marks of their own."""
+        return "x" in self.frame and 16 < self.frame["x"].nunique() < 200 and len(self.series) == 1
+
+    @property
     def series(self) -> list[str]:
         """What has a look of its own, in order."""
         if "series" not in self.frame:
@@ -82,7 +89,11 @@ class Form:
         if known.empty:
             return "nothing"
         ends = f"{number(float(known.min()))} to {number(float(known.max()))}"
-        return f"{self.title + ': ' if self.title else ''}{counted(len(known), 'value')}, {ends}"
+        said = f"{self.title + ': ' if self.title else ''}{counted(len(known), 'value')}, {ends}"
+        if "label" not in self.frame:
+            return said
+        top = self.frame.loc[known.idxmax()]
+        return f"{said}; the largest: {top.get('part', top.get('series', ''))} at {top['label']}"
 
     def draw(self, ax: Axes, looks: Looks) -> None:
         """Draw onto ``ax``."""
@@ -160,12 +171,12 @@ class Lines(Form):
         drawn |= STYLES[style]
         if style == "predicted":
             drawn["markeredgecolor"] = drawn["color"]
-        named = style in ("", "plain", "dots", "steps")
+        named = style in ("", "plain", "dots", "steps", "marked", "faint")
         label = series if named else style if style in ("ideal", "predicted", "mean") else ""
         if label in ax.get_legend_handles_labels()[1] or style == "grey":
             label = ""
         at, low, high = (_column(part, name) for name in ("at", "low", "high"))
-        rasterized = style == "dots" and len(part) > MANY_DOTS
+        rasterized = style in ("dots", "faint") and len(part) > MANY_DOTS
         ax.plot(at, _column(part, "y"), label=label or None, rasterized=rasterized, **drawn)
         if np.isfinite(low).any():
             if band or style == "mean":
@@ -326,6 +337,11 @@ class Heat(Form):
     marked: Sequence[tuple[Any, Any]] = ()
 
     @property
+    def wide(self) -> bool:
+        """Whether its columns have no room in a narrow figure."""
+        return bool(self.frame["x"].nunique() > 10)
+
+    @property
     def height(self) -> float:
         """Inches of the panel."""
         return min(7.0, 0.9 + 0.4 * self.frame["y"].nunique())
@@ -428,6 +444,6 @@ class Scatter(Form):
                             textcoords="offset points", fontsize=7.5)  # fmt: skip
         for name, part in curves.groupby("series", sort=False) if len(curves) else []:
             style = {"color": INK, "linewidth": 1.1, **part["style"].iloc[0]}
-            ax.plot(part["x"], part["y"], label=str(name) or None, **style)
+            ax.plot(part["x"], part["y"], **{"label": str(name) or None, **style})
         for side, axis in (("x", self.x), ("y", self.y)):
             set_axis(ax, side, axis, [*_column(self.frame, side), *_column(curves, side)])

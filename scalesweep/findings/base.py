@@ -215,7 +215,7 @@ def figure_of(
 ) -> str | None:
     """Which of an experiment's figures shows what a finding speaks of; None if none does.
 
-    ``figures``: by name what each ``shows`` (``figures.style.Drawing``); ``begin``: how those of
+    ``figures``: by name what each ``shows`` (``figures.drawing.Drawing``); ``begin``: how those of
     its rule begin (``Rule.figures``), unless its evidence says ``figures``. The one that its
     evidence names, else the first of these: of the phase that its numbers are of, if several are.
     """

@@ -2,7 +2,7 @@
 
 from scalesweep.aspects.draw import draw
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.style import Drawing
+from scalesweep.figures.drawing import Drawing
 
 # With its results, so that no other results get their identity.
 _DRAWN: dict[int, tuple[ExperimentResults, list[Drawing]]] = {}

@@ -1,30 +1,15 @@
 """The figure ``memory``: measured peaks over what the model expects."""
 
 import math
-from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+import pandas as pd
 
 from scalesweep.aspects.memory.table import GIB, OUT_OF_MEMORY, MemoryFitRow, MemoryRow
-from scalesweep.core.formatting import counted, number, percent
+from scalesweep.core.formatting import number
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.style import (
-    BLUE,
-    FAINT,
-    INK,
-    ORANGE,
-    WIDE,
-    Drawing,
-    caption,
-    evenly,
-    heading,
-    log_axis,
-    log_ticks,
-    points_shown,
-    tick,
-)
+from scalesweep.figures.drawing import Drawing, drawn, evenly, points_shown
+from scalesweep.figures.forms import Scatter
+from scalesweep.figures.theme import FAINT, INK, Axis
 
 MAX_POINTS = 600  # of each kind
 
@@ -38,59 +23,29 @@ def memory_figures(results: ExperimentResults) -> list[Drawing]:
     failed = evenly(
         [row for row in rows if row.outcome == OUT_OF_MEMORY and row.device], MAX_POINTS
     )
-    head = f"{results.name}: measured memory of a rank, and what the model expects{results.mark}"
-    figure = Figure(figsize=(WIDE, 4.2))
-    heading(figure, head)
-    ax = figure.subplots()
-    _draw(ax, measured, failed, fits[0].spread)
-    figure.legend(loc="outside lower left", ncols=3, columnspacing=1.2)
-    drawn = [row.row for row in (*measured, *failed)]
-    text = caption(
-        results, drawn, [],
-        "Each point is predicted by a fit without it. Dashed: measured as expected, and two "
-        "standard deviations of residuals on either side.",
-        "Crosses: runs out of memory, at what the rank that needs the most was predicted to need "
-        "and at what its device has."
-        if failed else "",
-    )  # fmt: skip
-    near = fits[0].error or math.nan
-    alt = f"{head}: {counted(len(measured), 'peak')}, half of them within {percent(near)}."
-    return [Drawing("memory", head, text, alt, figure, points_shown(results, drawn))]
-
-
-def _draw(
-    ax: Axes, measured: Sequence[MemoryRow], failed: Sequence[MemoryRow], spread: float
-) -> None:
-    """Draw dots, crosses, the line of equals with its band, and the device."""
-    expected = [row.expected / GIB for row in measured]
-    peaks = [(row.measured or math.nan) / GIB for row in measured]
-    needed = [row.needed / GIB for row in failed]
-    devices = [(row.device or math.nan) / GIB for row in failed]
-    values = [*expected, *peaks, *needed]
-    ends = [min(values) / 1.15, max(values) * 1.15]
-    band = math.exp(2 * spread)
-    ax.fill_between(
-        ends, [v / band for v in ends], [v * band for v in ends], color=FAINT, alpha=0.35, lw=0
+    dots = [("measured peak", row.expected, row.measured) for row in measured]
+    dots += [("out of memory", row.needed, row.device) for row in failed]
+    frame = pd.DataFrame(dots, columns=["series", "x", "y"])
+    frame[["x", "y"]] = frame[["x", "y"]].astype(float) / GIB
+    ends, band = [frame["x"].min() / 1.15, frame["x"].max() * 1.15], math.exp(2 * fits[0].spread)
+    curves = pd.DataFrame(
+        {"series": name, "x": end, "y": end * factor, "style": style}
+        for name, factor, style in (
+            ("as expected", 1.0, {"color": INK, "linestyle": "--"}),
+            ("± two standard deviations of the model", band, {"color": FAINT}),
+            ("", 1 / band, {"color": FAINT}),
+        )
+        for end in ends
     )
-    ax.plot(ends, ends, color=INK, linestyle="--", lw=1)
-    ax.scatter(expected, peaks, s=14, color=BLUE, alpha=0.7, lw=0, label="measured peak")
-    if failed:
-        ax.scatter(needed, devices, s=22, color=ORANGE, marker="x", lw=1, label="out of memory")
-    known = {row.device for row in measured if row.device} | {row.device for row in failed}
-    if len(known) == 1:
-        device = (known.pop() or math.nan) / GIB
-        if ends[0] < device < 3 * ends[1]:
-            label = f"the device has {number(device)} GiB"
-            ax.axhline(device, color=INK, linestyle=":", lw=1.1, label=label)
-            ends[1] = max(ends[1], 1.15 * device)
-    ax.set_xscale("log")
-    log_axis(ax, [*peaks, *devices])
-    ax.set_xlim(*ends)
-    ax.xaxis.set_major_locator(FixedLocator(log_ticks(*ends)))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(tick))
-    ax.set_xlabel("Expected by the model [GiB]")
-    ax.set_ylabel("Measured [GiB]")
+    devices = {row.device for row in (*measured, *failed) if row.device}
+    size = (devices.pop() or 0.0) / GIB if len(devices) == 1 else 0.0
+    marks = {f"the device has {number(size)} GiB": size} if ends[0] < size < 3 * ends[1] else {}
+    panel = Scatter(frame, Axis("Expected by the model [GiB]", "log"),
+                    Axis("Measured [GiB]", "log", marks), curves=curves)  # fmt: skip
+    what = "measured memory of a rank, and what the model expects"
+    note = "Each point is predicted by a fit without it; runs out of memory are at the device's."
+    shows = points_shown(results, [row.row for row in (*measured, *failed)])
+    return drawn(results, "memory", what, note, [panel], shows=shows)
 
 
 FIGURES = (memory_figures,)

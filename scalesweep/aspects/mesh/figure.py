@@ -3,8 +3,8 @@
 from scalesweep.aspects.mesh.section import LABELS, NOTABLE
 from scalesweep.aspects.mesh.table import MeshStep
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.stacked import Bar, point_bars
-from scalesweep.figures.style import Drawing
 from scalesweep.findings.base import point_key
 
 # Computation blue, waiting and exchange by axis of the mesh in colours of their own.
@@ -26,7 +26,7 @@ def mesh_figures(results: ExperimentResults) -> list[Drawing]:
             bar.parts[row.term] = row.value.value
     return point_bars(
         results, "mesh-steps", "what a step is made of", "Time of a step", "ms", [*bars.values()],
-        _LOOKS, LABELS, ["Mean over runs of the rank whose computation is the lower median."],
+        _LOOKS, LABELS, "Mean over runs of the rank whose computation is the lower median.",
     )  # fmt: skip
 
 

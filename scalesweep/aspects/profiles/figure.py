@@ -2,22 +2,18 @@
 shares and seconds by named part, and seconds by function."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from scalesweep.analysis.profile import OTHER
 from scalesweep.aspects.profiles.functions import FunctionTime
-from scalesweep.core.formatting import counted, percent, scaled_unit, shorten
+from scalesweep.core.formatting import finite, shorten
 from scalesweep.core.profilers import NONE
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.figures.stacked import MAX_BARS, rows_by_bar, stacked_bars
-from scalesweep.figures.style import Drawing, caption, evenly, labels_of, left_out_words
+from scalesweep.figures.drawing import Drawing
+from scalesweep.figures.stacked import Bar, point_bars
 
-# Colours after Okabe and Ito; beyond them hatches tell parts apart. The rest is grey.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-_HATCHES = ("", "////", "....", "xxxx")
-_REST = ("#d5d9de", "")
 # How cProfile writes what is not in Python.
 _BUILT_IN = re.compile(r"^<(?:built-in method|method) '?(?:[\w.]*\.)?(\w+)'?.*>$")
 MAX_NAMED = 8  # functions with a colour of their own
@@ -33,42 +29,41 @@ _NOTE = f"Parts are named by patterns; {OTHER}: what none of them takes."
 
 def part_figures(results: ExperimentResults) -> list[Drawing]:
     """Shares of the time of a rank by part, and seconds over the scale; none without profiles."""
-    every = rows_by_bar(results, "parts", "share")
     scaled = results.scale in results.axes
-    every.sort(key=lambda rows: results.scale_of(rows[0]) if scaled else 0)
-    bars = [(rows[0], {str(r["part"]): 100 * r["share"] for r in rows}) for rows in every]
-    seconds = [(rows[0], {str(r["part"]): r["seconds"] for r in rows}) for rows in every]
-    head = f"{results.name}: share of time by part{results.mark}"
-    if not bars:
-        return []
-    drawings = [_bars(results, "parts-share", head, "Share of the time of a rank [%]", bars, 1.0)]
-    if scaled and len(bars) > 1:
-        head = f"{results.name}: time by part over {results.scale}{results.mark}"
-        drawings.append(_bars(results, "parts-time", head, "Time of a rank", seconds))
+    shares: dict[object, Bar] = {}
+    seconds: dict[object, Bar] = {}
+    for row in results.rows("parts"):
+        if finite(row.get("share")) and row["share"] > 0:
+            key = (*results.key(row, results.axes), row["source"])
+            shares.setdefault(key, Bar(row, {})).parts[str(row["part"])] = 100 * row["share"]
+            seconds.setdefault(key, Bar(row, {})).parts[str(row["part"])] = row["seconds"]
+    what = "share of time by part"
+    axis = "Share of the time of a rank"
+    drawings = _bars(results, "parts-share", what, axis, "%", shares.values())
+    if scaled and len(seconds) > 1:
+        what = f"time by part over {results.scale}"
+        drawings += _bars(results, "parts-time", what, "Time of a rank", "s", seconds.values())
     return drawings
 
 
 def function_figures(results: ExperimentResults) -> list[Drawing]:
     """Own time of the functions that take longest by point, in order of the scale; none of a single
     point, of which the page has a table."""
-    drawings = []
+    drawings: list[Drawing] = []
     for name, (kinds, words) in _ADDED.items():
         alike = [row for row in results.of(FunctionTime) if row.kind in kinds]
         # What one profiler calls a function is not what another does: the first that has bars.
         for profiler in dict.fromkeys(row.profiler for row in alike):
             bars = _functions(results, [row for row in alike if row.profiler == profiler])
             if len(bars) > 1:
-                head = f"{results.name}: {words} over {results.scale}{results.mark}"
-                drawings.append(
-                    _bars(results, f"functions-{name}", head, "Own time of a rank", bars)
-                )
+                what = f"{words} over {results.scale}"
+                axis = "Own time of a rank"
+                drawings += _bars(results, f"functions-{name}", what, axis, "s", bars)
                 break
     return drawings
 
 
-def _functions(
-    results: ExperimentResults, rows: Sequence[FunctionTime]
-) -> list[tuple[Row, dict[str, float]]]:
+def _functions(results: ExperimentResults, rows: Sequence[FunctionTime]) -> list[Bar]:
     """Own seconds of the functions that take the largest shares, and of all others, by point; means
     over its profiled runs."""
     points: dict[Key, Row] = {}
@@ -90,43 +85,21 @@ def _functions(
         parts = {str(title): float(own.loc[[key], title].iloc[0]) for title in named}
         rest = float(wholes.loc[[key]].iloc[0]) - sum(parts.values())
         if sum(parts.values()) > 0:
-            bars.append((point, {**parts, OTHER: max(rest, 0.0)}))
-    scaled = results.scale in results.axes
-    return sorted(bars, key=lambda bar: results.scale_of(bar[0]) if scaled else 0)
+            bars.append(Bar(point, {**parts, OTHER: max(rest, 0.0)}))
+    return bars
 
 
 def _bars(
-    results: ExperimentResults,
-    name: str,
-    head: str,
-    axis: str,
-    every: Sequence[tuple[Row, Mapping[str, float]]],
-    factor: float | None = None,
-) -> Drawing:
-    """A figure of bars: shares (``factor`` 1), or seconds in a unit that fits."""
-    bars = evenly(every, MAX_BARS)
-    longest = max((sum(parts.values()) for _, parts in bars), default=1.0)
-    if factor is None:
-        factor, unit = scaled_unit("s", longest)
-        axis = f"{axis} [{unit}]"
-    names = list(dict.fromkeys(part for _, parts in bars for part in parts))
-    looks = _looks(names)
-    scaled = [{part: factor * value for part, value in parts.items()} for _, parts in bars]
-    points = [point for point, _ in bars]
-    legend = {shorten(each.replace("_", " "), ROOM): look for each, look in looks.items()}
-    labels = labels_of(results, points, ROOM)
-    figure, ax = stacked_bars(head, labels, scaled, looks, legend, (0.0, factor * longest))
-    ax.set_xlabel(axis)
-    left_out = left_out_words(len(every) - len(bars))
-    text = caption(results, points, [], "Means over ranks and runs.", _NOTE, left_out)
-    point, parts = max(bars, key=lambda bar: max(bar[1].values()) / sum(bar[1].values()))
-    largest = max(parts, key=lambda part: parts[part])
-    share = percent(parts[largest] / sum(parts.values()))
-    alt = (
-        f"{head}: {counted(len(bars), 'bar')}. The largest share has {largest} at "
-        f"{results.describe(point)}: {share}."
+    results: ExperimentResults, name: str, what: str, axis: str, unit: str, bars: Iterable[Bar]
+) -> list[Drawing]:
+    """Bars in the order of the scale; what no pattern takes is grey."""
+    scaled = results.scale in results.axes
+    ordered = sorted(bars, key=lambda bar: results.scale_of(bar.row) if scaled else 0)
+    words = {part: shorten(part.replace("_", " "), ROOM) for bar in ordered for part in bar.parts}
+    note = f"Means over ranks and runs. {_NOTE}"
+    return point_bars(
+        results, name, what, axis, unit, ordered, {OTHER: ("#d5d9de", "")}, words, note
     )
-    return Drawing(name, head, text, alt, figure)
 
 
 def title_of(row: FunctionTime) -> str:
@@ -137,17 +110,6 @@ def title_of(row: FunctionTime) -> str:
         name = re.split(r"(?<=.)[<(]", name, maxsplit=1)[0]
     file = row.place.rpartition("/")[2]
     return shorten(f"{name}, {file}" if file else name, ROOM)
-
-
-def _looks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Colour and hatch by part."""
-    count = len(_COLOURS)
-    known = [name for name in names if name != OTHER]
-    looks = {
-        name: (_COLOURS[place % count], _HATCHES[place // count % len(_HATCHES)])
-        for place, name in enumerate(known)
-    }
-    return looks | ({OTHER: _REST} if OTHER in names else {})
 
 
 FIGURES = (part_figures, function_figures)

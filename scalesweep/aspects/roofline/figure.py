@@ -2,42 +2,27 @@
 batch shrinks."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any
 
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+import pandas as pd
 
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED
 from scalesweep.aspects.roofline.rooflines import PointRoofline, group_names, rooflines
 from scalesweep.aspects.roofline.table import LayerRow
-from scalesweep.core.formatting import counted, number, percent, scaled_unit, text_of
+from scalesweep.core.formatting import number, scaled_unit, text_of
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.style import (
-    BLUE,
-    FAINT,
-    GREEN,
-    INK,
-    ORANGE,
-    WIDE,
-    Drawing,
-    caption,
-    heading,
-    log_ticks,
-    points_shown,
-    tick,
-)
+from scalesweep.figures.drawing import Drawing, drawn, points_shown
+from scalesweep.figures.forms import Scatter
+from scalesweep.figures.theme import BLUE, FAINT, GREEN, INK, ORANGE, Axis
 from scalesweep.tables.machine import MEASURED
 
 MOST_FIGURES = 12  # rooflines of an experiment
 NAMED = 6  # layers with a name, and a path over the local batches
 _AREA, _LEAST_AREA = 1500.0, 12.0  # points squared of a layer that takes all the time; the least
 _CLASSES = {
-    COMPUTE: (BLUE, "Compute bound"),
-    MEMORY: (ORANGE, "Memory bound"),
-    LAUNCH: (GREEN, "Launch bound"),
-    UNRATED: (FAINT, "No products"),
-}
+    COMPUTE: (BLUE, "Compute bound"), MEMORY: (ORANGE, "Memory bound"),
+    LAUNCH: (GREEN, "Launch bound"), UNRATED: (FAINT, "No products"),
+}  # fmt: skip
 
 
 def roofline_figures(results: ExperimentResults) -> list[Drawing]:
@@ -45,9 +30,14 @@ def roofline_figures(results: ExperimentResults) -> list[Drawing]:
     groups = [group for group in rooflines(results) if group[0].roof and _shown(group[0])]
     several = len(groups) > 1
     return [
-        _roofline(results, group, f"roofline-{place}" if several else "roofline")
+        drawing
         for place, group in enumerate(groups[:MOST_FIGURES], 1)
+        for drawing in _roofline(results, group, f"roofline-{place}" if several else "roofline")
     ]
+
+
+def _named(layer: LayerRow) -> str:
+    return f"{layer.layer} ×{layer.count}" if layer.count > 1 else layer.layer
 
 
 def _shown(point: PointRoofline) -> list[LayerRow]:
@@ -55,75 +45,53 @@ def _shown(point: PointRoofline) -> list[LayerRow]:
     return [layer for layer in point.layers if layer.intensity and layer.flops > 0]
 
 
-def _roofline(results: ExperimentResults, group: Sequence[PointRoofline], name: str) -> Drawing:
+def _roofline(
+    results: ExperimentResults, group: Sequence[PointRoofline], name: str
+) -> list[Drawing]:
     """The layers at the largest local batch: FLOP/s over FLOP/byte, areas by share of the time; a
     line follows those that take longest to the smaller batches."""
     first, roof = group[0], group[0].roof
     assert roof is not None
     shown = _shown(first)
-    model = results.entry["fixed"].get("model")
-    words = [text_of(first.row.get(each)) for each in group_names(results)]
-    what = ", ".join(dict.fromkeys(filter(None, [str(model or ""), *words]))) or "the model"
-    batch = "" if first.local_batch is None else f" at a local batch of {first.local_batch}"
-    head = f"{results.name}: {what}, layers under the roofline{batch}{results.mark}"
-    figure = Figure(figsize=(WIDE, 5.0))
-    heading(figure, head)
-    ax = figure.subplots()
-    paths = {
-        layer.layer: [
-            each for point in group for each in _shown(point) if each.layer == layer.layer
-        ]
-        for layer in shown[:NAMED]
-    }
-    places = [*shown, *(layer for path in paths.values() for layer in path)]
-    factor, unit = scaled_unit("FLOP/s", max(roof.flops, *(layer.flops for layer in places)))
-    xs = [roof.ridge, *(layer.intensity or 1 for layer in places)]
-    ys = [roof.flops * factor, *(layer.flops * factor for layer in places)]
-    ends = (min(xs) / 2, max(xs) * 3)
-    ax.set(xscale="log", yscale="log", xlim=ends, ylim=(min(ys) / 2, max(ys) * 2))
-    for axis, low, high in ((ax.xaxis, *ax.get_xlim()), (ax.yaxis, *ax.get_ylim())):
-        axis.set_major_locator(FixedLocator(log_ticks(low, high)))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(tick))
-    ax.set_xlabel("Arithmetic intensity [FLOP/byte]")
-    ax.set_ylabel(f"Rate of a rank [{unit}]")
-    line = [ends[0], roof.ridge, ends[1]]
-    dash: Literal["-", "--"] = "-" if first.step.roof == MEASURED else "--"
-    ax.plot(line, [roof.rate(x) * factor for x in line], color=INK, linestyle=dash, linewidth=1.6)
+    factor, unit = scaled_unit("FLOP/s", max(roof.flops, *(layer.flops for layer in shown)))
     total = sum(layer.ms.value for layer in first.layers)
-    for layer in shown:
-        area = max(_LEAST_AREA, _AREA * layer.ms.value / total)
-        at = (layer.intensity or 1, layer.flops * factor)
-        ax.scatter(*at, s=area, color=_CLASSES.get(layer.bound or "", (FAINT, ""))[0], alpha=0.55)
-    for title, path in paths.items():
-        moves = [(layer.intensity or 1, layer.flops * factor) for layer in path]
-        ax.plot(*zip(*moves, strict=True), color=INK, linewidth=0.8, marker=".", markersize=3)
-        several = f" ×{path[0].count}" if path[0].count > 1 else ""
-        ax.annotate(f"{title}{several}", moves[0], (4, 4), textcoords="offset points", fontsize=7.5)
-    used = {layer.bound for layer in shown}
-    ridge = f"Ridge {number(roof.ridge)} FLOP/byte, {number(roof.flops * factor)} {unit}"
-    handles = [Line2D([], [], color=INK, linestyle=dash, label=ridge)]
-    handles += [
-        Line2D([], [], linestyle="", marker="o", color=colour, alpha=0.6, label=label)
-        for kind, (colour, label) in _CLASSES.items()
-        if kind in used
-    ]
-    figure.legend(handles=handles, loc="outside lower left", ncols=5, columnspacing=1.4)
-    without = sum(layer.ms.value for layer in first.layers if layer not in shown)
-    text = caption(
-        results, [point.row for point in group], [],
-        "Dots: kinds of layers, forward and backward; areas: their time. Lines: where those that "
-        f"take longest move over {counted(len(group), 'local batch', 'local batches')}.",
-        "" if first.step.roof == MEASURED else "The ceilings are a data sheet's.",
-        f"Without FLOP, and so without a place: {percent(without / total)} of the layers' time."
-        if without else "",
+    frame = pd.DataFrame(
+        {"x": layer.intensity, "y": layer.flops * factor,
+         "size": max(_LEAST_AREA, _AREA * layer.ms.value / total),
+         "label": _named(layer) if place < NAMED else "",
+         "colour": _CLASSES.get(layer.bound or "", (FAINT, ""))[0],
+         "series": _CLASSES.get(layer.bound or "", ("", "other"))[1]}
+        for place, layer in enumerate(shown)
     )  # fmt: skip
-    alt = (
-        f"{head}: {counted(len(shown), 'kind')} of layers. The largest is {shown[0].layer}: "
-        f"{number(shown[0].flops * factor)} {unit} at {number(shown[0].intensity)} FLOP/byte."
+    path = {"color": INK, "linewidth": 0.8, "marker": ".", "markersize": 3, "label": None}
+    moves: list[dict[str, Any]] = [
+        {"series": layer.layer, "x": each.intensity, "y": each.flops * factor, "style": path}
+        for layer in shown[:NAMED]
+        for point in group
+        for each in _shown(point)
+        if each.layer == layer.layer
+    ]
+    dash = {"color": INK, "linestyle": "-" if first.step.roof == MEASURED else "--"}
+    ridge = f"Ridge {number(roof.ridge)} FLOP/byte, {number(roof.flops * factor)} {unit}"
+    xs = [roof.ridge, *frame["x"], *(move["x"] for move in moves)]
+    line: list[dict[str, Any]] = [
+        {"series": ridge, "x": x, "y": roof.rate(x) * factor, "style": dash}
+        for x in (min(xs) / 2, roof.ridge, max(xs) * 3)
+    ]
+    model = results.entry["fixed"].get("model")
+    words = [str(model or ""), *(text_of(first.row.get(each)) for each in group_names(results))]
+    what = ", ".join(dict.fromkeys(filter(None, words))) or "the model"
+    batch = "" if first.local_batch is None else f" at a local batch of {first.local_batch}"
+    panel = Scatter(frame, Axis("Arithmetic intensity [FLOP/byte]", "log"),
+                    Axis(f"Rate of a rank [{unit}]", "log"),
+                    curves=pd.DataFrame(line + moves))  # fmt: skip
+    note = (
+        "Dots: kinds of layers, forward and backward; areas: their time. Thin lines: where those "
+        "that take longest move over the local batches."
     )
-    where = points_shown(results, [point.row for point in group])
-    return Drawing(name, head, text, alt, figure, where)
+    note += "" if first.step.roof == MEASURED else " The ceilings are a data sheet's."
+    return drawn(results, name, f"{what}, layers under the roofline{batch}", note, [panel],
+                 shows=points_shown(results, [point.row for point in group]))  # fmt: skip
 
 
 FIGURES = (roofline_figures,)

@@ -1,22 +1,15 @@
 """The steps of runs one after the other: stalls and drift at a glance."""
 
 import json
+from collections.abc import Sequence
 
-from matplotlib.figure import Figure
+import pandas as pd
 
 from scalesweep.aspects.steps.table import CurveRow, StepRow
-from scalesweep.core.formatting import counted, number
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.style import (
-    BLUE,
-    NARROW,
-    ORANGE,
-    Drawing,
-    caption,
-    heading,
-    points_shown,
-    spread_axis,
-)
+from scalesweep.figures.drawing import Drawing, drawn, points_shown
+from scalesweep.figures.forms import Lines
+from scalesweep.figures.theme import Axis
 from scalesweep.findings.base import point_key
 
 MAX_FIGURES = 2
@@ -29,44 +22,32 @@ def step_figures(results: ExperimentResults) -> list[Drawing]:
         if row.rank is None:
             runs.setdefault(point_key(results, row.row), []).append(row)
     chosen = sorted(runs.values(), key=lambda rows: -sum(row.stalls for row in rows) / len(rows))
-    return [_drawn(results, rows, place) for place, rows in enumerate(chosen[:MAX_FIGURES])]
+    return [
+        drawing
+        for place, rows in enumerate(chosen[:MAX_FIGURES])
+        for drawing in _figure(results, rows, f"steps-{place + 1}" if place else "steps")
+    ]
 
 
-def _drawn(results: ExperimentResults, runs: list[StepRow], place: int) -> Drawing:
+def _figure(results: ExperimentResults, runs: Sequence[StepRow], name: str) -> list[Drawing]:
     """The longest steps along each run of a point, with stalls marked."""
     row = runs[0].row
-    where = f", {results.describe(row)}" if results.axes else ""
-    head = f"{results.name}: steps along a run{where}{results.mark}"
-    figure = Figure(figsize=(NARROW, 3.0))
-    heading(figure, head)
-    ax = figure.subplots()
-    curves = {run.run_id: ([], []) for run in runs}  # type: dict[str, tuple[list[int], list[float]]]
-    for point in results.of(CurveRow):
-        if point.run_id in curves:
-            curves[point.run_id][0].append(point.step)
-            curves[point.run_id][1].append(point.max)
-    marks: list[tuple[int, float]] = []
-    for number_, run in enumerate(runs):
-        steps, ms = curves[run.run_id]
-        ax.plot(steps, ms, color=BLUE, lw=0.8, alpha=0.75, label="" if number_ else "a run's steps")
+    rows = []
+    for place, run in enumerate(runs, 1):
+        curve = [(at.step, at.max) for at in results.of(CurveRow) if at.run_id == run.run_id]
+        series = f"run {place}"
+        rows += [{"x": x, "y": y, "series": series, "style": "plain"} for x, y in curve]
         for stall in json.loads(run.stall_steps):
-            at = sum(step <= stall for step in steps) - 1
-            marks += [(steps[at], ms[at])] if at >= 0 else []
-    if marks:
-        ax.plot(*zip(*marks, strict=True), "o", color=ORANGE, markersize=4, label="stall")
-    spread_axis(ax, [value for _, ms in curves.values() for value in ms])
-    ax.set_xlabel("Step")
-    ax.set_ylabel("Time of a step [ms]")
-    figure.legend(loc="outside lower left", ncols=2)
-    text = caption(
-        results, [row | {"repeats": len(runs)}], [],
+            marks = [at for at in curve if at[0] <= stall][-1:]
+            rows += [{"x": x, "y": y, "series": "stall", "style": "marked"} for x, y in marks]
+    where = f", {results.describe(row)}" if results.axes else ""
+    panel = Lines(pd.DataFrame(rows), Axis("Step"), Axis("Time of a step [ms]", "log"))
+    note = (
         "A step lasts from one exchange to the next on the ranks' critical path; of many steps a "
-        "point is the longest of several.",
-    )  # fmt: skip
-    longest = max(run.max for run in runs)
-    alt = f"{head}: {counted(len(runs), 'run')}, the longest step {number(longest)} ms."
-    name = f"steps-{place + 1}" if place else "steps"
-    return Drawing(name, head, text, alt, figure, points_shown(results, [row]))
+        "point is the longest of several."
+    )
+    return drawn(results, name, f"steps along a run{where}", note, [panel] if rows else [],
+                 shows=points_shown(results, [row]))  # fmt: skip
 
 
 FIGURES = (step_figures,)

@@ -143,8 +143,8 @@ def test_a_slow_link_is_named_by_its_hosts_and_framed(tmp_path: Path) -> None:
     assert " times the median of 28." in finding.sentence
     assert figure_for(finding, {"links": {}}) == "links"
     (drawing,) = link_figures(study)
-    assert "8 ranks, 1 slow link" in drawing.alt
-    assert len(drawing.figure.axes[0].lines[0].get_xdata()) == 2
+    frames = [patch for patch in drawing.figure.axes[0].patches if patch.get_linewidth() > 2]
+    assert len(frames) == 2  # the link, both ways
     labels = [one.get_text() for one in drawing.figure.axes[0].get_yticklabels()]
     assert labels[2] == "2 n02"
 

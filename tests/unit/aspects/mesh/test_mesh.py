@@ -100,7 +100,7 @@ def test_idle_stages_are_held_against_the_formula(tmp_path: Path) -> None:
     table = mesh_table(results, 10)
     assert table is not None and len(table.sources) == 1
     (drawing,) = mesh_figures(results)
-    assert drawing.name == "mesh-steps" and "The largest part is " in drawing.alt
+    assert drawing.name == "mesh-steps" and "the largest: " in drawing.alt
 
 
 @pytest.mark.parametrize("idle", [(0.24, 0.26, 0.25), (0.5,), (0.2, 0.8)])

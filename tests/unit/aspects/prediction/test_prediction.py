@@ -13,7 +13,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.style import Drawing
+from scalesweep.figures.drawing import Drawing
 from tests.fakes.finding_rows import only, said
 from tests.fakes.results import Fake, make_results
 

@@ -132,7 +132,7 @@ def test_words_as_values_and_experiments_without_probes() -> None:
     (finding,) = told_of(machine_ceilings, study)
     assert finding.sentence.startswith("The ceiling is 12.5 GB/s (kernel numpy triad)")
     (drawing,) = sweep_figures(study)
-    assert "numpy triad" in drawing.alt
+    assert "numpy triad" in set(drawing.panels[0].frame["x"])
     plain = ExperimentResults(study.entry, {**study.tables, "sweep": None})
     assert machine_ceilings(plain) == network_fit(plain) == sweep_figures(plain) == []
 

