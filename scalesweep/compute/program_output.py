@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.native_format import NATIVE, NativeParts, Work
+from scalesweep.compute.native_format import NATIVE, NativeParts
 from scalesweep.core.files import NotAFileError, read_regular
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import NOT_ARRAYS
@@ -50,11 +50,10 @@ def read_native(work: Path) -> NativeParts:
         check_finite(work / SAMPLES)
     native["environment"]["node"] = host_facts()
     keys = (*_NATIVE_KEYS, "phase_spans")  # of programs that know when their phases were
-    parts: NativeParts = {key: native[key] for key in keys if key in native}  # type: ignore[assignment]
-    return parts
+    return {key: native[key] for key in keys if key in native}
 
 
-def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], Work]:
+def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], dict[str, Any]]:
     """Phase spans and work that a program left, whatever else is wrong with its native.json.
 
     Nothing where they are missing or faulty.
@@ -62,7 +61,7 @@ def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], Work]:
     try:
         native = _load(work)
         spans = [(str(n), float(a), float(b)) for n, a, b in native.get("phase_spans", [])]
-        done: Work = native.get("work", {})
+        done = native.get("work", {})
     except (OSError, ValueError, TypeError, AttributeError):
         return [], {}
     return (spans, done) if isinstance(done, dict) else ([], {})

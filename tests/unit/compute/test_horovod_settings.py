@@ -1,99 +1,48 @@
-"""The settings of Horovod that an external program was started with."""
+"""Settings of Horovod that show in the command and the environment of an external program."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scalesweep.compute.external_program import keep_attempt, read_result
 from scalesweep.compute.horovod_settings import visible_settings
 
-MB = 1 << 20
-TRAIN = ["python", "train.py"]
-
-
-def settings(*words: str, **environment: str) -> dict[str, Any]:
-    found = visible_settings([*words, *TRAIN], environment)
-    assert found is not None
-    return found
-
-
-def values(found: dict[str, Any]) -> list[Any]:
-    """Bytes of a bucket, milliseconds of a cycle, and the capacity of the cache."""
-    cycle_s = found["cycle_s"]
-    cycle_ms = None if cycle_s is None else 1e3 * cycle_s
-    return [found["bucket_bytes"], cycle_ms, found["cache_capacity"]]
-
-
-def origins(found: dict[str, Any]) -> list[Any]:
-    return list(found["from"].values())
-
-
-def test_options_come_before_variables() -> None:
-    words = (
-        "/bin/horovodrun",
-        "-np",
-        "2",
-        "--fusion-threshold-mb",
-        "32",
-        "--cache-capacity=0",
-        "--gloo",
-    )
-    found = settings(*words, HOROVOD_FUSION_THRESHOLD="1", HOROVOD_CYCLE_TIME="2.5")
-    assert values(found) == [32 * MB, 2.5, 0]
-    assert origins(found) == ["launcher", "variable", "launcher"]
+RUN = ("/bin/horovodrun", "-np", "2")
+CACHE = "--cache-capacity=1024"
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "environment", "values", "origins"),
     [
-        ("mpirun", "-np", "2", "-x", "HOROVOD_CYCLE_TIME=3.5"),
-        ("srun", "--export=ALL,HOROVOD_CYCLE_TIME=3.5,OMP_NUM_THREADS=2"),
-        ("srun", "env", "HOROVOD_CYCLE_TIME=3.5"),
+        (
+            (*RUN, "--fusion-threshold-mb", "32", "--cache-capacity=0"),
+            {"FUSION_THRESHOLD": "1", "CYCLE_TIME": "2.5"},
+            (32 << 20, 0.0025, 0), ("launcher", "variable", "launcher"),
+        ),
+        (("mpirun", "-x", "HOROVOD_CYCLE_TIME=3.5"), {}, (None, 0.0035, None),
+         (None, "variable", None)),
+        (("srun", "--export=ALL,HOROVOD_CYCLE_TIME=3.5,OMP_NUM_THREADS=2"), {},
+         (None, 0.0035, None), (None, "variable", None)),
+        (("srun", "env", "HOROVOD_CYCLE_TIME=3.5"), {}, (None, 0.0035, None),
+         (None, "variable", None)),
+        ((*RUN, "--autotune", CACHE), {}, (None, None, 1024), ("autotune", "autotune", "launcher")),
+        ((*RUN, CACHE), {"AUTOTUNE": "1"}, (None, None, 1024),
+         ("autotune", "autotune", "launcher")),
+        ((*RUN, "--no-autotune", CACHE), {"AUTOTUNE": "1"}, (None, None, 1024),
+         (None, None, "launcher")),
+        (("mpirun",), {"FUSION_THRESHOLD": "many"}, (None,) * 3, ("variable", None, None)),
+        (("mpirun", "-np", "2"), {}, None, None),
+        ((), {"GLOO_IFNAME": "lo"}, None, None),
     ],
-)
-def test_without_horovodrun_only_what_shows_is_known(words: tuple[str, ...]) -> None:
-    found = settings(*words)
-    assert values(found) == [None, 3.5, None]
-    assert origins(found) == [None, "variable", None]
-
-
-def test_autotuning_leaves_two_unknown() -> None:
-    cache = "--cache-capacity=1024"
-    for found in (
-        settings("horovodrun", "--autotune", cache),
-        settings("horovodrun", cache, "-np", "2", HOROVOD_AUTOTUNE="1"),
-    ):
-        assert values(found) == [None, None, 1024]
-        assert origins(found) == ["autotune", "autotune", "launcher"]
-    off = settings("horovodrun", "--no-autotune", cache, HOROVOD_AUTOTUNE="1")
-    assert values(off) == [None, None, 1024]
-
-
-def test_odd_values_are_unknown_and_other_programs_have_none() -> None:
-    assert values(settings("mpirun", HOROVOD_FUSION_THRESHOLD="many")) == [None] * 3
-    assert visible_settings(["mpirun", "-np", "2", "./solver"], {"PATH": "/bin"}) is None
-    assert visible_settings(["./solver"], {"HOROVOD_GLOO_IFACE": "lo"}) is None
-    assert visible_settings([], {}) is None
-
-
-def test_the_record_of_an_attempt_holds_them(tmp_path: Path) -> None:
-    rate = {"metric": "rate", "pattern": r"rate (\d+)", "unit": "1/s", "better": "higher"}
-    extract: Any = {
-        "metrics": [{**rate, "scope": "total"}],
-        "digest": "d",
-        "srun_labels": False,
-        "work": {},
-    }
-    spec: Any = {
-        "run_id": "r", "extract": extract, "argv": ["mpirun", "-x", "HOROVOD_CYCLE_TIME=2", "./a"],
-        "prologue": [], "asked": None, "params": {"ranks": 2, "ranks_per_node": 2},
-    }  # fmt: skip
-    keep_attempt(spec, tmp_path, {"point": {"ranks": 2}}, 0, None, {})
-    for name in ("stdout.log", "stderr.log"):
-        (tmp_path / name).write_text("rate 5\n")
-    native, _ = read_result(tmp_path, extract)
-    known = {"by": "horovod", "backend": None, "cycle_s": 2 / 1e3}
-    exchange = native["notes"]["exchange"]
-    assert {name: exchange[name] for name in known} == known
-    assert exchange["from"] == {"bucket_bytes": None, "cycle_s": "variable", "cache_capacity": None}
+)  # fmt: skip
+def test_what_shows_is_known(
+    words: tuple[str, ...], environment: dict[str, str], values: Any, origins: Any
+) -> None:
+    variables = {f"HOROVOD_{name}": value for name, value in environment.items()}
+    settings = visible_settings([*words, "python", "train.py"], {"PATH": "/bin", **variables})
+    if values is None:
+        assert settings is None
+        return
+    assert settings is not None
+    names = ("bucket_bytes", "cycle_s", "cache_capacity")
+    assert tuple(settings[name] for name in names) == values
+    assert tuple(settings["from"].values()) == origins

@@ -1,6 +1,5 @@
-"""order.json and native.json: what launcher and programs leave for each other."""
+"""order.json: what a job is told of a run."""
 
-import ast
 import json
 import threading
 from pathlib import Path
@@ -10,19 +9,7 @@ import pytest
 
 from scalesweep.compute import job_spec
 from scalesweep.compute.job_spec import Order, await_order, read_order, write_order
-from scalesweep.compute.native_format import Native
 from scalesweep.core.errors import UserError
-from scalesweep.core.paths import BENCHMARKS
-
-
-def test_programs_and_launcher_name_the_same_fields() -> None:
-    """The benchmarks have a type of their own, because they import nothing of scalesweep."""
-    tree = ast.parse((BENCHMARKS / "harness" / "native.py").read_text())
-    theirs = next(
-        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Native"
-    )
-    names = {node.target.id for node in theirs.body if isinstance(node, ast.AnnAssign)}  # type: ignore[union-attr]
-    assert names == set(Native.__annotations__)
 
 
 def test_an_order_that_lacks_something_is_refused(tmp_path: Path) -> None:

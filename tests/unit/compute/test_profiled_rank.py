@@ -50,19 +50,6 @@ def test_a_rank_runs_as_it_is_under_its_profiler(tmp_path: Path, kind: str) -> N
     assert start(kind, folder, path, code=7, rank="4").returncode == 7
 
 
-def test_a_rank_of_pytorch_has_its_own_number_and_no_variable_of_the_harness(
-    tmp_path: Path,
-) -> None:
-    """local_ranks.py sets RANK; in a batch script all inherit SLURM_PROCID 0."""
-    path = f"{profilers.install(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}"
-    show = "import os; print(sorted(name for name in os.environ if name.startswith('TF_')))"
-    env = {"PATH": path, "RANK": "5", "WORLD_SIZE": "8", "SLURM_PROCID": "0"}
-    words = [sys.executable, str(SCRIPT), "nsys", str(tmp_path), sys.executable, "-c", show]
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("[]") and (tmp_path / "rank5.sqlite").stat().st_size
-
-
 def test_ranks_without_a_number_or_a_database_fail_the_run(tmp_path: Path) -> None:
     tools = profilers.install(tmp_path / "bin")
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
