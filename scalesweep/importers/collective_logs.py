@@ -29,27 +29,14 @@ from scalesweep.importers.imported_run import (
     ImportedRun,
     ImportRefusedError,
     Refusal,
+    declared_metrics,
     metrics_of,
     shown,
 )
 from scalesweep.importers.launch_words import UNKNOWN, Launched, launched
-from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.made_benchmark import declared, made_of
 
-BENCHMARK = "allreduce"
-LATENCY = Made(
-    "Latencies by OSU Micro-Benchmarks: messages, barriers, and collectives of other kinds.",
-    {
-        "test": parameter_entry("string", "The test, as the program prints it.", None, True),
-        "launch_options": parameter_entry("string", "Options of the command.", None, False),
-    },
-    {
-        "latency": {
-            "definition": "time of the smallest message of one byte or more; of a barrier",
-            "kind": "latency",
-        },
-        "largest_time": {"definition": "time of the largest message", "kind": "latency"},
-    },
-)
+BENCHMARK, LATENCIES = "allreduce", "osu_latency"
 OSU, NCCL = "OSU Micro-Benchmarks", "nccl-tests"
 _LABEL = r"^(?:\s{0,6}\d{1,6}: )?"  # of srun --label: the first rank prints
 SIGN = re.compile(rf"{_LABEL}# (?:OSU [\w -]{{1,80}} Test(?: v|$)|\s*size\s+count\s+type\b)")
@@ -393,8 +380,8 @@ def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
         "collective": table.collective or None, "values": sizes, "amounts": sizes,
     }  # fmt: skip
     return ImportedRun(
-        benchmark=BENCHMARK if table.collective else "osu_latency",
-        made=None if table.collective else LATENCY,
+        benchmark=BENCHMARK if table.collective else LATENCIES,
+        made=None if table.collective else made_of(declared(LATENCIES)),
         point={
             "ranks": count, **(of if table.collective else {"test": shown(table.test)}),
             **({"ranks_per_node": per_node} if per_node else {}),
@@ -431,9 +418,7 @@ def _metrics(collective: str, ranks: int, sizes: Any, seconds: Any) -> dict[str,
     latency = float(np.median(seconds[0]))
     if not collective:
         largest = float(np.median(seconds[-1])) if sizes.size else None
-        return metrics_of(
-            {"latency": (latency, "s", "lower"), "largest_time": (largest, "s", "lower")}
-        )
+        return declared_metrics(LATENCIES, {"latency": latency, "largest_time": largest})
     rates = sizes[:, None] / seconds
     algorithm, factor = float(rates.max()), bus_factor(collective, ranks) or math.nan
     median = float(np.median(rates[rates.max(axis=1).argmax()]))

@@ -23,11 +23,11 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
     """
     doubts = []
     same: dict[tuple[str, str], list[Written]] = {}
-    points: dict[tuple[str, str, str], list[Written]] = {}
+    points: dict[str, list[Written]] = {}
     for run, variant in zip(runs, variants_of(runs), strict=True):
         if run.values:
             same.setdefault((run.benchmark.name, run.values), []).append(run)
-        key = run.benchmark.name, canonical_json(run.point), canonical_json(dict(variant))
+        key = canonical_json([run.benchmark.name, dict(run.point), dict(variant)])
         points.setdefault(key, []).append(run)
     for twins in same.values():
         if len(twins) > 1:
@@ -37,39 +37,34 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
             )
     for repeats in points.values():
         counts = sorted({int(run.epochs_run) for run in repeats if run.epochs_run is not None})
-        if len(counts) > 1 and not any(
-            value is not None and name.startswith("target_")
-            for name, value in repeats[0].point.items()
-        ):
+        targets = [name for name in repeats[0].point if name.startswith("target_")]
+        if len(counts) > 1 and all(repeats[0].point[name] is None for name in targets):
             doubts.append(
                 f"repeats of one point ran {counts[0]} to {counts[-1]} epochs, and its final "
                 f"values are of different epochs: {_places(repeats)}"
             )
-        if doubt := _apart(repeats):
-            doubts.append(doubt)
+        known = sorted((run.rate, run.order, run) for run in repeats if run.rate is not None)
+        if _apart([rate for rate, *_ in known]):
+            low, high = number(known[0][0], 3), number(known[-1][0], 3)
+            doubts.append(
+                f"{len(known)} repeats of one point have {repeats[0].benchmark.main_metric} from "
+                f"{low} to {high}, further apart than repeats are: was something set that the "
+                "sources do not state? Import them from folders of their own "
+                f"({_places([known[0][2], known[-1][2]])})"
+            )
     return doubts
 
 
-def _apart(repeats: Sequence[Written]) -> str:
-    """What is said of repeats whose rates are too far apart; empty where they are not."""
-    known = sorted((run.rate, run.order, run) for run in repeats if run.rate is not None)
-    if len(known) < 2:
-        return ""
-    logs = [math.log(rate) for rate, *_ in known]
+def _apart(rates: Sequence[float]) -> bool:
+    """Whether rates, in order, are further apart than those of repeats."""
+    if len(rates) < 2:
+        return False
+    logs = [math.log(rate) for rate in rates]
     gaps = [after - before for before, after in pairwise(logs)]
     widest = max(range(len(gaps)), key=gaps.__getitem__)
     within = max(logs[widest] - logs[0], logs[-1] - logs[widest + 1])
     in_groups = len(logs) > 2 and gaps[widest] > max(GAP, TIMES_AS_WIDE * within)
-    if logs[-1] - logs[0] <= FAR and not in_groups:
-        return ""
-    benchmark = known[0][2].benchmark
-    low, high = number(known[0][0], 3), number(known[-1][0], 3)
-    ends = [known[0][2], known[-1][2]]
-    return (
-        f"{len(known)} repeats of one point have {benchmark.main_metric} from {low} to {high}, "
-        "further apart than repeats are: was something set that the sources do not state? "
-        f"Import them from folders of their own ({_places(ends)})"
-    )
+    return logs[-1] - logs[0] > FAR or in_groups
 
 
 def _places(runs: Sequence[Written]) -> str:

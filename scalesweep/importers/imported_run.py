@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import finite
 from scalesweep.core.record import LAST_MODIFIED
-from scalesweep.importers.made_benchmark import Made
+from scalesweep.importers.made_benchmark import Made, declared
 
 # Entries of ``variant``: the kind of GPU, and the commit that was measured.
 GPU, COMMIT = "GPU", "commit"
@@ -79,6 +80,15 @@ def metrics_of(values: Mapping[str, tuple[float | None, str, str]]) -> dict[str,
         name: metric(value, unit, better)
         for name, (value, unit, better) in values.items()
         if value is not None and math.isfinite(value)
+    }
+
+
+def declared_metrics(name: str, values: Mapping[str, float | None]) -> dict[str, dict[str, Any]]:
+    """Metrics as ``resources/imported`` declares them, without those that have no finite value."""
+    return {
+        key: metric(value, it["unit"], it["better"], it.get("scope", "total"))
+        for key, it in declared(name)["metrics"].items()
+        if finite(value := values.get(key))
     }
 
 

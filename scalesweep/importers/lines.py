@@ -16,14 +16,12 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.paths import BENCHMARKS
 from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, shown
 from scalesweep.importers.log_models import (
-    PARAMETERS,
-    TRANSFORMER,
     check_flops,
     check_layout,
     known_of,
     point_of,
 )
-from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.made_benchmark import Made, declared, entries_of
 from scalesweep.importers.write_campaign import Rules
 
 _WORDS = 100
@@ -161,15 +159,16 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
     )
 
 
-def _kinds(reader: Reader) -> Mapping[str, tuple[Any, ...]]:
-    """Parameters of a reader's runs: type, text, unit, whether it is the work that is done."""
+def _kinds(reader: Reader) -> Mapping[str, str]:
+    """The types of the parameters of a reader's runs."""
     if _is_shipped(reader):
         parameters = load_benchmark(reader.benchmark).parameters
-        return {name: (it.types[0],) for name, it in parameters.items()}
-    return PARAMETERS | {
-        name: (it["type"], it["doc"], it.get("unit"), it.get("workload", False))
-        for name, it in reader.parameters.items()
-    }
+        return {name: it.types[0] for name, it in parameters.items()}
+    return {name: it["type"] for name, it in _parameters(reader).items()}
+
+
+def _parameters(reader: Reader) -> Mapping[str, Any]:
+    return {**declared("trainings")["parameters"], **reader.parameters}
 
 
 def made_of(reader: Reader) -> Made | None:
@@ -178,7 +177,7 @@ def made_of(reader: Reader) -> Made | None:
         return None
     return Made(
         reader.summary,
-        {name: parameter_entry(*it) for name, it in _kinds(reader).items()},
+        entries_of(_parameters(reader)),
         {name: value.definition for name, value in reader.metrics.items()},
-        {"transformer": dict(TRANSFORMER)},
+        {"transformer": dict(declared("trainings")["transformer"])},
     )

@@ -14,65 +14,10 @@ from scalesweep.compute.log_values import TOKENS
 from scalesweep.core.formatting import number
 from scalesweep.importers.imported_run import shown
 
-# As of ``parameter_entry``, without null: type, text, unit, whether it is the work that is done.
-PARAMETERS: dict[str, tuple[str, str, str | None, bool]] = {
-    "model": ("string", "The model, as the program names it.", None, True),
-    "model_parameters": ("integer", "Parameters of the model.", "parameters", True),
-    "sequence_length": ("integer", "Tokens of a sample.", "tokens", True),
-    "batch_per_rank": ("number", "Samples of a step / ranks.", "samples", True),
-    "tokens_per_rank": ("number", "Tokens of a step / ranks.", "tokens", True),
-    "micro_batch_size": ("integer", "Samples of a forward pass of one replica.", "samples", False),
-    "precision": ("string", "Number format of the computation.", None, False),
-    "data_parallel": ("string", "How replicas share the model.", None, False),
-    "tp": ("integer", "Ranks that share a layer (tensor parallel).", "ranks", False),
-    "pp": ("integer", "Stages of a pipeline.", "ranks", False),
-    "cp": ("integer", "Ranks that share a sequence (context parallel).", "ranks", False),
-    "ep": ("integer", "Ranks that share experts (expert parallel).", "ranks", False),
-    "family": ("string", "What the model is, where it is no dense decoder.", None, True),
-    "layers": ("integer", "Blocks of the model.", "layers", True),
-    "width": ("integer", "Values of a token between blocks.", "values", True),
-    "heads": ("integer", "Heads of the attention.", "heads", True),
-    "kv_heads": ("integer", "Heads of keys and values.", "heads", True),
-    "ffn_width": ("integer", "Width of the layers between two attentions.", "values", True),
-    "gated": ("boolean", "Whether these layers have a gate.", None, True),
-    "vocabulary": ("integer", "Tokens that the model knows, padded.", "tokens", True),
-    "tied": ("boolean", "Whether the last layer has the first one's weights.", None, True),
-    "learned_positions": ("boolean", "Whether positions have learned vectors.", None, True),
-    "recompute": ("string", "What the backward pass computes again.", None, False),
-    "quantization": ("string", "Narrower numbers in some products.", None, False),
-    "device": ("string", "The device, by its data sheet (device_peaks.py).", None, False),
-}
-METHOD = ("data_parallel", "tp", "pp", "cp", "ep")
 # What is unknown where it is no number above 0, as of a model without it.
 _MODEL = ("layers", "width", "heads", "kv_heads", "ffn_width", "vocabulary")
 # What a point has beside its parameters, or other parameters follow from.
 _COUNTS = ("ranks", "ranks_per_node", "global_batch_size", "tokens_per_step")
-_16_BIT = {
-    "bfloat16": ["bfloat16", "bf16", "bf16-true", "bf16-mixed"],
-    "float16": ["float16", "fp16", "16-true", "16-mixed"],
-}
-_DTYPE = " else ".join(
-    [
-        "'float8' if quantization == 'float8'",
-        "null if quantization is not null",
-        # float32 may be tf32 on the device: no log says it.
-        *(f"'{dtype}' if precision in {names}" for dtype, names in _16_BIT.items()),
-        "null",
-    ]
-)
-TRANSFORMER: Mapping[str, str] = {
-    "when": "family is null",
-    "parameters": "model_parameters",
-    **{name: name for name in ("layers", "width", "heads", "kv_heads")},
-    # How many matrices have this width, and how wide keys are, must be known with it.
-    "ffn_width": "ffn_width if gated is not null and kv_heads is not null else null",
-    "gated": "gated",
-    "sequence": "sequence_length",
-    **{name: name for name in ("vocabulary", "tied", "learned_positions", "recompute")},
-    "micro_batch": "micro_batch_size",
-    "dtype": _DTYPE,
-    "device": "device",
-}
 # Conventions differ by a factor of two; a comma or point that is misread makes 1000.
 _FACTOR = 10.0
 # Attention's share of 6 N is T / (6 d) where blocks have 12 d^2 weights. Without the width of a
@@ -81,11 +26,11 @@ _NARROWEST = 256
 _WORDS = 100  # characters of a text
 
 
-def known_of(facts: Mapping[str, Any], kinds: Mapping[str, Any], line: int) -> dict[str, Any]:
+def known_of(facts: Mapping[str, Any], kinds: Mapping[str, str], line: int) -> dict[str, Any]:
     """Parameters of the facts, by their ``kinds``. Raises LogError for a number that cannot be."""
     known: dict[str, Any] = {}
     for name, value in facts.items():
-        kind = "integer" if name in _COUNTS else kinds[name][0] if name in kinds else None
+        kind = "integer" if name in _COUNTS else kinds.get(name)
         if kind == "string" or name == "gpu":
             known[name] = shown(str(value))[:_WORDS]
         elif kind == "boolean" and isinstance(value, bool):
@@ -100,7 +45,7 @@ def known_of(facts: Mapping[str, Any], kinds: Mapping[str, Any], line: int) -> d
     return known
 
 
-def point_of(known: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+def point_of(known: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
     """Parameters of the run: what is of all ranks together, by rank."""
     point = {n: it for n, it in known.items() if n in kinds or n in ("ranks", "ranks_per_node")}
     for name, total in (

@@ -7,6 +7,7 @@ the id of any run.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from scalesweep.config.benchmark import MADE, Benchmark, load_benchmark
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
-from scalesweep.core.paths import BENCHMARKS
+from scalesweep.core.paths import BENCHMARKS, RESOURCES
 
 _RANKS = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
 
@@ -46,6 +47,31 @@ def parameter_entry(kind: str, doc: str, unit: str | None, workload: bool) -> di
     if workload:
         entry["workload"] = True
     return entry
+
+
+@cache
+def declared(name: str) -> Mapping[str, Any]:
+    """What ``resources/imported`` says of the results of a program, the main metric first."""
+    said: Mapping[str, Any] = load_yaml(RESOURCES / "imported" / f"{name}.yaml")
+    return said
+
+
+def made_of(said: Mapping[str, Any]) -> Made:
+    """A benchmark whose parameters and metrics are declared."""
+    metrics = {
+        name: {"definition": it["definition"], "kind": it["kind"]} if "kind" in it
+        else it["definition"]
+        for name, it in said["metrics"].items()
+    }  # fmt: skip
+    return Made(said["summary"], entries_of(said["parameters"]), metrics)
+
+
+def entries_of(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Declared parameters as benchmark.yaml has them: null where a source does not state them."""
+    return {
+        name: parameter_entry(it["type"], it["doc"], it.get("unit"), it.get("workload", False))
+        for name, it in parameters.items()
+    }
 
 
 def make_benchmark(results: Path, name: str, made: Made) -> Benchmark:

@@ -17,8 +17,8 @@ import numpy as np
 
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import digest_of
-from scalesweep.importers.imported_run import GPU, ImportedRun, metrics_of
-from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.imported_run import GPU, ImportedRun, declared_metrics, metric
+from scalesweep.importers.made_benchmark import declared, made_of
 from scalesweep.importers.mlperf_beside import System, score_factor, system_of
 from scalesweep.importers.mlperf_log import Job, Span, is_number
 from scalesweep.importers.mlperf_shared import (
@@ -34,24 +34,6 @@ from scalesweep.importers.mlperf_shared import (
 
 BENCHMARK = "mlperf_training"
 BATCHES = ("global_batch_size", "gradient_accumulation_steps")
-MADE = Made(
-    "Trainings of MLPerf Training and MLPerf HPC, by the logs of their submissions.",
-    {
-        "task": parameter_entry("string", "MLPerf's benchmark as its logs call it.", None, True),
-        "global_batch_size": parameter_entry("integer", "Of all ranks.", "samples", False),
-        "gradient_accumulation_steps": parameter_entry(
-            "integer", "Batches of a rank in a step of the optimiser.", None, False
-        ),
-        "max_sequence_length": parameter_entry("integer", "Of a sample.", "tokens", True),
-    },
-    {
-        "time_to_target": "run_start to run_stop of a run that reached the target",
-        "run_time": "run_start to run_stop",
-        "step_time": "median of the steps' (or blocks') times that the log tracks",
-        "throughput": "median of the rates that the log tracks, of all ranks together",
-        "samples_to_target": "samples trained when the target was reached",
-    },
-)
 # Direction of what eval_accuracy (in MLPerf HPC also eval_error) is, by benchmark: MLPerf Training
 # and MLPerf HPC training rules, "Benchmarks" (metrics and targets).
 _HIGHER = frozenset(
@@ -122,7 +104,7 @@ def run_of(
     evaluated = [[event.ms, repr(event.value)] for event in job.find(*_QUALITY)]
     return ImportedRun(
         benchmark=BENCHMARK,
-        made=MADE,
+        made=made_of(declared(BENCHMARK)),
         point=point,
         file=file,
         line=job.lines[0],
@@ -204,17 +186,17 @@ def _metrics(
     seconds = None if stop is None or start is None else (stop - start) / 1000
     evaluations = job.find(*_QUALITY)
     known = evaluations and name in _HIGHER | _LOWER and is_number(evaluations[-1].value)
-    return metrics_of({
-        "time_to_target": (seconds if reached else None, "s", "lower"),
-        "run_time": (seconds, "s", "lower"),
-        "step_time": (median(steps.tolist()) if steps.size else None, "s", "lower"),
-        "throughput": (_rate(job, point, progress, steps, notes), "samples/s", "higher"),
-        "samples_to_target": (trained if reached else None, "samples", "lower"),
-        "final_quality": (
-            float(evaluations[-1].value) if known else None, "1",
-            "higher" if name in _HIGHER else "lower",
-        ),
+    metrics = declared_metrics(BENCHMARK, {
+        "time_to_target": seconds if reached else None,
+        "run_time": seconds,
+        "step_time": median(steps.tolist()) if steps.size else None,
+        "throughput": _rate(job, point, progress, steps, notes),
+        "samples_to_target": trained if reached else None,
     })  # fmt: skip
+    if known:
+        better = "higher" if name in _HIGHER else "lower"
+        metrics["final_quality"] = metric(float(evaluations[-1].value), "1", better)
+    return metrics
 
 
 def _progress(

@@ -1,5 +1,5 @@
 """Small result files: histories of Keras's and rates of Lightning's CSVLogger, what Hugging Face's
-Trainer leaves, DLIO's summaries. ``resources/result_files`` declares program, parameters and
+Trainer leaves, DLIO's summaries. ``resources/imported`` declares program, parameters and
 metrics of each; ``result_readers`` reads them.
 """
 
@@ -7,18 +7,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import Line
-from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.files import digest_of
-from scalesweep.core.formatting import finite
-from scalesweep.core.paths import RESOURCES
-from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, Refusal, metric
-from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.imported_run import (
+    ImportedRun,
+    ImportRefusedError,
+    Refusal,
+    declared_metrics,
+)
+from scalesweep.importers.made_benchmark import declared, made_of
 
 Lines = Callable[[], Iterable[Line]]
 _UNKNOWN = "one, as none are named (--ranks N)"
@@ -60,21 +62,8 @@ class Kind:
         return partial(self.runs, ranks=ranks)
 
 
-@cache
-def _declared(benchmark: str) -> tuple[dict[str, Any], Made]:
-    """What is declared of the results of a program; of its metrics the main one is the first."""
-    said: dict[str, Any] = load_yaml(RESOURCES / "result_files" / f"{benchmark}.yaml")
-    parameters = {
-        name: parameter_entry(it["type"], it["doc"], it.get("unit"), it.get("workload", False))
-        for name, it in said["parameters"].items()
-    }
-    metrics = {name: it["definition"] for name, it in said["metrics"].items()}
-    return said, Made(said["summary"], parameters, metrics)
-
-
 def _run(benchmark: str, result: Result, file: Path, ranks: int | None) -> ImportedRun:
     """The run of a result; of ``ranks``, or of one if neither they nor the file say it."""
-    said, made = _declared(benchmark)
     stated = result.point.pop("ranks", None)
     origin = result.notes.pop("ranks", "the file") if stated else "--ranks" if ranks else _UNKNOWN
     count = stated or ranks or 1
@@ -86,7 +75,7 @@ def _run(benchmark: str, result: Result, file: Path, ranks: int | None) -> Impor
     dates = "as the file has them, without a time zone: taken for UTC"
     return ImportedRun(
         benchmark=benchmark,
-        made=made,
+        made=made_of(declared(benchmark)),
         point={"ranks": count, **result.point},
         variant={} if stated or ranks else {"ranks": "not stated"},
         file=file,
@@ -95,13 +84,9 @@ def _run(benchmark: str, result: Result, file: Path, ranks: int | None) -> Impor
         started=result.span[0] if result.span else None,
         ended=max(result.span) if result.span else None,
         samples=result.samples,
-        metrics={
-            name: metric(values[name], it["unit"], it["better"], it.get("scope", "total"))
-            for name, it in said["metrics"].items()
-            if finite(values.get(name))
-        },
+        metrics=declared_metrics(benchmark, values),
         notes={
-            "importer": said["program"],
+            "importer": declared(benchmark)["program"],
             "assumed": {"ranks": origin},
             **({"dates": dates} if result.span else {}),
             **result.notes,

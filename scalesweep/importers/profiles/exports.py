@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
+from scalesweep.core.formatting import finite
 from scalesweep.importers.imported_run import ImportRefusedError, metric
 from scalesweep.importers.profiles.base import CLOSE, MPI, each, lines_of, text_of
 
@@ -47,46 +48,57 @@ def is_map(head: str) -> bool:
     return head.lstrip().startswith("{") and all(sign in head for sign in signs)
 
 
-def _summed(
-    tool: str, file: Path, ranks: int | None, whole: float, functions: list[Function], mpi: float
-) -> Profile:
-    """A profile of sums over all ranks. Raises ImportRefusedError where they do not add up."""
-    counted = sum(function.exclusive_s for function in functions)
-    if whole <= 0 or not functions:
-        raise ImportRefusedError("no time was spent in any function, or none is listed")
-    if counted > (1 + CLOSE) * whole + 0.005 * len(functions):
-        raise ImportRefusedError(
-            f"functions take {counted:.2f} s, more than all ({whole:.2f} s): damaged, or twice"
-        )
-    count = ranks or 1
-    notes: dict[str, object] = {
-        "times": "sums over all processes and threads, divided by the ranks"
-    }
-    if (rest := whole - counted) > CLOSE * whole:
-        notes["not_listed"] = f"{100 * rest / whole:.1f} % of the time is in no row"
-        listed = sum(it.exclusive_s for it in functions if MPI.match(it.name))
-        # Of an excerpt a group still says how much of it is MPI.
-        hidden = min(max(mpi - listed, 0), rest)
-        others = {f"MPI_* {NOT_LISTED}": hidden, NOT_LISTED: rest - hidden}
-        functions += [Function(n, None, "cpu", None, s, None) for n, s in others.items() if s > 0]
-    each = tuple(
-        Function(
-            it.name, None, "cpu", None if it.calls is None else it.calls / count,
-            it.exclusive_s / count, None if it.inclusive_s is None else it.inclusive_s / count,
-        )
-        for it in functions
-    )  # fmt: skip
-    metrics = {
-        "profiled_time": metric(whole / count, "s", "lower", "rank"),
-        "mpi_time": metric(mpi / count, "s", "lower", "rank"),
-    }
-    return Profile(tool=tool, file=file, ranks=ranks, functions=each, metrics=metrics, notes=notes)
+@dataclass
+class _Sums:
+    """Seconds over all ranks: of procedures with their calls and what they called, of all, and of
+    MPI with what it calls."""
+
+    own: dict[str, float] = field(default_factory=dict)
+    calls: dict[str, float] = field(default_factory=dict)
+    inclusive: dict[str, float] = field(default_factory=dict)
+    whole: float = 0.0
+    mpi: float = 0.0
+
+    def profile(self, tool: str, file: Path, ranks: int | None) -> Profile:
+        """The profile. Raises ImportRefusedError if the times do not add up."""
+        counted = sum(self.own.values())
+        if self.whole <= 0 or not self.own:
+            raise ImportRefusedError("no time was spent in any function, or none is listed")
+        if counted > (1 + CLOSE) * self.whole + 0.005 * len(self.own):
+            raise ImportRefusedError(
+                f"functions take {counted:.2f} s, more than all ({self.whole:.2f} s): damaged"
+            )
+        count, own = ranks or 1, dict(self.own)
+        notes = {"times": "sums over all processes and threads, divided by the ranks"}
+        if (rest := self.whole - counted) > CLOSE * self.whole:
+            notes["not_listed"] = f"{100 * rest / self.whole:.1f} % of the time is in no row"
+            listed = sum(seconds for name, seconds in own.items() if MPI.match(name))
+            # Of an excerpt a group still says how much of it is MPI.
+            hidden = min(max(self.mpi - listed, 0), rest)
+            others = {f"MPI_* {NOT_LISTED}": hidden, NOT_LISTED: rest - hidden}
+            own |= {name: seconds for name, seconds in others.items() if seconds > 0}
+        functions = []
+        for name, seconds in own.items():
+            calls, within = self.calls.get(name), self.inclusive.get(name)
+            functions.append(
+                Function(
+                    name, None, "cpu", None if calls is None else calls / count, seconds / count,
+                    None if within is None else max(within, seconds) / count,
+                )
+            )  # fmt: skip
+        metrics = {
+            "profiled_time": metric(self.whole / count, "s", "lower", "rank"),
+            "mpi_time": metric(self.mpi / count, "s", "lower", "rank"),
+        }
+        return Profile(
+            tool=tool, file=file, ranks=ranks, functions=tuple(functions), metrics=metrics,
+            notes=notes,
+        )  # fmt: skip
 
 
 def _scorep(file: Path, ranks: int | None) -> Iterator[Profile]:
     """The regions of a table of scorep-score. Raises ImportRefusedError."""
-    groups: dict[str, float] = {}
-    functions: list[Function] = []
+    sums, groups = _Sums(), dict[str, float]()
     shares: list[tuple[float, float, int]] = []
     mpi, headed = 0.0, False
     for line, content in enumerate(lines_of(file), 1):
@@ -103,19 +115,20 @@ def _scorep(file: Path, ranks: int | None) -> Iterator[Profile]:
             if region in (kind, f"{kind}-FLT", "FLT"):
                 groups[region] = seconds
                 continue
+            sums.own[region] = sums.own.get(region, 0.0) + seconds
             visits = float(row["visits"].replace(",", ""))
-            functions.append(Function(region, None, "cpu", visits, seconds, None))
+            sums.calls[region] = sums.calls.get(region, 0.0) + visits
             mpi += seconds if kind == "MPI" else 0.0
-    whole = groups.get("ALL")
-    if whole is None:
-        raise ImportRefusedError("no row of ALL: cut off?")
-    if not functions:
-        raise ImportRefusedError("lists groups only: import what `scorep-score -r` prints")
+    sums.whole, sums.mpi = groups.get("ALL", 0.0), max(mpi, groups.get("MPI", 0.0))
+    if "ALL" not in groups or not sums.own:
+        raise ImportRefusedError(
+            "no row of ALL (cut off?), or lists groups only: import what `scorep-score -r` prints"
+        )
     for seconds, share, line in shares:
-        if whole and abs(100 * seconds / whole - share) > 0.06 + 0.6 / whole:
+        if sums.whole and abs(100 * seconds / sums.whole - share) > 1:
             words = f"states {share} % of all, which its time is not: lines are missing or swapped"
             raise ImportRefusedError(words, line)
-    yield _summed("scorep", file, ranks, whole, functions, max(mpi, groups.get("MPI", 0.0)))
+    yield sums.profile("scorep", file, ranks)
 
 
 def _hpctoolkit(file: Path, ranks: int | None) -> Iterator[Profile]:
@@ -137,107 +150,83 @@ def _hpctoolkit(file: Path, ranks: int | None) -> Iterator[Profile]:
             metrics[element.get("i", "")] = match["kind"], 1e-6 if match["unit"] == "usec" else 1.0
     if len(metrics) < 2:
         raise ImportRefusedError("no sum of CPUTIME, REALTIME or WALLCLOCK over the ranks in it")
-    tree = _walked(root, metrics)
-    functions = [
-        Function(name, None, "cpu", None, own, max(tree.inclusive.get(name, own), own))
-        for name, own in tree.own.items()
-    ]
-    if not functions:
+    sums = _walked(root, metrics)
+    if not sums.own:
         raise ImportRefusedError("no values in it: they are in binary files next to it")
-    yield _summed("hpctoolkit", file, ranks, tree.total, functions, tree.mpi)
+    yield sums.profile("hpctoolkit", file, ranks)
 
 
-@dataclass
-class _Tree:
-    """Seconds of procedures, of all, and of MPI with what it calls."""
-
-    own: dict[str, float] = field(default_factory=dict)
-    inclusive: dict[str, float] = field(default_factory=dict)
-    total: float = 0.0
-    mpi: float = 0.0
-
-
-def _walked(root: ElementTree.Element, metrics: Mapping[str, tuple[str, float]]) -> _Tree:
+def _walked(root: ElementTree.Element, metrics: Mapping[str, tuple[str, float]]) -> _Sums:
     names = {it.get("i", ""): it.get("n", "") for it in root.iter("Procedure")}
-    tree = _Tree()
+    sums = _Sums()
     # Elements with what is around them: the procedure that time counts for, and all names.
     stack: list[tuple[ElementTree.Element, str, frozenset[str]]] = [(root, "", frozenset())]
     while stack:
         element, owner, around = stack.pop()
         inside, name = owner, ""
         if element.tag == "PF":
-            key = element.get("n", "")
-            name = names.get(key, key) or "unknown"
+            name = names.get(element.get("n", ""), element.get("n", "")) or "unknown"
             inside = owner if MPI.fullmatch(owner) else name
         for kind, seconds in _values(element, metrics):
             if element.tag == "SecCallPathProfileData":
-                tree.total += seconds if kind == "I" else 0.0
+                sums.whole += seconds if kind == "I" else 0.0
             elif name and kind == "E":
-                tree.own[inside] = tree.own.get(inside, 0.0) + seconds
+                sums.own[inside] = sums.own.get(inside, 0.0) + seconds
             elif name and name not in around:
-                tree.inclusive[name] = tree.inclusive.get(name, 0.0) + seconds
+                sums.inclusive[name] = sums.inclusive.get(name, 0.0) + seconds
             if name and kind == "I" and inside != owner and MPI.fullmatch(inside):
-                tree.mpi += seconds
+                sums.mpi += seconds
         stack += [(child, inside, around | {name} if name else around) for child in element]
-    return tree
+    return sums
 
 
 def _values(
     element: ElementTree.Element, metrics: Mapping[str, tuple[str, float]]
-) -> list[tuple[str, float]]:
+) -> Iterator[tuple[str, float]]:
     """The times of an element: inclusive (I) or exclusive (E), in seconds."""
-    values = []
     for it in element.findall("M"):
         kind, unit = metrics.get(it.get("n", ""), ("", 0.0))
         if kind:
-            try:
-                seconds = float(it.get("v", "")) * unit
-            except ValueError:
-                seconds = -1.0
-            if not 0 <= seconds < float("inf"):
-                raise ImportRefusedError(f"a value of {it.get('v', '')[:20]!a}: damaged")
-            values.append((kind, seconds))
-    return values
+            value = it.get("v", "")
+            if not re.fullmatch(r"\d+\.?\d*(?:e[+-]?\d{1,3})?", value):
+                raise ImportRefusedError(f"a value of {value[:20]!a}: damaged")
+            yield kind, float(value) * unit
 
 
 def _map(file: Path, ranks: int | None) -> Iterator[Profile]:
     """The activities of the main threads as seconds of a process. Raises ImportRefusedError."""
     try:
-        content = json.loads(text_of(file))
+        content: Any = json.loads(text_of(file))
         info, activity = content["info"], content["samples"]["activity"]["main_thread"]
         count, runtime = int(info["number_of_processes"]), float(info["runtime"]) / 1000
-        series = {str(name): [float(value) for value in of] for name, of in activity.items()}
-        windows = [sum(window) for window in zip(*series.values(), strict=True)]
+        windows = [sum(window) for window in zip(*activity.values(), strict=True)]
     except (ValueError, RecursionError):
         raise ImportRefusedError("not JSON: damaged, or windows of unequal number") from None
     except (KeyError, TypeError, AttributeError):
         raise ImportRefusedError("no info or samples.activity.main_thread: not whole?") from None
-    if not windows or count < 1 or not 0 < runtime < float("inf"):
-        raise ImportRefusedError("no samples, no processes, or no run time")
-    if ranks and ranks != count:
-        raise ImportRefusedError(f"has {count} processes, but --ranks {ranks}")
+    if not windows or count < 1 or runtime <= 0 or ranks not in (None, count):
+        stated = f"{count} processes, but --ranks {ranks}, " if ranks else ""
+        raise ImportRefusedError(f"{stated}no samples, no processes, or no run time")
     whole = 100.0 if max(windows) > 1 + CLOSE else 1.0
-    sound = all(0 <= value < 1e9 for values in series.values() for value in values)
+    sound = all(finite(it) and it >= 0 for values in activity.values() for it in values)
     if not sound or max(windows) > whole * (1 + CLOSE):
         raise ImportRefusedError(
             f"the activities of a window add up to {max(windows):.4g}, not 1 or 100 %: damaged"
         )
-    shares = {name: sum(values) / len(values) / whole for name, values in series.items()}
+    shares = {name: sum(values) / len(values) / whole for name, values in activity.items()}
     if (rest := 1 - sum(shares.values())) > CLOSE:
         shares[NOT_LISTED] = rest
-    functions = [
-        Function(name, None, "cpu", None, share * runtime, None)
-        for name, share in shares.items()
-        if share > 0
-    ]
     mpi = sum(share for name, share in shares.items() if "_mpi" in name)
-    metrics: dict[str, dict[str, Any]] = {
-        "runtime": metric(runtime, "s", "lower"),
-        "mpi_time": metric(mpi * runtime, "s", "lower", "rank"),
-    }
     yield Profile(
-        tool="map", file=file, ranks=count, elapsed_s=runtime, functions=tuple(functions),
-        metrics=metrics,
+        tool="map", file=file, ranks=count, elapsed_s=runtime,
+        functions=tuple(
+            Function(name, None, "cpu", None, share * runtime, None)
+            for name, share in shares.items() if share > 0
+        ),
+        metrics={
+            "runtime": metric(runtime, "s", "lower"),
+            "mpi_time": metric(mpi * runtime, "s", "lower", "rank"),
+        },
         notes={"times": "shares of the main threads' samples times the run time"},
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis import horovod_timeline, kineto_calls
-from scalesweep.analysis.pop import VARIANTS, PopFactors
+from scalesweep.analysis.pop import PopFactors
 from scalesweep.analysis.profile import (
     Message,
     Profile,
@@ -18,47 +18,11 @@ from scalesweep.analysis.profile import (
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.importers.imported_run import ImportedRun, Refusal, metric
-from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.made_benchmark import Made, declared, parameter_entry
 from scalesweep.importers.write_records import PRINTED
 
 # Of the whole recording.
 NOTES = (kineto_calls.NOTE, horovod_timeline.NOTE)
-# What a metric of a profile means, for the report.
-DEFINITIONS = {
-    "parallel_efficiency": "load balance x communication efficiency = mean useful time / run time",
-    "load_balance": "mean / largest useful time of the ranks",
-    "communication_efficiency": "largest useful time / run time",
-    "serialisation_efficiency": VARIANTS["modelfactors"].partition(",")[0]
-    + " (variant modelfactors; ' on an ideal network)",
-    "transfer_efficiency": "communication / serialisation efficiency (variant modelfactors)",
-    "computation_scaling": "useful time of all ranks at the base / at this scale",
-    "global_efficiency": "parallel efficiency x computation scaling",
-    "speedup": "run time at the base / run time (weak scaling: x ranks / base ranks)",
-    "runtime": "longest elapsed time of a rank",
-    "ideal_runtime": "run time of a replay on an ideal network",
-    "useful_time": "elapsed less MPI time, mean over the ranks",
-    "mpi_time": "time in MPI, mean over the ranks",
-    "profiled_time": "time of all threads that the tool saw, mean over the ranks",
-    "idle_share": "share of a step in which no tensor is in any phase of Horovod",
-    "timeline_length": "from the first to the last event of the timeline",
-    "kernel_time": "sum over all kernels, mean over the ranks",
-    "copy_time": "sum over all copies and fills of memory, mean over the ranks",
-    "api_time": "sum over all calls, mean over the ranks",
-    "gpu_busy": "time with at least one kernel or copy / length of the recording",
-    "gpu_busy_each": "the same of each GPU of a process that uses several, mean over these GPUs",
-    "call_time": "mean time of a collective call of this size",
-    "algorithm_bandwidth": "bytes / mean time of a call",
-    "bus_bandwidth": "algorithm bandwidth x bus factor (nccl-tests, doc/PERFORMANCE.md)",
-    "calls": "collective calls of this size",
-    "computation": "kernels that are no collectives (CPU: operations), mean over the ranks",
-    "exposed_communication": "collectives while no computation runs, mean over the ranks",
-    "overlapped_communication": "collectives behind computation, mean over the ranks",
-    "copies": "copies from and to GPUs while nothing else runs, mean over the ranks",
-    "idle": "neither computation nor communication nor copies, mean over the ranks",
-    "overlap_share": "overlapped over all communication",
-    "step_time": "mean of the steps that the profiler recorded",
-    "steps": "steps that the profiler recorded, mean over the ranks",
-}
 
 
 @dataclass
@@ -216,9 +180,10 @@ def _imported(
 def _definitions(metrics: Mapping[str, Any]) -> dict[str, str]:
     """Definitions of metrics, the main one first."""
     main = ("bus_bandwidth", "algorithm_bandwidth")
-    order = [*main, *DEFINITIONS]
+    known = declared("profiles")["metrics"]
+    order = [*main, *known]
     names = sorted(metrics, key=lambda it: order.index(it) if it in order else len(order))
-    return {name: DEFINITIONS.get(name) or _of_phase(name) for name in names}
+    return {name: known.get(name) or _of_phase(name) for name in names}
 
 
 def _of_phase(name: str) -> str:
