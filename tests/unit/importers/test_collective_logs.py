@@ -10,11 +10,10 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.importers.collective_logs import check_test
-from scalesweep.importers.detect_logs import RULES, read_source
+from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.launch_words import UNKNOWN, launched
-from scalesweep.importers.write_campaign import campaign_of
-from tests.fakes.imported_runs import import_runs
+from tests.conftest import ROOT
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 
@@ -27,27 +26,7 @@ $ mpirun -np 4 --map-by core ./osu_allreduce -f
 1024                    4.00              3.00              5.00        1000
 1048576               800.00            700.00            900.00         100
 """
-NCCL = """\
-# nccl-tests version 2.17.1 nccl-headers=22705 nccl-library=22705
-# Collective test starting: all_reduce_perf
-# nThread 1 nGpus 2 minBytes 8 maxBytes 1048576 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1
-#
-# Using devices
-#  Rank  0 Group  0 Pid   6899 on     node-1 device  0 [0000:04:00] NVIDIA Made-up 80GB
-#  Rank  1 Group  0 Pid   6899 on     node-1 device  1 [0000:05:00] NVIDIA Made-up 80GB
-#  Rank  2 Group  0 Pid   7011 on     node-2 device  0 [0000:04:00] NVIDIA Made-up 80GB
-#  Rank  3 Group  0 Pid   7011 on     node-2 device  1 [0000:05:00] NVIDIA Made-up 80GB
-#
-#                                                              out-of-place                       in-place
-#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
-           8             2     float     sum      -1    12.50    0.00    0.00      0    12.25    0.00    0.00      0
-        1024           256     float     sum      -1    14.00    0.07    0.11      0    13.50    0.08    0.11      0
-     1048576        262144     float     sum      -1    50.00   20.97   31.46      0    49.50   21.18   31.78      0
-# Out of bounds values : 0 OK
-# Avg bus bandwidth    : 10.5234
-#
-"""  # noqa: E501  (as it is printed)
+NCCL = (ROOT / "tests/acceptance/imports/logs/nccl.txt").read_text()
 
 
 def report(**changes: Any) -> dict[str, Any]:
@@ -89,21 +68,6 @@ def read(tmp_path: Path) -> Read:
         return read_source(tmp_path, ranks)[:2]
 
     return reader
-
-
-@pytest.mark.parametrize("text", [NCCL, as_json()], ids=["text", "json"])
-def test_what_nccl_tests_tells(read: Read, text: str) -> None:
-    ((run,), refusals) = read(text)
-    assert refusals == []
-    assert run.point == {
-        "ranks": 4, "operation": "allreduce", "sizes": None, "ranks_per_node": 2,
-    }  # fmt: skip
-    assert run.variant == {
-        "program": "nccl-tests", "GPU": "NVIDIA Made-up 80GB", "placement": "2 on each node",
-    }  # fmt: skip
-    assert run.samples["sweep_seconds"][:, 0, 0] == pytest.approx([12.5e-6, 14e-6, 5e-5])
-    assert run.notes["hosts"] == ["node-1", "node-2"]
-    assert run.metrics["bus_bandwidth"]["value"] == pytest.approx(31.46e9, rel=1e-3)
 
 
 def test_iterations_of_nccl_tests_are_repeats(read: Read) -> None:
@@ -224,13 +188,6 @@ OTHERS = {
 1                       2.78
 2                       1.65
 """,
-    "of a GPU": """\
-# OSU MPI-CUDA Latency Test v7.2
-# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)
-# Size          Latency (us)
-1                       2.78
-2                       1.65
-""",
 }
 
 
@@ -261,48 +218,6 @@ def test_other_latencies(read: Read, kind: str) -> None:
     assert run.metrics["latency"]["value"] == pytest.approx(1e-6 * float(
         OTHERS[kind].splitlines()[-2].split()[1]
     ))  # fmt: skip
-
-
-# argonne-lcf/alcf-nccl-tests, results_polaris/nccl_2_18/n2.g4.2024-04-29-18-41-24,
-# all_reduce_output.dat.5: the first and the last rank of each node, and the last row.
-_POLARIS = """\
-# nThread 1 nGpus 1 minBytes 4 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
-#
-# Using devices
-{ranks}#
-#                                                              out-of-place                       in-place
-#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
-  1073741824     268435456     float     sum      -1    51048   21.03   36.81      0    50920   21.09   36.90      0
-# Out of bounds values : 0 OK
-"""  # noqa: E501  (as it is printed)
-_RANK = "#  Rank {0:2} Group  0 Pid  {1} on {2} device  {3} [0x07] NVIDIA A100-SXM4-40GB\n"
-
-
-def polaris(hosts: list[str]) -> str:
-    """The log of four ranks on each of these hosts."""
-    lines = [
-        _RANK.format(4 * node + device, 36291 + node, host, device)
-        for node, host in enumerate(hosts)
-        for device in range(4)
-    ]
-    text = _POLARIS.format(ranks="".join(lines))
-    return text if len(hosts) > 1 else text.replace("36.81", "31.55").replace("36.90", "31.64")
-
-
-def test_nodes_are_those_of_the_hosts_and_part_series(tmp_path: Path) -> None:
-    """One node and two are no series: the network between them is another one."""
-    hosts = ["x3006c0s1b1n0", "x3006c0s25b0n0"]
-    for count in (1, 2):
-        (tmp_path / f"all_reduce_output.dat.{count}").write_text(polaris(hosts[:count]))
-    runs, refusals, _ = read_source(tmp_path)
-    assert refusals == []
-    assert [(run.point["ranks"], run.point["ranks_per_node"]) for run in runs] == [(4, 4), (8, 4)]
-    assert [run.variant["placement"] for run in runs] == ["one node", "4 on each node"]
-    assert runs[1].metrics["bus_bandwidth"]["value"] == pytest.approx(36.81e9, rel=1e-3)
-    written, _ = import_runs(runs, tmp_path / "runs" / "imported")
-    content = campaign_of(written, RULES, "", "imported", "results")
-    assert len(content["experiments"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -91,18 +91,6 @@ def test_the_layout_of_the_public_history(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run.samples["global_times"], GLOBAL)
 
 
-def test_numpy_cells_wrapped_with_bom_and_crlf_in_any_order(tmp_path: Path) -> None:
-    values = np.random.default_rng(0).uniform(5, 7, (5, 1000))
-    order = [3, 0, 4, 1, 2]
-    with np.printoptions(threshold=10_000, floatmode="unique"):
-        rows = [f'{epoch},"{values[epoch]}","{values[epoch] + 1}"' for epoch in order]
-    text = "\r\n".join(["epoch,local_times,global_times", *rows, ""]).replace("\n ", "\r\n ")
-    assert text.count("\n") > 1000
-    run = read_folder(write(tmp_path, config(1000), b"\xef\xbb\xbf" + text.encode()))
-    np.testing.assert_array_equal(run.samples["local_times"], values)
-    assert run.samples["local_times"].shape == (5, 1000)
-
-
 def test_shortened_arrays_are_refused_by_name(tmp_path: Path) -> None:
     with np.printoptions(threshold=1000):
         cell = str(np.full(1024, 6.5))

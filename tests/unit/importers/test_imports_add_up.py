@@ -25,7 +25,7 @@ from scalesweep.importers.doubtful_runs import doubtful
 from scalesweep.importers.imported_run import NotRead, Refusal
 from scalesweep.importers.rank_map import RankMap, read_ranks
 from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
-from scalesweep.importers.which_importer import hint, kind_of
+from scalesweep.importers.which_importer import kind_of
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
 from scalesweep.state.results_folder import claim_folder
@@ -80,18 +80,6 @@ def mlperf(folder: Path, needed: Sequence[int], first: int = 0, **told: Any) -> 
     for number, count in enumerate(needed, first):
         lines = mllog.training([0.3] * (count - 1) + [0.1], ms=mllog.T0 + number * 10**9, **told)
         (folder / f"result_{number}.txt").write_text("".join(lines))
-
-
-def test_runs_that_needed_more_epochs_are_repeats_of_one_point(
-    take: Import, tmp_path: Path
-) -> None:
-    mlperf(tmp_path / "sources" / "ten", [90, 141, 136, 100, 95, 110, 129, 99, 101, 120])
-    runs = take("ten")
-    assert (
-        len(runs) == 10 and len({str(run.point) for run in runs if isinstance(run, Written)}) == 1
-    )
-    (_, repeats) = outcome(tmp_path / "runs" / "imported")
-    assert repeats == [("cosmoflow_training", [10])]  # and no others are pending
 
 
 @pytest.mark.slow
@@ -205,10 +193,7 @@ def test_ranks_by_folder_and_file(take: Import, tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("0", "a whole number from 1 to 9999999, a map"),
-        ("n128", "a whole number from 1 to 9999999, a map"),
-        ("{n128", "a whole number from 1 to 9999999, a map"),
         ("{n128}", "n128: '' is no whole number from 1 to 9999999"),
-        ('{"n128": 0}', "n128: '0' is no whole number from 1 to 9999999"),
         ('{"n128": true}', "n128: 'true' is no whole number"),
         ('{"/": 4}', "must be the name of a folder or file"),
     ],
@@ -217,14 +202,6 @@ def test_maps_that_are_none(text: str, told: str) -> None:
     with pytest.raises(UserError) as error:
         read_ranks(text)
     assert told in str(error.value) and "\n" not in str(error.value)
-
-
-def test_names_that_fit_nothing_or_contradict(take: Import, tmp_path: Path) -> None:
-    mlperf(tmp_path / "sources" / "n128", [3])
-    with pytest.raises(UserError, match="no file or folder of the source is named n12"):
-        take("", ranks=RankMap({"n12": 4}))
-    with pytest.raises(UserError, match=r"n1\* and n\*8 both name"):
-        take("", ranks=RankMap({"n1*": 4, "n*8": 8}))
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -263,21 +240,6 @@ def test_the_list_of_refusals(tmp_path: Path) -> None:
     assert [row["file"] for row in rows_of(results / "refused.csv")] == [f"{tmp_path}/elsewhere/x"]
     RefusalList(results, tmp_path).write()
     assert list(results.iterdir()) == []
-
-
-def test_which_importer_reads_what_another_was_given(take: Import, tmp_path: Path) -> None:
-    sources = tmp_path / "sources"
-    result = write_cosmoflow(sources, name="gpu")
-    (sources / "log").mkdir()
-    (sources / "log" / "a.txt").write_text(fake.one(1000.0))
-    history = result / "data_benchmark_history.csv"
-    assert "/gpu --as cosmoflow` reads" in hint(sources / "gpu", LOGS)
-    assert "/a.txt --as logs` reads" in hint(sources / "log" / "a.txt", COSMOFLOW)
-    assert "--as table" in hint(history, COSMOFLOW)
-    assert hint(sources / "log", LOGS) == ""
-    assert hint(tmp_path / "nothing", LOGS) == ""
-    with pytest.raises(UserError, match=r"history\.csv: not a folder"):
-        read_tree(history)
 
 
 def test_what_a_source_is(tmp_path: Path) -> None:

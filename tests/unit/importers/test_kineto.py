@@ -214,19 +214,6 @@ def test_groups_of_one_name_are_not_matched_with_each_other(tmp_path: Path) -> N
     assert [row["late_mean_ms"] for row in late] == pytest.approx([0, 0.1, 0, 0.1])
 
 
-def test_times_may_be_counted_from_another_time_on_each_rank(tmp_path: Path) -> None:
-    """Of rank 1 from one second later, with a clock that is 3 ms ahead."""
-    bases = [
-        text_of(steps(100 * rank, -997_000 * rank), rank).replace(
-            '"schemaVersion": 1', f'"schemaVersion": 1, "baseTimeNanoseconds": {base}'
-        )
-        for rank, base in ((0, 1_700_000_000_000_000_000), (1, 1_700_000_001_000_000_000))
-    ]
-    first, second = one_of(tmp_path, *bases).notes[NOTE]["late"]
-    assert (first["clock_ahead_ms"], second["clock_ahead_ms"]) == pytest.approx((0, 3), abs=1e-3)
-    assert second["late_mean_ms"] == pytest.approx(0.1, abs=1e-3)
-
-
 def test_without_the_profilers_steps_those_of_the_optimiser_count() -> None:
     """The windows between their ends; the first one's begin is not known. Windows in which our own
     ranks meet are none."""

@@ -150,11 +150,6 @@ def test_the_score_is_what_mlperf_publishes(tmp_path: Path) -> None:
     )
 
 
-def test_a_line_of_before_that_comes_last_is_of_the_same_run(tmp_path: Path) -> None:
-    submission(tmp_path, [[*lines_of(), line("cache_clear", T0 - 5000, True)]])
-    assert values(one_of(tmp_path))["run_time"] == 600.0
-
-
 def test_aborted_runs_are_unfinished(tmp_path: Path) -> None:
     submission(tmp_path, [lines_of(status="aborted"), lines_of(status=None, ms=T0 + 10**7)])
     runs, _, _ = read_source(tmp_path)
@@ -200,17 +195,6 @@ def test_rates_count_where_the_clock_agrees(
     run = one_of(tmp_path)
     assert values(run).get("throughput") == (None if expected is None else pytest.approx(expected))
     assert ("left out" in run.notes["throughput"]) == (expected is None)
-
-
-def test_epoch_num_counts_samples_from_the_start(tmp_path: Path) -> None:
-    """OpenFold's are 3840, 7680, ... of 594,595 train_samples."""
-    early = line("eval_accuracy", T0 + 90_000, 0.7, epoch_num=3840)
-    lines = rated("openfold", 70.0, epoch_num=39_900)
-    submission(
-        tmp_path, [[line("train_samples", T0 + 700, 594_595), *lines[:-5], early, *lines[-5:]]]
-    )
-    found = values(one_of(tmp_path))
-    assert found["samples_to_target"] == 39_900 and found["throughput"] == 70.0
 
 
 def test_epochs_of_retinanet_count_batches(tmp_path: Path) -> None:

@@ -48,13 +48,6 @@ def test_what_collectors_put_in_front_changes_nothing(read: Read, front: str) ->
         assert run.metrics == plain.metrics
 
 
-def test_a_loss_that_is_none_leaves_the_times(read: Read) -> None:
-    ((run,), _) = read(re.sub(r"loss: +[\d.]+", "loss:      nan", titan_steps(9)), 8)
-    ((whole,), _) = read(titan_steps(9), 8)
-    assert "final_loss" not in run.metrics
-    assert set(run.metrics) == set(whole.metrics) - {"final_loss"}
-
-
 # Lines as other versions print them, with the numbers changed: AMD's Primus on Megatron-LM,
 # Megatron-DeepSpeed (argonne-lcf), Megatron-LM of 2020, NeMo with FLOP/s and with tokens, MaxText
 # with samples and with multi-token prediction, GPT-NeoX above 1,000 TFLOP/s,
@@ -172,15 +165,6 @@ def test_ranks_of_gpt_neox_are_those_that_train(read: Read) -> None:
     assert "4 ranks train, and the batch is of 16 GPUs (global_num_gpus)" in refusal.reason
 
 
-def test_lines_of_maxtext_without_rates_while_the_batch_grows_do_not_count(read: Read) -> None:
-    growing = "[Rampup Batch Size Phase], completed step: 0, seconds: 1.250, loss: 9.5\n"
-    log = LOGS["MaxText"]
-    grown = log.text.replace("completed step: 0", growing + "completed step: 0")
-    ((run,), refusals) = read(grown)
-    assert refusals == [] and grown != log.text
-    assert run.metrics == read(log.text)[0][0].metrics
-
-
 @pytest.mark.parametrize("late", [0, 1])
 def test_an_evaluation_of_maxtext_is_in_one_of_the_next_two_lines(read: Read, late: int) -> None:
     log = LOGS["MaxText"]
@@ -216,13 +200,6 @@ def test_the_declaration_of_the_docs_reads_a_log(tmp_path: Path) -> None:
     assert (refusals, run.point) == ([], {"ranks": 4, "batch_per_rank": 2})
     assert value(run, "step_time") == pytest.approx(0.1)
     assert value(run, "samples_per_second") == pytest.approx(80)
-
-
-def test_every_program_has_a_log() -> None:
-    others = {"tf_cnn_benchmarks", "keras-multi-gpu"}  # test_tf_cnn_log.py
-    assert {log.program for log in LOGS.values()} == {
-        it.program for it in READERS.values()
-    } - others
 
 
 @pytest.mark.parametrize("name", READERS)

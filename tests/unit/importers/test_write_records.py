@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
 from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
-from tests.fakes import logs as fake
 from tests.fakes.imported_runs import import_runs
 from tests.fakes.logs import LINES, TEXT, Read, one, rate
 
@@ -104,32 +102,3 @@ def test_a_campaign_of_scaling_and_layouts(read: Read, tmp_path: Path) -> None:
     assert {run.run_id for run in experiment.runs} == {
         path.parent.name for path in tmp_path.glob("runs/*/*/record.json")
     }
-
-
-def test_machines_have_experiments_of_their_own(read: Read, tmp_path: Path) -> None:
-    def faster(text: str) -> str:
-        return text.replace("Tesla M60", "Tesla K80")
-
-    loaded = campaign(
-        read, tmp_path, one(1000.0) + one(1900.0, devices=2),
-        faster(one(100.0, model="resnet20") + one(190.0, devices=2, model="resnet20")),
-    )  # fmt: skip
-    assert [experiment.name for experiment in loaded.experiments] == [
-        "tf_cnn_benchmarks_tesla_m60", "tf_cnn_benchmarks_tesla_k80",
-    ]  # fmt: skip
-
-
-def test_a_campaign_of_keras_logs(read: Read, tmp_path: Path) -> None:
-    text = fake.keras() + fake.keras([50.0, 52.5, 52.71], 2, "cpu", last=False)
-    loaded = campaign(read, tmp_path, text)
-    assert [(e.name, e.scaling) for e in loaded.experiments] == [("keras_multi_gpu", "strong")]
-
-
-def test_metrics_are_those_of_the_benchmarks(read: Read) -> None:
-    runs, _ = read(one(1000.0), fake.keras())
-    for found in runs:
-        extract = load_benchmark(found.benchmark).extract
-        assert extract is not None
-        told = {metric.metric: metric.meaning for metric in extract.metrics}
-        for name, metric in found.metrics.items():
-            assert told[name] == {key: metric[key] for key in ("unit", "better", "scope")}
