@@ -7,7 +7,6 @@ is refused with its reason while the other folders are read.
 
 import csv
 import io
-import os
 import pickle
 import re
 from collections import OrderedDict
@@ -24,6 +23,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.importers.imported_run import FILE_DATES, ImportedRun, Refusal
 from scalesweep.importers.rank_map import RankMap
+from scalesweep.importers.source_files import files_below
 
 CONFIG = "config.pkl"
 HISTORY = "data_benchmark_history.csv"
@@ -68,29 +68,21 @@ def read_tree(path: Path, ranks: RankMap | None = None) -> tuple[list[ImportedRu
     """Every result folder at or below ``path``, in the order of their paths, and the refusals.
 
     ``ranks``: of those whose configuration does not state them, before the names of their folders
-    (``gpu-n4``). Links to folders are not followed. Raises UserError if there is no such folder or
-    no result in it.
+    (``gpu-n4``). Raises UserError if there is no such folder or no result in it.
     """
     if not path.is_dir():
         what = "not a folder" if path.exists() else "no such folder"
         raise UserError(f"{path}: {what}")
     runs: list[ImportedRun] = []
     refusals: list[Refusal] = []
-    folders_read: list[Path] = []
-
-    def unreadable(error: OSError) -> None:
-        refusals.append(Refusal(Path(error.filename), error.strerror or "cannot be read"))
-
-    for root, folders, files in os.walk(path, onerror=unreadable):
-        folders.sort()
-        if is_result(files):
-            try:
-                runs.append(read_folder(Path(root), ranks))
-            except _RefusedFileError as error:
-                refusals.append(Refusal(error.file, str(error), benchmark=BENCHMARK))
-            folders_read.append(Path(root))
+    there = {file.parent for file in files_below(path, refusals) if is_result([file.name])}
+    for folder in sorted(there):
+        try:
+            runs.append(read_folder(folder, ranks))
+        except _RefusedFileError as error:
+            refusals.append(Refusal(error.file, str(error), benchmark=BENCHMARK))
     if ranks is not None:
-        ranks.check(folders_read)
+        ranks.check(sorted(there))
     if not runs and not refusals:
         raise UserError(f"{path}: holds no folder with {CONFIG} and {HISTORY}")
     return runs, refusals
@@ -131,8 +123,6 @@ def _there(file: Path) -> Path:
 
 
 def _read(file: Path) -> bytes:
-    if not file.is_file():
-        raise _RefusedFileError(file, "not a regular file" if file.exists() else "no such file")
     try:
         with open_packed(file) as unpacked:
             content = unpacked.read(MAX_BYTES + 1)
@@ -144,15 +134,17 @@ def _read(file: Path) -> bytes:
 
 
 def _config(file: Path) -> Mapping[str, Any]:
+    content = _read(file)
     try:
-        config = _Plain(io.BytesIO(_read(file))).load()
-    except _RefusedFileError:
-        raise
+        config = _Plain(io.BytesIO(content)).load()
     except Exception as error:  # whatever a damaged pickle makes of the unpickler
         raise _RefusedFileError(file, f"{CONFIG}: no pickle of plain data: {error}") from None
-    if not isinstance(config, dict):
-        raise _RefusedFileError(file, f"a {type(config).__name__}, not a dict")
-    return config
+    sections: list[Any] = (
+        [config.get(it) for it in ("data", "device")] if isinstance(config, dict) else [None]
+    )
+    if not all(isinstance(section, dict) for section in sections):
+        raise _RefusedFileError(file, "not a dict with the dicts 'data' and 'device'")
+    return {**config, **sections[0], **sections[1]}
 
 
 def _point(
@@ -163,29 +155,26 @@ def _point(
     n_train and n_valid count over all ranks if the data set is sharded, else per rank
     (cosmoflow-benchmark, notebooks/DataBenchmark.ipynb: get_num_samples).
     """
-    sections = {name: config.get(name) for name in ("data", "device")}
-    if missing := next((name for name, of in sections.items() if not isinstance(of, dict)), None):
-        raise _RefusedFileError(file, f"has no dict '{missing}'")
-    flat = {**config, **sections["data"], **sections["device"]}  # type: ignore[dict-item]
     named = _FOLDER.fullmatch(file.absolute().parent.name)
-    given = None if ranks is None else ranks.of(file)
-    if flat.get("n_ranks") is None:
-        flat["n_ranks"] = given or (int(named[1]) if named else None)
-        if flat["n_ranks"] is None:
-            why = "has no 'n_ranks', and its folder is not called gpu-nRANKS: add --ranks"
-            raise _RefusedFileError(file, why)
-    elif given not in (None, flat["n_ranks"]):
-        raise _RefusedFileError(file, f"n_ranks is {flat['n_ranks']!a:.20}, --ranks says {given}")
+    given = ranks.of(file) if ranks else None
+    stated = config.get("n_ranks")
+    if stated is None:
+        stated = given or (int(named[1]) if named else None)
+    elif given not in (None, stated):
+        raise _RefusedFileError(file, f"n_ranks is {stated!a:.20}, --ranks says {given}")
+    if stated is None:
+        why = "has no 'n_ranks', and its folder is not called gpu-nRANKS: add --ranks"
+        raise _RefusedFileError(file, why)
 
-    def count(name: str, least: int) -> int:
-        value = flat.get(name)
+    def count(name: str, least: int, value: Any = None) -> int:
+        value = config.get(name) if value is None else value
         # An upper bound, so that no message or array is made of an absurd number.
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**30:
             raise _RefusedFileError(file, f"'{name}' must be a whole number from {least} on")
         return value
 
-    count_of_ranks, train, valid = count("n_ranks", 1), count("n_train", 0), count("n_valid", 0)
-    shard = flat.get("shard")
+    count_of_ranks = count("n_ranks", 1, stated)
+    train, valid, shard = count("n_train", 0), count("n_valid", 0), config.get("shard")
     if not isinstance(shard, bool):
         raise _RefusedFileError(file, "data.shard must be true or false")
     parts = count_of_ranks if shard else 1
@@ -194,16 +183,12 @@ def _point(
             file, f"n_train {train} and n_valid {valid} do not divide among {count_of_ranks} ranks"
         )
     point = {
-        "ranks": count_of_ranks,
-        "samples_per_rank": train // parts,
-        "validation_samples_per_rank": valid // parts,
-        "batch_size": count("batch_size", 1),
-        "epochs": count("n_epochs", 1),
-        "shard": shard,
-        "inter_threads": count("inter_threads", 0),
-        "intra_threads": count("intra_threads", 0),
+        "ranks": count_of_ranks, "samples_per_rank": train // parts,
+        "validation_samples_per_rank": valid // parts, "batch_size": count("batch_size", 1),
+        "epochs": count("n_epochs", 1), "shard": shard,
+        "inter_threads": count("inter_threads", 0), "intra_threads": count("intra_threads", 0),
         "ranks_per_node": 1,
-    }
+    }  # fmt: skip
     names = ("ranks", "inter_threads", "intra_threads")
     for text, name in zip(named.groups() if named and named[2] else (), names, strict=False):
         if text and int(text) != point[name]:
@@ -214,24 +199,20 @@ def _point(
 
 def _history(content: bytes, file: Path, epochs: int, ranks: int) -> dict[str, Floats]:
     """Times [epoch, rank] in seconds by their column."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise _RefusedFileError(file, "not UTF-8 text") from None
-    mark = max(",;", key=text.partition("\n")[0].count)
     before = csv.field_size_limit(MAX_BYTES)  # the default is too little for ten thousand ranks
     try:
+        text = content.decode("utf-8-sig")
+        mark = max(",;", key=text.partition("\n")[0].count)
         rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=mark, strict=True))
-    except csv.Error as error:
-        raise _RefusedFileError(file, f"not CSV ({error})") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise _RefusedFileError(file, f"not CSV of UTF-8 ({error})") from None
     finally:
         csv.field_size_limit(before)
     times: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if None in row or None in row.values() or not {"epoch", *TIMES} <= row.keys():
-            raise _RefusedFileError(
-                file, f"a row or heading lacks one of epoch, {', '.join(TIMES)}"
-            )
+            what = f"a row or heading lacks one of epoch, {', '.join(TIMES)}"
+            raise _RefusedFileError(file, what)
         epoch = row["epoch"].strip()
         if epoch in times:
             raise _RefusedFileError(file, f"epoch {epoch[:20]} is there twice")

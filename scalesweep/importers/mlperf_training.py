@@ -34,27 +34,6 @@ from scalesweep.importers.mlperf_shared import (
 
 BENCHMARK = "mlperf_training"
 BATCHES = ("global_batch_size", "gradient_accumulation_steps")
-# Direction of what eval_accuracy (in MLPerf HPC also eval_error) is, by benchmark: MLPerf Training
-# and MLPerf HPC training rules, "Benchmarks" (metrics and targets).
-_HIGHER = frozenset(
-    ("bert", "dlrm", "dlrm_dcnv2", "gnn", "rgat", "resnet", "ssd", "retinanet", "unet3d",
-     "maskrcnn", "deepcam", "openfold")
-)  # fmt: skip
-_LOWER = frozenset(("gpt3", "llama2_70b_lora", "llama31_8b", "llama31_405b", "oc20"))
-# Runs that MLPerf asks of a submission, where not this many, and those dropped at either end where
-# not one (mlcommons/logging: benchmark_meta.py and rules/*; result_summarizer.py).
-_RUNS = {
-    "gpt3": 3, "llama31_405b": 3, "resnet": 5, "ssd": 5, "retinanet": 5, "maskrcnn": 5,
-    "unet3d": 40, "bert": 10, "dlrm": 5, "dlrm_dcnv2": 10, "gnn": 10, "rgat": 10,
-    "llama2_70b_lora": 10, "llama31_8b": 10, "stable_diffusion": 10, "flux1": 10, "rnnt": 10,
-    "deepcam": 5, "oc20": 5, "openfold": 10,
-}  # fmt: skip
-_DROPPED = {"unet3d": 4}
-_HPC = ("deepcam", "oc20", "openfold")
-# Their train_samples counts batches (train_samples x global_batch_size is the data set's size).
-_BATCHES = ("ssd", "retinanet")
-# Its epoch_num counts tokens.
-_TOKENS = ("gpt3",)
 # An epoch_num above this counts samples: no benchmark trains so many epochs.
 _MOST_EPOCHS = 10_000
 _STEP_TIMES = ("train_step_time", "train_step_timing in s")
@@ -92,14 +71,16 @@ def run_of(
     notes |= {"system": system.file, "framework": system.framework} if system.file else {}
     metrics = _metrics(job, name, reached, point, steps, notes)
     # MLPerf Training has no weak submissions, of models that are trained at the same time.
-    kind = submission_kind(file) if name in _HPC else None
+    task = declared(BENCHMARK)["tasks"].get(name, {})
+    kind = submission_kind(file) if "hpc" in task else None
     if stop is not None:
         notes[TRAINED] = {
             "start": start / 1000, "stop": stop / 1000,
-            "submission": kind if name in _HPC else "strong",
+            "submission": kind if "hpc" in task else "strong",
         }  # fmt: skip
         notes[SCORE] = {
-            "factor": score_factor(file), "runs": _RUNS.get(name), "dropped": _DROPPED.get(name, 1),
+            "factor": score_factor(file), "runs": task.get("runs"),
+            "dropped": task.get("dropped", 1),
         }  # fmt: skip
     evaluated = [[event.ms, repr(event.value)] for event in job.find(*_QUALITY)]
     return ImportedRun(
@@ -185,7 +166,7 @@ def _metrics(
     trained = progress.samples if progress else None
     seconds = None if stop is None or start is None else (stop - start) / 1000
     evaluations = job.find(*_QUALITY)
-    known = evaluations and name in _HIGHER | _LOWER and is_number(evaluations[-1].value)
+    better = declared(BENCHMARK)["tasks"].get(name, {}).get("better")
     metrics = declared_metrics(BENCHMARK, {
         "time_to_target": seconds if reached else None,
         "run_time": seconds,
@@ -193,8 +174,7 @@ def _metrics(
         "throughput": _rate(job, point, progress, steps, notes),
         "samples_to_target": trained if reached else None,
     })  # fmt: skip
-    if known:
-        better = "higher" if name in _HIGHER else "lower"
+    if evaluations and better and is_number(evaluations[-1].value):
         metrics["final_quality"] = metric(float(evaluations[-1].value), "1", better)
     return metrics
 
@@ -207,47 +187,42 @@ def _progress(
     ``samples_count`` counts samples. ``epoch_num`` counts samples where it ever is large (of GPT-3
     tokens), else epochs or parts of one, of ``train_samples``.
     """
-    last: _Progress | None = None
+    counts = declared(BENCHMARK)["tasks"].get(name, {}).get("counts")
     epochs = [event.metadata.get("epoch_num") for event in job.events]
     samples = any(is_number(epoch) and epoch > _MOST_EPOCHS for epoch in epochs)
+    each: float | None = _first(job, "train_samples")
+    if counts == "tokens":
+        length = point.get("max_sequence_length")
+        each = 1 / length if length else None
+    elif samples:
+        each = 1
+    elif counts == "batches":
+        each = None  # numbered from 0, so that the last one counts before it has begun
+    last: _Progress | None = None
     for event in job.find(*_QUALITY, "epoch_stop", "block_stop", "run_stop"):
-        if stop is not None and event.ms > stop:
-            continue
-        count = event.metadata.get("samples_count")
+        count, epoch = event.metadata.get("samples_count"), event.metadata.get("epoch_num")
         if not is_number(count):
-            epoch = event.metadata.get("epoch_num")
-            count = _of_epochs(epoch, samples, job, name, point)
-        if is_number(count) and 0 < count < math.inf and (last is None or count >= last.samples):
+            count = epoch * each if is_number(epoch) and each else None
+        late = stop is not None and event.ms > stop
+        if late or not is_number(count) or not 0 < count < math.inf:
+            continue
+        if last is None or count >= last.samples:
             last = _Progress(float(count), event.ms)
     return last
 
 
-def _of_epochs(
-    epoch: Any, is_samples: bool, job: Job, name: str, point: Mapping[str, Any]
-) -> float | None:
-    """Samples of so many epochs, or of what ``epoch_num`` counts; None where nothing says it."""
-    if not is_number(epoch) or not 0 < epoch < math.inf:
-        return None
-    if name in _TOKENS:
-        length = point.get("max_sequence_length")
-        return epoch / length if length else None
-    if is_samples:
-        return float(epoch)
-    if name in _BATCHES:
-        return None  # numbered from 0, so that the last one counts before it has begun
-    samples = job.find("train_samples")
-    size = samples[0].value if samples else None
-    return epoch * size if is_number(size) and 0 < size < math.inf else None
+def _first(job: Job, key: str) -> float | None:
+    """The first number above 0 that the log states; ranks may state parts of it."""
+    values = [event.value for event in job.find(key)]
+    good = values and is_number(values[0]) and 0 < values[0] < math.inf
+    return float(values[0]) if good else None
 
 
 def _whole_epochs(job: Job, batch: int | None) -> _Progress | None:
     """Samples of the epochs that ended within the run, where train_samples counts batches."""
-    samples, stop = job.find("train_samples"), job.moment("run_stop")
+    size, stop = _first(job, "train_samples"), job.moment("run_stop")
     ends = [event for event in job.find("epoch_stop") if stop is None or event.ms < stop]
-    size = samples[0].value if samples else None
-    if not ends or not batch or not is_number(size) or not 0 < size < math.inf:
-        return None
-    return _Progress(float(len(ends) * size * batch), ends[-1].ms)
+    return _Progress(len(ends) * size * batch, ends[-1].ms) if ends and batch and size else None
 
 
 def _rate(

@@ -22,7 +22,7 @@ _CALL = re.compile(r"\s*(MPI_\w+)\s+(\d{1,18})\s+(\S+)\s+(\S+)\s*")
 _TOTAL = re.compile(r"\s*total (communication|elapsed) time\s+= +(\S+) +seconds\.?\s*")
 _SIZES = re.compile(r"(MPI_\w+)\s+#calls\s+avg\. bytes\s+time\(sec\)\s*")
 _SIZE = re.compile(r"\s+(\d{1,18})\s+(\S+)\s+(\S+)\s*")
-_TABLE = re.compile(r"\s*taskid\s+hostname\s+comm\(s\)\s+elapsed\(s\)")
+_TABLE = re.compile(r"\s*taskid\s+hostname\s+comm\(s\)\s+elapsed\(s\).*")
 _TASK = re.compile(r"\s*(\d{1,7})\s+\S+\s+(\S+)\s+(\S+)(?:\s+\S+)*\s*")
 _JOB = re.compile(r"(?P<job>.*?)[._](?P<rank>\d{1,7})")
 _ALL = "all ranks"
@@ -39,28 +39,52 @@ class _Rank:
     calls: list[Function] = field(default_factory=list)
     sizes: list[tuple[str, int, float, float]] = field(default_factory=list)
     table: dict[int, tuple[float, float]] = field(default_factory=dict)
+    where: str = ""  # the operation whose sizes are listed, or the table of all ranks
+
+    def add(self, content: str, line: int) -> None:
+        """Add what a line says."""
+        if self.where == _ALL and (task := _TASK.fullmatch(content)):
+            times = number(task[2], "comm(s)", line), number(task[3], "elapsed(s)", line)
+            self.table[int(task[1])] = times
+        elif self.where and (size := _SIZE.fullmatch(content)):
+            values = number(size[2], "bytes", line), number(size[3], "seconds", line)
+            self.sizes.append((self.where, int(size[1]), *values))
+        elif sizes := _SIZES.fullmatch(content):
+            self.where = sizes[1]
+        elif _TABLE.fullmatch(content):
+            self.where = _ALL
+        elif total := _TOTAL.fullmatch(content):
+            self.totals[total[1]] = number(total[2], f"total {total[1]} time", line)
+            self.where = ""
+        elif call := _CALL.fullmatch(content):
+            seconds = number(call[4], "seconds", line)
+            self.calls.append(Function(call[1], self.rank, "cpu", int(call[2]), seconds, seconds))
+            self.where = ""
+
+    @property
+    def times(self) -> tuple[float, float]:
+        """Seconds of MPI and elapsed. Raises ImportRefusedError for a file that was cut, or whose
+        calls do not add up."""
+        if self.totals.keys() != {"communication", "elapsed"} or not self.calls:
+            raise ImportRefusedError("no calls, or no total times: cut off?")
+        mpi, elapsed = self.totals["communication"], self.totals["elapsed"]
+        together = sum(call.exclusive_s for call in self.calls)
+        rounding = 0.0006 * (len(self.calls) + 1)
+        if abs(together - mpi) > CLOSE * mpi + rounding or mpi > elapsed * (1 + CLOSE):
+            raise ImportRefusedError(
+                f"the calls take {together:.3f} s, the total is {mpi:.3f} s of {elapsed:.3f} s: "
+                "lines are missing or changed"
+            )
+        if self.table and sorted(self.table) != list(range(self.ranks)):
+            raise ImportRefusedError(f"{len(self.table)} of {self.ranks} ranks in its table of all")
+        return mpi, elapsed
 
     @property
     def functions(self) -> list[Function]:
         """The calls, and what is outside of them."""
-        elapsed = self.totals["elapsed"]
-        rest = elapsed - self.totals["communication"]
-        return [Function("outside of MPI", self.rank, "cpu", 1, rest, elapsed), *self.calls]
-
-    def check(self) -> None:
-        """Raise ImportRefusedError for a file that was cut, or whose calls do not add up."""
-        if self.totals.keys() != {"communication", "elapsed"} or not self.calls:
-            raise ImportRefusedError("no calls, or no total times: cut off?")
-        mpi = self.totals["communication"]
-        together = sum(call.exclusive_s for call in self.calls)
-        rounding = 0.0006 * (len(self.calls) + 1)
-        if abs(together - mpi) > CLOSE * mpi + rounding or mpi > self.totals["elapsed"] * 1.01:
-            raise ImportRefusedError(
-                f"the calls take {together:.3f} s, the total is {mpi:.3f} s of "
-                f"{self.totals['elapsed']:.3f} s: lines are missing or changed"
-            )
-        if self.table and sorted(self.table) != list(range(self.ranks)):
-            raise ImportRefusedError(f"{len(self.table)} of {self.ranks} ranks in its table of all")
+        mpi, elapsed = self.times
+        outside = Function("outside of MPI", self.rank, "cpu", 1, elapsed - mpi, elapsed)
+        return [outside, *self.calls]
 
 
 def sign(head: str) -> bool:
@@ -82,50 +106,23 @@ def read(files: Sequence[Path], ranks: int | None = None) -> Iterator[Profile | 
         jobs.setdefault((file.parent, job), []).append(output)
     for members in jobs.values():
         try:
-            yield _profile(members)
+            yield _profile(sorted(members, key=lambda it: it.rank))
         except ImportRefusedError as error:
             yield Refusal(members[0].file, str(error))
 
 
 def _rank(file: Path) -> _Rank:
     output: _Rank | None = None
-    where = ""  # the operation whose sizes are listed, or the table of all ranks
     for line, content in enumerate(lines_of(file), 1):
         if head := _HEAD.match(content.strip()):
             if output:
                 raise ImportRefusedError("two ranks in one file", line)
             output = _Rank(file, int(head[1]), int(head[2]))
         elif output is not None:
-            where = _add(output, content, where, line)
-    if output is None or output.rank >= output.ranks:
+            output.add(content, line)
+    if output is None or output.rank >= output.ranks or not output.times:
         raise ImportRefusedError("no line 'Data for MPI rank', or of a rank that cannot be")
-    output.check()
     return output
-
-
-def _add(output: _Rank, content: str, where: str, line: int) -> str:
-    """Add what a line says; returns what the next lines are about."""
-    if total := _TOTAL.fullmatch(content):
-        output.totals[total[1]] = number(total[2], f"total {total[1]} time", line)
-    elif sizes := _SIZES.fullmatch(content):
-        return sizes[1]
-    elif _TABLE.match(content):
-        return _ALL
-    elif where == _ALL and (task := _TASK.fullmatch(content)):
-        times = number(task[2], "comm(s)", line), number(task[3], "elapsed(s)", line)
-        output.table[int(task[1])] = times
-        return where
-    elif where and where != _ALL and (size := _SIZE.fullmatch(content)):
-        values = number(size[2], "bytes", line), number(size[3], "seconds", line)
-        output.sizes.append((where, int(size[1]), *values))
-        return where
-    elif call := _CALL.fullmatch(content):
-        seconds = number(call[4], "seconds", line)
-        function = Function(call[1], output.rank, "cpu", int(call[2]), seconds, seconds)
-        output.calls.append(function)
-    else:
-        return where
-    return ""
 
 
 def _profile(members: Sequence[_Rank]) -> Profile:
@@ -134,43 +131,38 @@ def _profile(members: Sequence[_Rank]) -> Profile:
     Raises ImportRefusedError if the files are of several jobs, the times of a rank are missing, or
     no rank has time outside of MPI.
     """
-    by_rank = {member.rank: member for member in sorted(members, key=lambda it: it.rank)}
-    if len({member.ranks for member in members}) > 1 or len(by_rank) < len(members):
+    first, numbers = members[0], {member.rank for member in members}
+    if len({member.ranks for member in members}) > 1 or len(numbers) < len(members):
         raise ImportRefusedError("files of several jobs have one name: a folder for each job")
-    times, words = _times(by_rank, members[0].ranks)
-    mpi, elapsed = np.array([times[rank] for rank in range(members[0].ranks)]).T
-    useful = elapsed - mpi
+    words = "of the file of each rank"
+    times: Mapping[int, tuple[float, float]] = {member.rank: member.times for member in members}
+    if len(members) < first.ranks:
+        times = next((member.table for member in members if member.table), {})
+        words = "of the table of all ranks, rounded to 0.01 s"
+    if not times:
+        raise ImportRefusedError(
+            f"{len(members)} of {first.ranks} ranks have a file, and none has the table of all "
+            "ranks"
+        )
+    mpi, elapsed = np.array([times[rank] for rank in range(first.ranks)]).T
+    useful, runtime = elapsed - mpi, float(elapsed.max())
     try:
-        factors = rank_factors(useful, float(elapsed.max()))
+        factors = rank_factors(useful, runtime)
     except ValueError:
         raise ImportRefusedError("no rank has any time outside of MPI") from None
-    first = next(iter(by_rank.values()))
     return Profile(
         tool="mpitrace",
         file=first.file,
         ranks=first.ranks,
-        elapsed_s=float(elapsed.max()),
+        elapsed_s=runtime,
         rank_times=RankTimes(elapsed, useful, mpi),
         factors=factors,
-        functions=tuple(it for output in by_rank.values() for it in output.functions),
+        functions=tuple(it for member in members for it in member.functions),
         messages=tuple(
             Message(operation, size, calls, seconds / calls)
             for operation, calls, size, seconds in first.sizes
             if calls > 0 and size > 0 and seconds > 0
         ),
-        metrics=times_of(float(elapsed.max()), float(mpi.mean()), float(useful.mean())),
-        notes={"times": words, "ranks_with_a_file": len(by_rank)},
+        metrics=times_of(runtime, float(mpi.mean()), float(useful.mean())),
+        notes={"times": words, "ranks_with_a_file": len(members)},
     )
-
-
-def _times(by_rank: Mapping[int, _Rank], count: int) -> tuple[dict[int, tuple[float, float]], str]:
-    """(MPI, elapsed) seconds of every rank, and where they are from."""
-    if len(by_rank) == count:
-        own = {r: (it.totals["communication"], it.totals["elapsed"]) for r, it in by_rank.items()}
-        return own, "of the file of each rank"
-    table = next((output.table for output in by_rank.values() if output.table), {})
-    if not table:
-        raise ImportRefusedError(
-            f"{len(by_rank)} of {count} ranks have a file, and none has the table of all ranks"
-        )
-    return table, "of the table of all ranks, rounded to 0.01 s"

@@ -127,8 +127,8 @@ def test_bad_cells_name_epoch_and_column(tmp_path: Path, cell: str, reason: str)
         (history([*LOCAL, LOCAL[1]], [*GLOBAL, GLOBAL[1]]), "epoch 5 is none of the 5"),
         (history().replace("\n4,", "\n3,"), "epoch 3 is there twice"),
         (history().replace("\n4,", "\n4,4,"), "a row or heading lacks one of"),
-        (history() + '5,"[', "not CSV"),
-        (b"\xff\xfe\x00", "not UTF-8"),
+        (history() + '5,"[', "not CSV of UTF-8"),
+        (b"\xff\xfe\x00", "not CSV of UTF-8"),
     ],
 )
 def test_bad_histories(tmp_path: Path, text: str | bytes, reason: str) -> None:
@@ -138,8 +138,8 @@ def test_bad_histories(tmp_path: Path, text: str | bytes, reason: str) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ([1], "a list, not a dict"),
-        ({"data": DATA, "n_ranks": 2}, "no dict 'device'"),
+        ([1], "not a dict with the dicts"),
+        ({"data": DATA, "n_ranks": 2}, "not a dict with the dicts"),
         ({**config(), "n_ranks": 0}, "'n_ranks' must be a whole number from 1 on"),
         (config(n_train="256"), "'n_train'"),
         (config(n_train=0, n_valid=0), "do not divide"),
@@ -177,9 +177,9 @@ def test_bad_folders_do_not_keep_good_ones_out(tmp_path: Path) -> None:
     runs, refusals = read_tree(tmp_path)
     assert [run.file.name for run in runs] == ["c"]
     assert [(r.file.parent.name, r.reason) for r in refusals if r.file.parent.name != "b"] == [
-        ("a", "no such file"),
+        ("a", "No such file or directory"),
         ("d", refusals[1].reason),
-        ("e", "not a regular file"),
+        ("e", "is a directory, not a file"),
     ]
 
 
