@@ -49,6 +49,6 @@ ORDER = (
 # Sections, by title; those that are not named here come last.
 SECTIONS = (
     *("Layouts", "Steps", "Mesh", "Warm-up", "Accuracy", "Phases", "Utilisation"),
-    *("Layers", "Headroom", "Memory", "Parts"),
+    *("Layers", "Headroom", "Memory", "Parts", "Predictions"),
     "Energy",
 )

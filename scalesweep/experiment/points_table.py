@@ -10,7 +10,7 @@ from scalesweep.core.formatting import PHASES, finite, percent, text_of, with_in
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.table.declared import Estimate, PointRow, numbers_of
+from scalesweep.table.declared import Estimate, numbers_of
 
 MAX_MEASURES = 4
 _DECLARED = "declared row"  # of a row, the object that its cells are made of
@@ -110,7 +110,7 @@ def table_of(
 
 def declared_table(
     results: ExperimentResults,
-    rows: Sequence[PointRow],
+    rows: Sequence[Any],
     columns: Sequence[Shown],
     limit: int,
 ) -> Table | None:
@@ -161,6 +161,8 @@ def _run_cell(results: ExperimentResults, row: Row) -> Cell:
 
     ``stated``: its interval is not over repeats, but from what the source states.
     """
+    if "planned" not in row:
+        return Cell("–")
     done, planned = int(row.get("repeats") or 0), int(row.get("planned") or 0)
     state = results.states.get(results.key(row))
     word = "" if state is None or done else state.word

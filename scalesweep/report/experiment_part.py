@@ -14,7 +14,6 @@ from markupsafe import Markup
 from scalesweep.aspects.find import find
 from scalesweep.aspects.layouts.card import layout_card
 from scalesweep.aspects.order import SECTIONS
-from scalesweep.aspects.prediction.section import prediction_section
 from scalesweep.aspects.registry import parts
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed
@@ -233,7 +232,6 @@ def _part(
         "failures": failures,
         "without": _without(results, runs),
         "fixed": fixed_parameters(results),
-        "prediction": prediction_section(results, page.rows),
         "profiles": profiles_section(results, runs, links.to),
         "unlike": _unlike(results, facts),
     }

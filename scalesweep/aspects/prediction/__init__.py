@@ -4,9 +4,9 @@ from scalesweep.aspects.aspect import Aspect
 
 ASPECT = Aspect(
     __name__,
-    parts=("table", "findings"),
+    parts=("table", "findings", "section"),
     tables={
-        "prediction": "Predictions at rank counts that were not measured, with 50 % and 95 % "
+        "prediction": "Predictions at rank counts that were not measured, with 90 % and 95 % "
         "intervals.",
         "forecasts": "Each prediction of the past whose count has been measured since, and "
         "whether its interval held.",

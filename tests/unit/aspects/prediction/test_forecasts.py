@@ -9,12 +9,10 @@ import pytest
 from scalesweep.analysis.table_io import read_table
 from scalesweep.aspects.prediction.findings import prediction
 from scalesweep.aspects.prediction.forecasts import KEPT, keep_predictions, read_kept
-from scalesweep.core.formatting import number
+from scalesweep.aspects.prediction.section import SECTION
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.export_tables import write_all
-from scalesweep.report.page import render_report
 from tests.fakes.finding_rows import said
 from tests.fakes.results import SITE, Fake, make_results
 
@@ -31,13 +29,6 @@ def write(root: Path, fake: Fake) -> Path:
     plan, summary = read_plan(root / "plan.json"), read_table(root / "summary.parquet")
     write_all(summary, plan, root / "runs" / SITE, root / "tables")
     return root / "tables" / "weak"
-
-
-def page_of(root: Path, study: ExperimentResults) -> str:
-    """The report without figures."""
-    plan, summary = read_plan(root / "plan.json"), read_table(root / "summary.parquet")
-    folders = (root / "tables", root / "figures", root / "runs" / SITE, root / "report.html")
-    return render_report(plan, [study], summary, *folders)
 
 
 @pytest.mark.slow
@@ -68,10 +59,9 @@ def test_a_prediction_is_kept_once_and_scored_when_it_is_measured(tmp_path: Path
     texts = [one.sentence for one in said(prediction(study))]
     assert texts[-1].startswith("0 of 2 predictions measured since lay within their interval")
 
-    html = page_of(tmp_path, study)
-    found = html.split(">Predictions</h3>")[1].split("<details")[0]
-    assert found.count(' class="bad">no<') == 4  # two phases, 95 % and 90 %
-    assert f">{number(table['measured'][0])}<" in found
+    assert SECTION.notes(study)[1].startswith("Of 2 predictions measured since, 0 lay within 95 %")
+    shown = SECTION.table(study, 10)
+    assert shown and [cell.text[:5] for cell in shown.rows[0][:3]] == ["128", "–", "Total"]
 
     # Now as expected.
     shutil.rmtree(tmp_path / "runs")
