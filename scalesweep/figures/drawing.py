@@ -49,9 +49,10 @@ class Drawing:
         figure = Figure(figsize=(width, 1.0))
         axes = figure.subplots(lines, self.columns, squeeze=False, height_ratios=heights).ravel()
         names = dict.fromkeys(name for panel in self.panels for name in panel.series)
-        looks = {name: place for place, name in enumerate(names)}
         for ax, panel in zip(axes, self.panels, strict=False):
-            panel.draw(ax, looks)
+            # Of more than can be told apart each panel has looks of its own.
+            known = names if len(names) <= MAX_LINES else panel.series
+            panel.draw(ax, {name: place for place, name in enumerate(known)})
             ax.set_title(shorten(panel.title, int(84 / self.columns)))
         for ax in axes[len(self.panels) :]:
             ax.axis("off")

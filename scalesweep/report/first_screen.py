@@ -26,7 +26,7 @@ _FIRST = (VERDICT, *_BEST, LOSS, "causes")
 # What is sure comes first.
 _ORDER: Mapping[str, int] = {CLEAR: 0, ATTENTION: 1, OPEN: 2, NOTE: 3}
 # How the figure begins that answers an experiment's question, the plainest first.
-_FIGURES = ("scaling", "layouts", "heatmap", "compare", "parameter", "groups")
+_FIGURES = ("scaling", "layouts-scale", "heatmap", "compare", "parameter", "groups")
 CLEAR_WORDS, OPEN_WORDS = (
     "holds in 95 of 100 such experiments, all claims of the experiment taken together",
     "measured, but the repeats leave room for chance",

@@ -45,9 +45,9 @@ def _figure(
     shares: Rows = []
     for line in series:
         for measure, word in named:
-            label = word or (main.label if alone else line.short)
+            label = word or (main.label if alone else _called(results, line))
             _measured(results, measure, phase, line, label, rates, shares)
-        label = named[0][1] or (main.label if alone else line.short)
+        label = named[0][1] or (main.label if alone else _called(results, line))
         _predicted(results, main, phase, line, label, rates, shares)
     if len(series) > MOST_IDEALS:
         rates = [row for row in rates if row["style"] != "ideal"]
@@ -57,8 +57,8 @@ def _figure(
     target = Axis("Efficiency", "share", {f"{100 * results.target:g} %": results.target})
     holes: Mapping[Any, str] = series[0].holes if alone else {}
     panels = [
-        Lines(pd.DataFrame(rates), Axis("", "scale"), Axis(unit, "log"), "", holes),
-        Lines(pd.DataFrame(shares), scale, target, "", holes, tall=2.0),
+        Lines(pd.DataFrame(rates), Axis("", "scale"), Axis(unit, "log"), "", holes, tall=2.0),
+        Lines(pd.DataFrame(shares), scale, target, "", holes, tall=1.6),
     ]
     what = f"{kind + ' ' if kind != 'none' else ''}scaling, {PHASES[phase]}"
     note = (
@@ -67,7 +67,15 @@ def _figure(
     )
     shows = points_shown(results, [row for line in series for row in line.rows])
     return drawn(results, f"scaling-{phase}", what, note, panels, shows=shows,
-                 detail=series[0].label if alone else ", ".join(results.series_labels))  # fmt: skip
+                 detail=series[0].label if alone else _shared(results))  # fmt: skip
+
+
+def _shared(results: ExperimentResults) -> str:
+    return ", ".join(results.series_labels) if len(results.series_labels) > 1 else ""
+
+
+def _called(results: ExperimentResults, line: Series) -> str:
+    return line.short if _shared(results) else line.label
 
 
 def _measured(

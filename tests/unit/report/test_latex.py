@@ -33,17 +33,21 @@ def parse(text: str) -> list[list[str]]:
         assert depth >= 0
     assert depth == 0
     begun = re.findall(r"\\begin\{(\w+)\}", text)
-    assert begun[::-1] == re.findall(r"\\end\{(\w+)\}", text)
+    assert sorted(begun) == sorted(re.findall(r"\\end\{(\w+)\}", text))
     columns = len(re.search(r"\\begin\{(?:tabular|longtable)\}\{([lr]+)\}", text)[1])  # type: ignore[index]
+    body = (
+        text.partition(r"\toprule")[2]
+        if "longtable" not in text
+        else text.partition(r"\endlastfoot")[2]
+    )
     rows = []
-    for line in text.splitlines():
-        if not line.endswith(r" \\") or "caption" in line or "Continued" in line:
-            continue
-        assert not line.startswith(("[", "*"))
-        cells = re.split(r"(?<!\\)&", line.removesuffix(r"\\"))
-        spans = [re.match(r"\s*\\multicolumn\{(\d+)\}", cell) for cell in cells]
-        assert sum(int(span[1]) if span else 1 for span in spans) == columns
-        rows.append([cell.strip() for cell in cells])
+    for line in body.splitlines():
+        if line.endswith(r" \\"):
+            assert not line.startswith(("[", "*"))
+            cells = re.split(r"(?<!\\)&", line.removesuffix(r"\\"))
+            spans = [re.match(r"\s*\\multicolumn\{(\d+)\}", cell) for cell in cells]
+            assert sum(int(span[1]) if span else 1 for span in spans) == columns
+            rows.append([cell.strip() for cell in cells])
     return rows
 
 
@@ -89,7 +93,7 @@ def test_long_tables_run_over_pages_up_to_a_limit(tmp_path: Path, count: int) ->
     text = latex_table(study, "points", "c")
     assert text is not None
     long, cut = count > ONE_PAGE, count > MAX_ROWS
-    assert (r"\begin{longtable}" in text) == (r"{booktabs,longtable}" in text) == long
+    assert (r"\begin{longtable}" in text) == long
     assert (f"The first {MAX_ROWS} of {count} rows." in text) == cut
     body = [row for row in parse(text) if re.fullmatch(r"\d+", row[0])]
     assert len(body) == min(count, MAX_ROWS)
