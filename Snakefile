@@ -72,7 +72,7 @@ if SWEEP.submission:
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder
 PROGRESS = Progress(SWEEP)
-one_line_a_job(workflow, PROGRESS.so_far)
+one_line_a_job(workflow, PROGRESS)
 
 
 rule all:

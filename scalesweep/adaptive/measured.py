@@ -1,7 +1,7 @@
 """What finished runs have measured, for decisions on further runs.
 
 Values are kept beside the runs with the stamps of their files (``.values.json``): a cache, rebuilt
-if it is not whole. With it a decision costs the parse of the Snakefile no reading of records.
+if it cannot be read. With it a decision costs the parse of the Snakefile no reading of records.
 """
 
 import contextlib
@@ -10,14 +10,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
+
 from scalesweep.analysis.metrics import EPOCH_PHASES, column
+from scalesweep.core.files import write_atomic
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
-from scalesweep.state.sealed_json import read_sealed, write_sealed
 
 VALUES = ".values.json"  # in the folder of a site's runs
-_FORMAT = 1
 Meanings = dict[str, dict[str, str]]
 
 
@@ -38,7 +39,7 @@ def measured(
     """
     kept: dict[str, list[Any]] = {}
     with contextlib.suppress(OSError, ValueError):
-        kept = read_sealed(folder / VALUES, _FORMAT).get("runs", {})
+        kept = orjson.loads((folder / VALUES).read_bytes())
     done = {i: state.stamp for i, state in states.items() if state.status == Status.DONE}
     if new := [i for i, stamp in done.items() if kept.get(i, ("",))[0] != stamp]:
         from scalesweep.tables.summary import read_rows
@@ -50,7 +51,7 @@ def measured(
             kept[run_id] = [done[run_id], finite, row.meanings if isinstance(row, Row) else {}]
         if remember:
             with contextlib.suppress(OSError):
-                write_sealed(folder / VALUES, _FORMAT, {"runs": kept}, durable=False)
+                write_atomic(folder / VALUES, orjson.dumps(kept), durable=False)
     return {i: Measured(*kept[i][1:]) for i in done}
 
 

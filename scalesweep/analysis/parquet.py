@@ -15,17 +15,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from scalesweep.core.files import open_regular
-
 
 def open_parquet(source: Path | bytes, **options: Any) -> pq.ParquetFile:
     """Open a file, or the content of one; ``options`` as of ``pyarrow.parquet.ParquetFile``.
 
-    Raises OSError or an error of Arrow if it is not there, no file (Arrow would wait for a named
-    pipe for ever), or not whole.
+    Raises OSError or an error of Arrow if it is not there or not whole.
     """
-    if isinstance(source, Path):
-        open_regular(source).close()
     file = pa.BufferReader(source) if isinstance(source, bytes) else str(source)
     return pq.ParquetFile(file, pre_buffer=False, **options)
 

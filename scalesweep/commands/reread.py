@@ -12,23 +12,23 @@ SHOWN = 10
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write new records, or failures where the new patterns match nothing; runs nothing."""
+    """Write new records; a run whose logs are gone or lack a value stays as it is."""
     campaign = open_campaign(args)
     runs = campaign.unique_runs()
     failed: list[str] = []
-    hindered: list[str] = []
     rereads = runs_to_reread(runs, scan(campaign.runs_folder, runs))
     for run_id, extract in rereads.items():
         try:
-            why = reread(campaign.runs_folder / run_id, extract)
-            failed += [] if why is None else [f"{run_id}: {why}"]
+            reread(campaign.runs_folder / run_id, extract)
         except (UserError, OSError) as error:
-            hindered.append(f"{run_id}: {error}")
-    for line in (failed + hindered)[:SHOWN]:
+            failed.append(f"{run_id}: {error}")
+    for line in failed[:SHOWN]:
         print(f"failed: {line}")
-    read = f"logs of {counted(len(rereads), 'run')} read again"
-    print(f"{read}, {len(failed)} failed; nothing was run")
+    print(
+        f"logs of {counted(len(rereads), 'run')} read again, {len(failed)} failed; nothing was run"
+    )
     if failed:
-        print("they are not run again for that: fix the patterns, or delete a run's failure.json")
-    if hindered:
-        raise UserError(f"{counted(len(hindered), 'run')} could not be read again, see above")
+        raise UserError(
+            f"{counted(len(failed), 'run')} could not be read again and stay as they are: fix the "
+            "patterns, or measure them again (scalesweep run --again EXPERIMENT)"
+        )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import is_whole, sealed, write_atomic
+from scalesweep.core.files import content_digest, write_atomic
 
 ORDER = "order.json"
 # Network file systems look again after a few seconds.
@@ -128,9 +128,9 @@ def write_order(path: Path, order: Order) -> str:
     """Leave an order for the job that will be started next; returns its digest."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not durable: there may be thousands, and the next call writes them again.
-    text = sealed(order, indent=1)
+    text = json.dumps(order, indent=1) + "\n"
     write_atomic(path, text, durable=False)
-    return text.rpartition(': "')[2].partition('"')[0]
+    return content_digest(text.encode())
 
 
 def await_order(path: Path, digest: str) -> Order:
@@ -142,7 +142,7 @@ def await_order(path: Path, digest: str) -> Order:
     last = time.monotonic() + CACHED_S
     while True:
         with contextlib.suppress(OSError):
-            if path.read_bytes().endswith(f': "{digest}"}}\n'.encode()):
+            if content_digest(path.read_bytes()) == digest:
                 break
         if time.monotonic() >= last:
             break
@@ -151,18 +151,12 @@ def await_order(path: Path, digest: str) -> Order:
 
 
 def read_order(path: Path) -> Order:
-    """Read the order of a run; raises UserError if there is none or it is not as it was written."""
+    """Read the order of a run; raises UserError if there is none or it is not whole."""
     try:
-        content = path.read_bytes()
-        order: Order = json.loads(content)
-        del order["digest"]  # type: ignore[typeddict-item]  # the seal
+        order: Order = json.loads(path.read_bytes())
         lacking = sorted(Order.__required_keys__ - order.keys())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: cannot read the job specification ({error})") from None
-    if not is_whole(content, needed=True):
-        raise UserError(
-            f"{path}: cannot read the job specification (it was changed: its digest differs)"
-        )
     if lacking:
         raise UserError(f"{path}: cannot read the job specification (it lacks {lacking[0]!r})")
     return order

@@ -7,7 +7,6 @@ container's name before them. Standard library only: the launcher reads logs on 
 """
 
 import contextlib
-import errno
 import io
 import re
 import zlib
@@ -15,8 +14,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
-
-from scalesweep.core.files import NotAFileError, open_regular
 
 # Characters of a line that are read at once: no log may fill the memory.
 _LONGEST = 1 << 20
@@ -154,10 +151,8 @@ def open_packed(path: Path) -> Iterator[BinaryIO]:
     Raises OSError where it cannot be read, also while it is: DamagedPackError if a packed file was
     cut.
     """
-    with open_regular(path) as file:
+    with path.open("rb") as file:
         start = file.read(6)
-        if start is None:  # of what would block, as /proc/kmsg does
-            raise NotAFileError(errno.EAGAIN, "is not a file with an end", str(path))
         packer = next((it for mark, it in _PACKERS.items() if start.startswith(mark)), None)
         file.seek(0)
         if packer is None:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, TypedDict
 from scalesweep.compute.job_spec import STREAMS, Order
 from scalesweep.core import profilers
 from scalesweep.core.host import git_state, oom_kills
-from scalesweep.core.orphans import MARK, end_marked, end_with_parent, guard, mark
+from scalesweep.core.orphans import MARK, end_marked, end_with_parent, mark
 
 GRACE_S = 5.0
 STARTED = "SCALESWEEP_STARTED"  # variable: when the program was started, in Unix seconds
@@ -157,26 +157,25 @@ def _run(
         script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
         argv = ["bash", "-e", "-c", script]
     env = {**environment(spec), **more, MARK: mark(work)}
-    with guard(work):
-        started, clock = time.time(), time.monotonic()
-        try:
-            process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,
-                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads yet)
-            )  # fmt: skip
-        except OSError as error:
-            err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
-            wall_s = time.monotonic() - clock
-            return Outcome(NOT_STARTED, None, None, False, started, wall_s, {"git": None})
-        with _stop_on_signal(process) as continued:
-            # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
-            code_state = _CodeState(spec, root)
-            in_time = _wait(process, limit_s)
-            wall_s = time.monotonic() - clock
-            _end_group(process)
-            if process.returncode:
-                end_marked(work)  # ranks with sessions of their own
-            code_state.join()
+    started, clock = time.time(), time.monotonic()
+    try:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env,
+            start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads yet)
+        )  # fmt: skip
+    except OSError as error:
+        err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
+        wall_s = time.monotonic() - clock
+        return Outcome(NOT_STARTED, None, None, False, started, wall_s, {"git": None})
+    with _stop_on_signal(process, work) as continued:
+        # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
+        code_state = _CodeState(spec, root)
+        in_time = _wait(process, limit_s)
+        wall_s = time.monotonic() - clock
+        _end_group(process)
+        if process.returncode:
+            end_marked(work)  # ranks with sessions of their own
+        code_state.join()
     code = process.returncode
     exit_code, number = (code, None) if code >= 0 else (None, -code)
     by_us = None if in_time else "time limit"
@@ -205,8 +204,8 @@ class _CodeState(threading.Thread):
 
 
 @contextlib.contextmanager
-def _stop_on_signal(process: "subprocess.Popen[bytes]") -> Iterator[list[int]]:
-    """On SIGTERM, SIGINT or SIGHUP end the program's group, then leave with the usual code.
+def _stop_on_signal(process: "subprocess.Popen[bytes]", work: Path) -> Iterator[list[int]]:
+    """On SIGTERM, SIGINT or SIGHUP end the program and its ranks, then leave with the usual code.
 
     Yields a list to which each SIGCONT is added.
     """
@@ -214,6 +213,7 @@ def _stop_on_signal(process: "subprocess.Popen[bytes]") -> Iterator[list[int]]:
 
     def stop(number: int, _frame: Any) -> NoReturn:
         _end_group(process)
+        end_marked(work)
         # No failure.json: the run was called off, not tried in vain; it stays pending.
         sys.exit(128 + number)
 

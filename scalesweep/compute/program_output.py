@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.native_format import NATIVE, NativeParts
-from scalesweep.core.files import NotAFileError, read_regular
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.record import EPOCH_TIMES, SAMPLES
-from scalesweep.core.record_check import MAX_BYTES
 
 _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
 _METRIC_KEYS = {"value", "unit", "better", "scope"}
@@ -29,8 +27,8 @@ def read_native(work: Path) -> NativeParts:
         native = _load(work)
     except FileNotFoundError:
         raise BadResultError("the program ended well but wrote no native.json") from None
-    except NotAFileError as error:
-        raise BadResultError(f"native.json {error.strerror}") from None
+    except OSError as error:
+        raise BadResultError(f"native.json cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise BadResultError(f"native.json is not JSON: {error}") from None
     if not isinstance(native, dict):
@@ -68,7 +66,7 @@ def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], dict[str, An
 
 
 def _load(work: Path) -> Any:
-    return json.loads(read_regular(work / NATIVE, MAX_BYTES))
+    return json.loads((work / NATIVE).read_bytes())
 
 
 def unsupported(reason: str) -> NativeParts:

@@ -6,12 +6,10 @@ variable, and need not ask its controller.
 
 import itertools
 import re
-from collections.abc import Iterator
 
 _PART = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PIECE = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
-_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
-_MOST = 1_000_000  # names: beyond that the list is no machine's
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 def expand(names: str) -> tuple[str, ...]:
@@ -21,26 +19,21 @@ def expand(names: str) -> tuple[str, ...]:
     """
     hosts: list[str] = []
     for part in _PART.findall(names):
-        choices = [_choices(ranges) if ranges else [text] for ranges, text in _PIECE.findall(part)]
-        hosts += itertools.islice(
-            ("".join(parts) for parts in itertools.product(*choices)), _MOST - len(hosts)
-        )
+        choices = [
+            [name for piece in ranges.split(",") for name in _numbers(piece)] if ranges else [text]
+            for ranges, text in _PIECE.findall(part)
+        ]
+        hosts += ["".join(parts) for parts in itertools.product(*choices)]
     return tuple(hosts)
 
 
-def _choices(ranges: str) -> list[str]:
-    """What a pair of brackets stands for: numbers that keep the leading zeros of the first."""
-    return [name for part in ranges.split(",") for name in _numbers(part)]
-
-
-def _numbers(part: str) -> Iterator[str]:
-    match = _RANGE.fullmatch(part.strip())
+def _numbers(piece: str) -> list[str]:
+    """What a piece in brackets stands for: numbers that keep the leading zeros of the first."""
+    match = _RANGE.fullmatch(piece.strip())
     if match is None:
-        yield part
-        return
+        return [piece]
     first, last = match[1], match[2] or match[1]
-    for number in range(int(first), min(int(last), int(first) + _MOST) + 1):
-        yield f"{number:0{len(first)}}"
+    return [f"{number:0{len(first)}}" for number in range(int(first), int(last) + 1)]
 
 
 def joined(*lists: str) -> str:

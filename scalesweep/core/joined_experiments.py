@@ -7,7 +7,7 @@ is a parameter like any other.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 from scalesweep.core.files import canonical_json
 from scalesweep.core.layouts import LAYOUT
@@ -15,9 +15,7 @@ from scalesweep.core.plan_format import (
     ParameterInfo,
     Plan,
     PlanExperiment,
-    PlanProfile,
     PlanRepeats,
-    PlanRun,
     PointValues,
 )
 
@@ -102,7 +100,12 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
     fixed, fixed_of = _constants(parts, {*axes, *dropped})
     entry: JoinedExperiment = {
         **first,
-        **_of_programs(parts),
+        "benchmark": ", ".join(part["benchmark"] for part in parts),
+        "benchmarks": {part["benchmark"]: part["version"] for part in parts},
+        "summary": "; ".join(f"{part['benchmark']}: {part['summary']}" for part in parts),
+        "metrics": _definitions(parts),
+        "compare": _agreed(part.get("compare", {}) for part in parts),
+        "kinds": _agreed(part.get("kinds", {}) for part in parts),
         "name": name,
         "scale": scale,
         "scale_parameters": ["ranks"] if dropped else first["scale_parameters"],
@@ -111,13 +114,9 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
         "fixed": fixed,
         "fixed_of": fixed_of,
         "parameters": _parameters(parts, dropped),
-        "runs": [_run(run, part, dropped) for part in parts for run in part["runs"]],
-        "profiles": [_profile(run, part, dropped) for part in parts for run in part["profiles"]],
-        "excluded": [
-            {**left_out, "point": _point(left_out["point"], part, dropped)}
-            for part in parts
-            for left_out in part["excluded"]
-        ],
+        "runs": [run for part in parts for run in _pointed(part["runs"], part, dropped)],
+        "profiles": [run for part in parts for run in _pointed(part["profiles"], part, dropped)],
+        "excluded": [each for part in parts for each in _pointed(part["excluded"], part, dropped)],
         "points": sum(part["points"] for part in parts),
         "estimate": {
             "wall_s": _sum([part["estimate"]["wall_s"] for part in parts]),
@@ -143,28 +142,6 @@ def _axes(parts: Sequence[PlanExperiment], scale: str, dropped: set[str]) -> lis
     return [*([scale] if scale in varying else []), BENCHMARK, *others]
 
 
-class _OfPrograms(TypedDict):
-    """What an entry says of the programs."""
-
-    benchmark: str
-    benchmarks: dict[str, int]
-    summary: str
-    metrics: dict[str, str]
-    compare: dict[str, str]
-    kinds: dict[str, str]
-
-
-def _of_programs(parts: Sequence[PlanExperiment]) -> _OfPrograms:
-    return {
-        "benchmark": ", ".join(part["benchmark"] for part in parts),
-        "benchmarks": {part["benchmark"]: part["version"] for part in parts},
-        "summary": "; ".join(f"{part['benchmark']}: {part['summary']}" for part in parts),
-        "metrics": _definitions(parts),
-        "compare": _agreed(part.get("compare", {}) for part in parts),
-        "kinds": _agreed(part.get("kinds", {}) for part in parts),
-    }
-
-
 def _join_optional(
     entry: PlanExperiment, parts: Sequence[PlanExperiment], dropped: set[str]
 ) -> None:
@@ -172,18 +149,9 @@ def _join_optional(
     derived = {name: of for part in parts for name, of in part.get("derived", {}).items()}
     if derived:
         entry["derived"] = derived
-    if not all(part.get("noexchange") for part in parts):
-        entry.pop("noexchange", None)
-    if len({part.get("ceiling") for part in parts}) > 1:
-        entry.pop("ceiling", None)
-    if not all(_same(part.get("layouts"), parts[0].get("layouts")) for part in parts):
-        entry.pop("layouts", None)
-    if not all(_same(part.get("mesh"), parts[0].get("mesh")) for part in parts):
-        entry.pop("mesh", None)
-    if not all(_same(part.get("transformer"), parts[0].get("transformer")) for part in parts):
-        entry.pop("transformer", None)
-    if not all(_same(part.get("memory"), parts[0].get("memory")) for part in parts):
-        entry.pop("memory", None)
+    for key in ("noexchange", "ceiling", "layouts", "mesh", "transformer", "memory"):
+        if not all(_same(part.get(key), parts[0].get(key)) for part in parts):
+            entry.pop(key, None)  # type: ignore[misc]
     if repeats := _repeats(parts, dropped):
         entry["repeats"] = repeats
     if refused := sum(part.get("refused", 0) for part in parts):
@@ -266,17 +234,13 @@ def _parameters(parts: Sequence[PlanExperiment], dropped: set[str]) -> dict[str,
     return known
 
 
-def _point(point: Mapping[str, Any], part: PlanExperiment, dropped: set[str]) -> dict[str, Any]:
-    kept = {name: value for name, value in point.items() if name not in dropped}
-    return {BENCHMARK: part["benchmark"], **kept}
-
-
-def _run(run: PlanRun, part: PlanExperiment, dropped: set[str]) -> PlanRun:
-    return {**run, "point": _point(run["point"], part, dropped)}
-
-
-def _profile(run: PlanProfile, part: PlanExperiment, dropped: set[str]) -> PlanProfile:
-    return {**run, "point": _point(run["point"], part, dropped)}
+def _pointed(listed: Iterable[Any], part: PlanExperiment, dropped: set[str]) -> list[Any]:
+    """Entries of a part with the benchmark in their points."""
+    own = {BENCHMARK: part["benchmark"]}
+    return [
+        {**of, "point": own | {k: v for k, v in of["point"].items() if k not in dropped}}
+        for of in listed
+    ]
 
 
 def _repeats(parts: Sequence[PlanExperiment], dropped: set[str]) -> PlanRepeats | None:
@@ -288,9 +252,7 @@ def _repeats(parts: Sequence[PlanExperiment], dropped: set[str]) -> PlanRepeats 
         **rules[0][1],
         "metric": next((rule["metric"] for _, rule in rules if rule["metric"]), ""),
         "points": [
-            {**point, "point": _point(point["point"], part, dropped)}
-            for part, rule in rules
-            for point in rule["points"]
+            point for part, rule in rules for point in _pointed(rule["points"], part, dropped)
         ],
     }
 

@@ -13,7 +13,6 @@ from io import FileIO
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.orphans import start_of
 
 RUNS, REPORT = ".lock", ".report.lock"
 _DOING = {
@@ -67,8 +66,7 @@ def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
         time.sleep(_POLL_S)
     with contextlib.suppress(OSError):  # a full disk: the lock holds, without a name on it
         lock.truncate(0)
-        name = f"process {os.getpid()} on {os.uname().nodename}"
-        lock.write(f"{name}\n{start_of(os.getpid())}\n".encode())
+        lock.write(f"process {os.getpid()} on {os.uname().nodename}".encode())
     return lock
 
 
@@ -84,26 +82,20 @@ def _taken(lock: FileIO) -> str | None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _holder(lock)[0]
-    except OSError:
-        return _alive(lock)
+        return _holder(lock) or "another process"
+    except OSError:  # no locks here: the name has to do
+        name = _holder(lock)
+        return f"{name} (delete {lock.name} if it has ended)" if _may_live(name) else None
     return None
 
 
-def _holder(lock: FileIO) -> tuple[str, str]:
-    """Name of the process that has last taken the lock, and when that was started."""
+def _holder(lock: FileIO) -> str:
+    """The process that has taken the lock and not given it back; empty for none."""
     lock.seek(0)
-    name, _, start = lock.read(200).decode(errors="replace").partition("\n")
-    return name or "another process", start.strip()
+    return lock.read(200).decode(errors="replace")
 
 
-def _alive(lock: FileIO) -> str | None:
-    """Who has the lock where the file system knows none, as far as its last holder is known."""
-    name, start = _holder(lock)
-    try:
-        _, pid, _, host = name.split()
-        if host != os.uname().nodename:
-            return f"{name} (delete {lock.name} if it has ended)" if start else None
-        return name if start and start_of(int(pid)) == start else None
-    except ValueError:
-        return None
+def _may_live(name: str) -> bool:
+    _, _, process = name.partition(" ")
+    pid, _, host = process.partition(" on ")
+    return bool(name) and (host != os.uname().nodename or Path(f"/proc/{pid}").exists())

@@ -2,7 +2,7 @@
 
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +18,6 @@ NOT_ARRAYS = (
 )
 # What NumPy, json and formatting raise besides for content of the wrong kind.
 NO_USE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError)
-# Bytes of all arrays of an archive together, as its directory says before any is inflated.
-MAX_ARCHIVE = 1 << 30
-MAX_MEMBERS = 2000
-
-
-def check_sizes(sizes: Sequence[int]) -> None:
-    """Raise ValueError unless the members of an archive, of so many bytes, are few and small enough
-    to be read."""
-    if len(sizes) > MAX_MEMBERS:
-        raise ValueError(f"it holds {len(sizes):,} arrays, at most {MAX_MEMBERS:,} are read")
-    if sum(sizes) > MAX_ARCHIVE:
-        raise ValueError(f"it holds {sum(sizes):,} bytes, at most {MAX_ARCHIVE:,} are read")
 
 
 def write_npz(path: Path, arrays: Mapping[str, "NDArray[Any]"]) -> None:

@@ -1,10 +1,9 @@
 """What a launcher starts ends with it, and measurements never overlap with leftovers.
 
-A launcher that is killed with -9 cannot end its program, and ranks may be in sessions of their own.
-So all that a launcher starts carries a mark in its environment, which tells the launcher and the
-attempt. A guard, forked off the launcher, ends what bears the mark as soon as the launcher is gone.
-It may be killed as well; so whatever bears the mark of a dead launcher is ended before a program
-is started. One host only: on other nodes ranks end with their Slurm job or by what started them.
+A program is called off when its launcher ends. It may not listen, and ranks may be in sessions of
+their own; so all that a launcher starts carries a mark in its environment, which tells the launcher
+and the attempt, and whatever bears the mark of a dead launcher is ended before a program is
+started. One host only: on other nodes ranks end with their Slurm job or by what started them.
 
 Standard library only, for the launcher.
 """
@@ -15,16 +14,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from scalesweep.core.errors import UserError
 
 MARK = "SCALESWEEP_LAUNCHER"
 _PR_SET_PDEATHSIG = 1
-# A program whose launcher is gone is asked to end, and made to after so long.
-GRACE_S = 3.0
 # Nothing outlives SIGKILL longer than this but what hangs in the kernel (a dead file system).
 KILLED_S = 20.0
 _POLL_S = 0.02
@@ -101,72 +98,26 @@ def end_orphans(runs: Path) -> None:
 
     Raises UserError if something cannot be ended, because the next measurement would be disturbed.
     """
-    deadline = time.monotonic() + KILLED_S
-    while orphans := [process for process in marked(runs) if not process.launcher_alive]:
-        if time.monotonic() > deadline:
-            left = orphans[0]
-            raise UserError(
-                f"{left.run_id}: cannot end process {left.pid} of an attempt that was killed; "
-                "measurements never overlap"
-            )
-        for process in orphans:
-            _signal(process.pid, signal.SIGKILL)
-        time.sleep(_POLL_S)
+    _end(lambda: [process for process in marked(runs) if not process.launcher_alive])
 
 
 def end_marked(work: Path) -> None:
-    """End what this launcher has started for an attempt, if anything is left of it."""
-    _end_all(work.parents[1], mark(work), signal.SIGKILL, KILLED_S)
+    """End what this launcher has started for an attempt, if anything is left of it. Raises
+    UserError as ``end_orphans``."""
+    runs, attempt = work.parents[1], str(work.resolve())
+    _end(lambda: [process for process in marked(runs) if process.attempt == attempt])
 
 
-@contextlib.contextmanager
-def guard(work: Path) -> Iterator[None]:
-    """End what is started inside, if this process is killed meanwhile or called off."""
-    own = mark(work)
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        _watch(reader, work.resolve().parents[1], own)
-    os.close(reader)
-    try:
-        yield
-        with contextlib.suppress(OSError):  # the guard has been killed
-            os.write(writer, b".")
-    finally:
-        os.close(writer)
-        os.waitpid(pid, 0)
-
-
-def _watch(reader: int, runs: Path, own: str) -> NoReturn:
-    """Wait for the launcher's word; its end without one is the program's end too."""
-    try:
-        os.setsid()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        # Neither the run's lock nor anyone's pipe stays open for this process.
-        for fd in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
-            if fd != reader:
-                with contextlib.suppress(OSError):
-                    os.close(fd)
-        if os.read(reader, 1) == b"":
-            _end_all(runs, own, signal.SIGTERM, GRACE_S)
-            _end_all(runs, own, signal.SIGKILL, KILLED_S)
-    finally:
-        os._exit(0)
-
-
-def _end_all(runs: Path, own: str, number: signal.Signals, patience: float) -> None:
-    """Send every process that bears the mark ``own`` the signal once; wait until none is left."""
-    signalled: set[int] = set()
-    deadline = time.monotonic() + patience
-    attempt = own.rpartition("|")[2]
-    while time.monotonic() < deadline:
-        left = {p.pid for p in marked(runs) if p.attempt == attempt}
-        for pid in left - signalled:
-            _signal(pid, number)
-        if not left:
-            return
-        signalled |= left
+def _end(left: Callable[[], list[Marked]]) -> None:
+    deadline = time.monotonic() + KILLED_S
+    while processes := left():
+        if time.monotonic() > deadline:
+            raise UserError(
+                f"{processes[0].run_id}: cannot end process {processes[0].pid} of an attempt that "
+                "was killed; measurements never overlap"
+            )
+        for process in processes:
+            _signal(process.pid, signal.SIGKILL)
         time.sleep(_POLL_S)
 
 

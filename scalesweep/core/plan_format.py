@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import is_whole, sealed, write_atomic
+from scalesweep.core.files import write_atomic
 
 PLAN = "plan.json"
 
@@ -254,7 +254,7 @@ class PlanDataSet(TypedDict):
 
 
 class Plan(TypedDict):
-    """All of plan.json; ``digest`` is there once it was written."""
+    """All of plan.json."""
 
     campaign: str
     description: str
@@ -279,31 +279,26 @@ class Plan(TypedDict):
     peaks: NotRequired[dict[str, Any]]
     # what imports left out or is to be doubted, in campaigns of imported runs
     imported: NotRequired[PlanImported]
-    digest: NotRequired[str]  # blake2b of the text before it, closed by a brace
 
 
 def write_plan_file(path: Path, plan: Plan) -> None:
-    """Write a plan by rename, with the checksum of all of it."""
-    write_atomic(path, sealed(plan))
+    """Write a plan by rename."""
+    write_atomic(path, json.dumps(plan) + "\n")
 
 
 def read_plan(path: Path) -> Plan:
     """Read a plan.
 
-    Raises UserError if it is none, was changed after it was written, or lacks a field, and OSError
-    if it cannot be read.
+    Raises UserError if it is none or lacks a field, and OSError if it cannot be read.
     """
     try:
-        content = path.read_bytes()
-        plan = json.loads(content)
+        plan = json.loads(path.read_bytes())
         experiments = plan["experiments"]
         whole = not Plan.__required_keys__ - plan.keys() and not any(
             PlanExperiment.__required_keys__ - experiment.keys() for experiment in experiments
         )
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: not a plan ({error})") from None
-    if not is_whole(content):
-        raise UserError(f"{path}: was changed after it was written (digest differs)")
     if not whole:
         raise UserError(
             f"{path}: written by another version of scalesweep; rebuild it with `snakemake report` "

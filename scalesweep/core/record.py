@@ -3,24 +3,22 @@
 Standard library only: the launcher imports this module on compute nodes.
 """
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scalesweep.core.files import (
-    NotAFileError,
     content_digest,
     digest_of,
     file_digest,
-    open_regular,
-    read_regular,
+    read_json,
     write_atomic,
 )
-from scalesweep.core.npy import MAX_ARCHIVE
 from scalesweep.core.rank_columns import by_column
-from scalesweep.core.record_check import MAX_BYTES, SCHEMA, BadRecordError, check_record
+from scalesweep.core.record_check import SCHEMA, BadRecordError, check_record
 
 FAILURE_SCHEMA = 1
 RECORD = "record.json"
@@ -56,11 +54,6 @@ _TAIL_BYTES = 65536
 
 # In ``notes.dates`` of an imported record whose dates are the age of a file.
 LAST_MODIFIED = "last modified"
-
-
-# Content of a file -> JSON value, as json.loads; and whether a digest is that of a value.
-Parse = Callable[[bytes], Any]
-HasDigest = Callable[[Any, Any], bool]
 
 
 def described(path: Path) -> dict[str, Any]:
@@ -110,52 +103,50 @@ def record_text(value: Any, indent: str = "\n ") -> str:
     return f"{text}\n" if indent == "\n " else text
 
 
-def _has_digest(value: Any, digest: Any) -> bool:
-    return bool(digest == digest_of(value))
-
-
-def parse_record(
-    content: bytes, run_id: str, parse: Parse = json.loads, has_digest: HasDigest = _has_digest
-) -> dict[str, Any]:
+def parse_record(content: bytes, run_id: str) -> dict[str, Any]:
     """The record in the content of ``<run_id>/record.json``, checked.
 
     Raises BadRecordError naming what is wrong, UserError for a record of another schema.
     """
     try:
-        record = parse(content)
-        rest = {key: value for key, value in record.items() if key != "digest"}
-        whole = has_digest(rest, record.get("digest"))
-    except (ValueError, AttributeError, RecursionError) as error:
+        record = _parsed(content)
+    except (ValueError, AttributeError, KeyError, RecursionError) as error:
         # UnicodeDecodeError and JSONDecodeError are ValueErrors.
         raise BadRecordError(f"{run_id}: the record is not whole JSON ({error})") from None
-    if not whole:
+    if record is None:
         raise BadRecordError(
             f"{run_id}: the record was changed after it was written (digest differs)"
         )
-    check_record(rest, run_id)
-    return dict(record)
+    check_record({key: value for key, value in record.items() if key != "digest"}, run_id)
+    return record
+
+
+def _parsed(content: bytes) -> dict[str, Any] | None:
+    """The record; None if it has not the digest that it was written with.
+
+    The standard library's json keeps the last word: what orjson reads or writes otherwise (numbers
+    beyond 64 bits, 1e-05) has another digest.
+    """
+    import orjson  # on use: a launch is spared it
+
+    with contextlib.suppress(orjson.JSONDecodeError):
+        record: dict[str, Any] = orjson.loads(content)
+        digest = record.pop("digest")
+        if digest == content_digest(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)):
+            return {**record, "digest": digest}
+    record = json.loads(content)
+    digest = record.pop("digest")
+    return {**record, "digest": digest} if digest == digest_of(record) else None
 
 
 def read_record(path: Path) -> dict[str, Any]:
     """Read and check ``<run_id>/record.json``; raises BadRecordError naming what is wrong.
 
     The samples are there and have their size; ``read_samples`` compares their digest.
-    ``scalesweep.state.record_reader`` does the same faster, with orjson.
     """
-    record = parse_record(record_bytes(path), path.parent.name)
+    record = parse_record(path.read_bytes(), path.parent.name)
     check_samples(path.parent, record)
     return record
-
-
-def record_bytes(path: Path) -> bytes:
-    """Content of ``<run_id>/record.json``.
-
-    Raises BadRecordError where it is no regular file or longer than a record can be, else OSError.
-    """
-    try:
-        return read_regular(path, MAX_BYTES)
-    except NotAFileError as error:
-        raise BadRecordError(f"{path.parent.name}: {path.name} {error.strerror}") from None
 
 
 def holds_matches(record: Mapping[str, Any]) -> bool:
@@ -198,11 +189,9 @@ def read_samples(folder: Path, record: Mapping[str, Any]) -> bytes:
     with, else OSError.
     """
     try:
-        content = read_regular(folder / SAMPLES, MAX_ARCHIVE)
+        content = (folder / SAMPLES).read_bytes()
     except FileNotFoundError:
         raise BadRecordError(f"{SAMPLES} is missing") from None
-    except NotAFileError as error:
-        raise BadRecordError(f"{SAMPLES} {error.strerror}") from None
     if content_digest(content) != record["samples"]["blake2b"]:
         raise BadRecordError(f"{SAMPLES} was changed: checksum differs")
     return content
@@ -219,20 +208,14 @@ def dates_of(record: Mapping[str, Any]) -> tuple[str, str]:
 
 def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:
     """failure.json in a run's folder; None if there is none or it is not whole."""
-    try:
-        failure = json.loads(read_regular(folder / name, MAX_BYTES))
-        # Halves of surrogate pairs, which JSON may name, could not be written to any table.
-        text = json.dumps(failure, ensure_ascii=False).encode(errors="replace")
-        failure = json.loads(text)
-    except (OSError, ValueError, RecursionError):
-        return None
-    return failure if isinstance(failure, dict) and "cause" in failure else None
+    failure = read_json(folder / name)
+    return failure if failure and "cause" in failure else None
 
 
 def last_lines(path: Path) -> list[str]:
     """The last lines of a log, without empty ones; none if it cannot be read."""
     try:
-        with open_regular(path) as file:
+        with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _TAIL_BYTES))
             text = file.read().decode(errors="replace")

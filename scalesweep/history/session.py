@@ -27,13 +27,12 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import finite, text_of
 from scalesweep.core.plan_format import PlanExperiment, PlanProfile, PlanRun, read_plan
-from scalesweep.core.record import RECORD, record_bytes
+from scalesweep.core.record import RECORD, parse_record
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.history.profiled import profiled_runs
 from scalesweep.history.store import CANARY, METRIC, PART, TERM, RunKey, Session
 from scalesweep.history.tracked import Tracker
 from scalesweep.judge.facts import facts_of
-from scalesweep.state.record_reader import parse_record
 from scalesweep.tables import canary_rates
 from scalesweep.tables.epoch_curves import ACCOUNT, PARTS
 from scalesweep.tables.provenance import run_facts
@@ -147,7 +146,7 @@ def ideal_of(quantity: Quantity) -> str:
 def usable_record(folder: Path) -> dict[str, Any] | None:
     """The record of a run, or None without one that can be read and says when it began."""
     try:
-        record = parse_record(record_bytes(folder / RECORD), folder.name)
+        record = parse_record((folder / RECORD).read_bytes(), folder.name)
     except (OSError, BadRecordError):
         return None
     return record if _time(record["started"]) else None

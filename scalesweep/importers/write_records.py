@@ -16,11 +16,17 @@ import numpy as np
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
-from scalesweep.core.record import FAILURE, RECORD, SAMPLES, read_samples, write_record
+from scalesweep.core.record import (
+    FAILURE,
+    RECORD,
+    SAMPLES,
+    read_record,
+    read_samples,
+    write_record,
+)
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.importers.imported_run import FILE_DATES, ImportedRun, Item, NotRead, Refusal, shown
 from scalesweep.importers.made_benchmark import make_benchmark
-from scalesweep.state.record_reader import read_record
 from scalesweep.state.set_aside import set_aside
 
 SOURCE_DIGEST = "source_blake2b"

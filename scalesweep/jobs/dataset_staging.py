@@ -27,51 +27,37 @@ class _Need(NamedTuple):
 
 
 class Staging:
-    """The data sets of some runs, each with as many files as the most demanding run reads.
-
-    ``take`` takes in runs that are planned later: files that earlier ones had staged stay, and
-    more are added to them by a staging job of their own.
-    """
+    """The data sets of some runs, each with as many files as the most demanding run reads."""
 
     def __init__(self, campaign: Campaign, runs: Iterable[tuple[Experiment, Run]]) -> None:
         self._campaign = campaign
-        self._needs: dict[str, list[_Need]] = {}  # by folder; each has the files of those before it
-        self.take(runs)
-
-    def take(self, runs: Iterable[tuple[Experiment, Run]]) -> None:
-        """Take in further runs."""
-        more: dict[str, _Need] = {}
+        self._needs: dict[str, _Need] = {}  # by folder
         for experiment, run in runs:
-            folder = self._folder(experiment, run)
-            if folder is None or self._need(folder, experiment, run):
-                continue
-            files = _files(experiment, run.point)
-            before = more.get(folder) or next(reversed(self._needs.get(folder, [])), None)
-            known = before.files if before else {}
-            files = {split: max(count, known.get(split, 0)) for split, count in files.items()}
-            more[folder] = _Need(experiment, run, files)
-        for folder, need in more.items():
-            self._needs.setdefault(folder, []).append(need)
+            self._take(experiment, run)
 
-    def covers(self, experiment: Experiment, run: Run) -> bool:
-        """Whether a run, or one that reads as much, was taken in, or it reads no data set."""
-        folder = self._folder(experiment, run)
-        return folder is None or self._need(folder, experiment, run) is not None
+    def _take(self, experiment: Experiment, run: Run) -> str | None:
+        """Take in a run; the folder of its data set, None if it reads none."""
+        folder = data_folder(self._campaign, experiment.benchmark, run.point)
+        if folder is not None:
+            files = _files(experiment, run.point)
+            known = self._needs.get(folder)
+            if known is None or any(n > known.files.get(split, 0) for split, n in files.items()):
+                before = known.files if known else {}
+                most = {split: max(count, before.get(split, 0)) for split, count in files.items()}
+                self._needs[folder] = _Need(experiment, run, {**before, **most})
+        return folder
 
     def marker(self, experiment: Experiment, run: Run) -> list[str]:
         """Marker of the data set that a run reads, or nothing."""
-        folder = self._folder(experiment, run)
-        if folder is None or (need := self._need(folder, experiment, run)) is None:
-            return []
-        return [f"{folder}/staged-{need.wanted}"]
+        folder = self._take(experiment, run)  # it may be forced, and none of the pending ones
+        return [f"{folder}/staged-{self._needs[folder].wanted}"] if folder else []
 
     def command(self, folder: str, wanted: str, workers: int) -> str:
         """Shell command that makes the files that the marker ``staged-<wanted>`` represents.
 
         Raises UserError if no run reads them.
         """
-        needs = (need for need in self._needs.get(folder, ()) if need.wanted == wanted)
-        need, site = next(needs, None), self._campaign.site
+        need, site = self._needs.get(folder), self._campaign.site
         data = need.experiment.benchmark.data if need else None
         if need is None or data is None:
             raise UserError(f"{folder}/staged-{wanted}: no pending run reads this data set")
@@ -85,24 +71,12 @@ class Staging:
 
     def lost(self) -> set[str]:
         """Markers of data sets that have lost files since; without them these are staged again."""
-        markers = set()
-        for folder, needs in self._needs.items():
-            for need in needs:
-                marker = Path(folder, f"staged-{need.wanted}")
-                if marker.exists() and not _are_there(folder, need.files):
-                    markers.add(str(marker))
-        return markers
-
-    def _folder(self, experiment: Experiment, run: Run) -> str | None:
-        return data_folder(self._campaign, experiment.benchmark, run.point)
-
-    def _need(self, folder: str, experiment: Experiment, run: Run) -> _Need | None:
-        """The first that has all files of a run."""
-        files = _files(experiment, run.point)
-        for need in self._needs.get(folder, ()):
-            if all(count <= need.files.get(split, 0) for split, count in files.items()):
-                return need
-        return None
+        markers = ((Path(of, f"staged-{need.wanted}"), need) for of, need in self._needs.items())
+        return {
+            str(marker)
+            for marker, need in markers
+            if marker.exists() and not _are_there(str(marker.parent), need.files)
+        }
 
 
 def _files(experiment: Experiment, point: Mapping[str, Any]) -> Mapping[str, int]:

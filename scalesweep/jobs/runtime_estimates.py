@@ -6,11 +6,10 @@ number of runs, not with its square.
 
 import csv
 import math
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
@@ -28,8 +27,6 @@ TIMED_OUT = "timeout"
 UNKNOWN = ""
 BASES = (SAME_POINT, PREDICTED, SCALED, CAMPAIGN, TIMED_OUT, UNKNOWN)
 
-_Number = TypeVar("_Number", int, float)
-
 
 class Estimates:
     """Expected wall times of a campaign's runs, from its finished, measured ones.
@@ -38,10 +35,8 @@ class Estimates:
 
     1. runs of the same point, their median;
     2. the prediction of the run's series, in the tables of an earlier call (table ``runtimes``);
-    3. runs of the same benchmark and data set, scaled by the samples that a rank reads in the whole
-       run: what a run takes outside its timed part stays, the rest grows with them. Those of the
-       nearest rank count, there of the nearest amount of work (by ratio; of two that are as near,
-       the larger), their medians. Only of a benchmark that declares its work;
+    3. runs of the same benchmark and data set on the nearest number of ranks (by ratio), scaled by
+       the samples that a rank reads; only of a benchmark that declares its work;
     4. the campaign's ``expected_minutes``.
 
     A point of which a run was ended at its time limit takes at least that long.
@@ -57,8 +52,8 @@ class Estimates:
         self._least_s: dict[str, float] = {}
         # Keys by the id of a point, which repeats share; the point is kept, and so is its id.
         self._keys: dict[int, tuple[Mapping[str, Any], str]] = {}
-        # By benchmark and data set, rank count, work: seconds in all and those outside the work.
-        self._groups: dict[str, dict[int, dict[float, list[tuple[float, float]]]]] = {}
+        # By benchmark and data set, and rank count: seconds for each unit of work.
+        self._groups: dict[str, dict[int, list[float]]] = {}
         for run_id, (experiment, run) in campaign.unique_runs().items():
             state, point = states[run_id], self._key(experiment.benchmark, run.point)
             if state.given_s is not None:
@@ -66,17 +61,9 @@ class Estimates:
             if state.status != Status.DONE or not state.wall_s or state.source != "measured":
                 continue
             self._points.setdefault(point, []).append(state.wall_s)
-            work = _work(experiment.benchmark, run.point)
-            if work and state.fixed_s is not None:
+            if work := _work(experiment.benchmark, run.point):
                 group = self._groups.setdefault(_form(experiment.benchmark, run.point), {})
-                cell = group.setdefault(int(run.point["ranks"]), {}).setdefault(work, [])
-                cell.append((state.wall_s, min(state.fixed_s, state.wall_s)))
-        # In order, for the nearest; and what was made of a cell.
-        self._groups = {
-            form: {ranks: dict(sorted(cells.items())) for ranks, cells in sorted(group.items())}
-            for form, group in self._groups.items()
-        }
-        self._medians: dict[tuple[str, int, float], tuple[float, float]] = {}
+                group.setdefault(int(run.point["ranks"]), []).append(state.wall_s / work)
 
     def seconds(self, experiment: Experiment, run: Run) -> float | None:
         """Expected wall time of the run's program in seconds; None if nothing is known."""
@@ -110,19 +97,12 @@ class Estimates:
         return (least_s, TIMED_OUT) if least_s > (seconds or 0.0) else (seconds, basis)
 
     def _scaled(self, benchmark: Benchmark, point: Mapping[str, Any]) -> float | None:
-        """Seconds of the nearest runs, scaled to the work of a point."""
-        form, work = _form(benchmark, point), _work(benchmark, point)
-        if work is None or form not in self._groups:
+        """Seconds of the runs on the nearest number of ranks, scaled to the work of a point."""
+        work, group = _work(benchmark, point), self._groups.get(_form(benchmark, point))
+        if not work or not group:
             return None
-        ranks = _nearest(list(self._groups[form]), int(point["ranks"]))
-        nearest = _nearest(list(self._groups[form][ranks]), work)
-        key = form, ranks, nearest
-        if key not in self._medians:
-            cell = self._groups[form][ranks][nearest]
-            growing = median(wall_s - fixed_s for wall_s, fixed_s in cell)
-            self._medians[key] = median(fixed_s for _, fixed_s in cell), growing
-        fixed_s, growing_s = self._medians[key]
-        return fixed_s + growing_s * work / nearest
+        nearest = min(group, key=lambda ranks: abs(math.log(ranks / point["ranks"])))
+        return median(group[nearest]) * work
 
     def _key(self, benchmark: Benchmark, point: Mapping[str, Any]) -> str:
         if id(point) not in self._keys:
@@ -154,12 +134,3 @@ def _read_runtimes(path: Path) -> dict[str, tuple[float, float]]:
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
         return {}  # made again with the tables; until then other estimates do
     return {i: (s, high) for i, s, high in rows if 0 < s <= high < math.inf}
-
-
-def _nearest(values: Sequence[_Number], value: float) -> _Number:
-    """The nearest of sorted, positive values by ratio; the larger of two that are as near."""
-    above = bisect_left(values, value)
-    if above in (0, len(values)):
-        return values[min(above, len(values) - 1)]
-    low, high = values[above - 1], values[above]
-    return high if high * low <= value * value else low

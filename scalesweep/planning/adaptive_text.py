@@ -1,7 +1,6 @@
 """Repeats until points are precise, as text."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from scalesweep.analysis.repeat_rule import (
     IDENTICAL,
@@ -12,79 +11,57 @@ from scalesweep.analysis.repeat_rule import (
     WIDE,
 )
 from scalesweep.core.formatting import counted, listed
-from scalesweep.core.plan_format import PlanExperiment, PlanRepeated, PlanRepeats
+from scalesweep.core.plan_format import PlanExperiment, PlanRepeated
 
-NEW = "new"  # of a point: not looked at as it is now
+NEW = "new"  # of a point: no repeat has begun
+# What is said of the points in a state, in the order of a line.
+_WORDS = {
+    NEW: "{points} of {least:,} to {most:,} runs in all, known once the first {first} repeats of "
+    "each have finished",
+    MORE: "{points} {need} about {runs} more",
+    PRECISE: "{points} precise after {done}",
+    WIDE: "{points} stayed wide: {names}",
+    WAITING: "{points} {wait} for a repeat that has failed or is pending",
+    UNKNOWN: "{points} with fewer than two values, which say nothing",
+    IDENTICAL: "{points} with identical repeats, which say nothing",
+}
 
 
 def repeats_line(experiment: PlanExperiment) -> str:
     """What is known of an experiment's repeats, in one line; empty where their number is fixed."""
     if (repeats := experiment.get("repeats")) is None:
         return ""
-    by_state: dict[str, list[PlanRepeated]] = {}
-    for point in repeats["points"]:
-        by_state.setdefault(point["state"], []).append(point)
-    axes = [*experiment["axes"], *experiment["linked"]]
-    parts = [
-        _WORDS[state](points, repeats, axes) for state in _WORDS if (points := by_state.get(state))
-    ]
+    parts = []
+    for state, words in _WORDS.items():
+        if points := [point for point in repeats["points"] if point["state"] == state]:
+            single, done = len(points) == 1, sum(point["done"] for point in points)
+            said = words.format(
+                points=counted(len(points), "point"),
+                need="needs" if single else "need",
+                wait="waits" if single else "wait",
+                least=sum(point["planned"] for point in points),
+                most=sum(max(repeats["most"], point["planned"]) for point in points),
+                first=repeats["least"],
+                runs=counted(sum(point["expected"] for point in points) - done, "run"),
+                done=counted(done, "run"),
+                names=_names(points, [*experiment["axes"], *experiment["linked"]]),
+            )
+            parts.append(said)
     metric = f" of {repeats['metric']}" if repeats["metric"] else ""
     rule = f"{repeats['least']} to {repeats['most']}, until ±{_percent(repeats['until'])}{metric}"
     return f"repeats in {experiment['name']}: {rule}: {'; '.join(parts)}"
 
 
-def _name(point: PlanRepeated, axes: Iterable[str]) -> str:
-    values: Mapping[str, Any] = point["point"]
-    return " ".join(f"{axis}={values[axis]}" for axis in axes if axis in values)
-
-
-def _new(points: list[PlanRepeated], repeats: PlanRepeats, axes: list[str]) -> str:
-    most = sum(max(repeats["most"], point["planned"]) for point in points)
-    least = sum(point["planned"] for point in points)
-    return (
-        f"{counted(len(points), 'point')} of {least:,} to {most:,} runs in all, known once the "
-        f"first {repeats['least']} repeats of each have finished"
+def _names(points: Sequence[PlanRepeated], axes: Sequence[str]) -> str:
+    return listed(
+        [
+            " ".join(
+                [f"{axis}={point['point'][axis]}" for axis in axes if axis in point["point"]]
+                + [f"±{_percent(point['width'])}"]
+            )
+            for point in points
+        ]
     )
-
-
-def _more(points: list[PlanRepeated], repeats: PlanRepeats, axes: list[str]) -> str:
-    runs = sum(point["expected"] - point["done"] for point in points)
-    word = "needs" if len(points) == 1 else "need"
-    return f"{counted(len(points), 'point')} {word} about {counted(runs, 'run')} more"
-
-
-def _precise(points: list[PlanRepeated], repeats: PlanRepeats, axes: list[str]) -> str:
-    done = sum(point["done"] for point in points)
-    return f"{counted(len(points), 'point')} precise after {counted(done, 'run')}"
-
-
-def _wide(points: list[PlanRepeated], repeats: PlanRepeats, axes: list[str]) -> str:
-    names = [f"{_name(point, axes)} ±{_percent(point['width'])}".strip() for point in points]
-    return f"{counted(len(points), 'point')} stayed wide: {listed(names)}"
-
-
-def _waiting(points: list[PlanRepeated], repeats: PlanRepeats, axes: list[str]) -> str:
-    word = "waits" if len(points) == 1 else "wait"
-    return f"{counted(len(points), 'point')} {word} for a repeat that has failed or is pending"
-
-
-def _unknown(points: list[PlanRepeated], repeats: PlanRepeats, axes: list[str]) -> str:
-    return f"{counted(len(points), 'point')} with fewer than two values, which say nothing"
-
-
-def _identical(points: list[PlanRepeated], repeats: PlanRepeats, axes: list[str]) -> str:
-    return f"{counted(len(points), 'point')} with identical repeats, which say nothing"
-
-
-_WORDS = {
-    NEW: _new,
-    MORE: _more,
-    PRECISE: _precise,
-    WIDE: _wide,
-    WAITING: _waiting,
-    UNKNOWN: _unknown,
-    IDENTICAL: _identical,
-}
 
 
 def _percent(share: float | None) -> str:

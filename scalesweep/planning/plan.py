@@ -81,13 +81,9 @@ def build_plan(
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
     if campaign.canary:
-        each = [
-            canary_s(campaign)
-            for run_id, (_, run) in campaign.unique_runs().items()
-            if not states[run_id].settled
-        ]
-        most = max(each, default=0.0)
-        plan["canary"] = {"runs": len(each), "seconds": most, "total_s": sum(each)}
+        count = sum(not states[run_id].settled for run_id in campaign.unique_runs())
+        seconds = canary_s(campaign) if count else 0.0
+        plan["canary"] = {"runs": count, "seconds": seconds, "total_s": count * seconds}
     if sets := data_sets(campaign, plan["experiments"]):
         plan["data_sets"] = sets
         if campaign.site.memory_gib_per_node is not None:
@@ -115,44 +111,23 @@ def _experiment_entry(
 
     ``seen``: ids of the runs of the experiments before it, to which its own are added.
     """
-    benchmark = experiment.benchmark
-    runs: list[PlanRun] = []
-    pending: list[tuple[int, float | None]] = []  # nodes and expected seconds
-    for run in experiment.runs:
-        state = states[run.run_id]
-        reused = run.run_id in seen
-        seen.add(run.run_id)
-        runs.append(
-            {
-                "run_id": run.run_id,
-                "repeat": run.repeat,
-                "position": positions[run.run_id],
-                "point": benchmark.scaled(run.point),
-                "work": benchmark.total_work(run.point),
-                "status": state.status,
-                "cause": state.cause,
-                "detail": state.detail,
-                "threads_per_core": campaign.site.threads_per_core(
-                    run.point, benchmark.threads_of(run.point)
-                ),
-                "reused": reused,
-                "to_run": not state.settled,
-            }
-        )
-        if not state.settled and not reused:
-            nodes = campaign.site.nodes_for(run.point)
-            pending.append((nodes, estimates.seconds(experiment, run)))
-    for run in experiment.profiles:
-        if not states[run.run_id].settled and run.run_id not in seen:
-            nodes = campaign.site.nodes_for(run.point)
-            pending.append((nodes, estimates.seconds(experiment, run)))
-        seen.add(run.run_id)
-    first = benchmark.scaled(experiment.points[0])
-    worked_out = [
-        name
-        for name in experiment.derivation.derived
-        if any(point[name] != first[name] for point in experiment.points)
+    benchmark, site = experiment.benchmark, campaign.site
+    every = [*experiment.runs, *experiment.profiles]
+    pending = [
+        (site.nodes_for(run.point), estimates.seconds(experiment, run))
+        for run in every
+        if run.run_id not in seen and not states[run.run_id].settled
     ]
+    runs = [
+        _run(site, benchmark, run, states[run.run_id], positions[run.run_id], run.run_id in seen)
+        for run in experiment.runs
+    ]
+    seen.update(run.run_id for run in every)
+    first = benchmark.scaled(experiment.points[0])
+    derived = experiment.derivation.derived
+    worked_out = [n for n in derived if any(p[n] != first[n] for p in experiment.points)]
+    definitions = {name: metric.definition for name, metric in experiment.derived.items()}
+    kinds = {name: metric.kind for name, metric in experiment.derived.items() if metric.kind}
     entry: PlanExperiment = {
         "name": experiment.name,
         "description": experiment.description,
@@ -161,15 +136,9 @@ def _experiment_entry(
         "summary": benchmark.summary,
         "version": benchmark.version,
         "main_metric": experiment.main_metric,
-        "metrics": {
-            **benchmark.metrics,
-            **{name: metric.definition for name, metric in experiment.derived.items()},
-        },
+        "metrics": {**benchmark.metrics, **definitions},
         "compare": dict(benchmark.compare),
-        "kinds": {
-            **benchmark.kinds,
-            **{name: metric.kind for name, metric in experiment.derived.items() if metric.kind},
-        },
+        "kinds": {**benchmark.kinds, **kinds},
         "scaling": experiment.scaling,
         "target_efficiency": campaign.target_efficiency,
         "scale": benchmark.scale,
@@ -187,40 +156,50 @@ def _experiment_entry(
         "points": len(experiment.points),
         "estimate": _estimate(campaign, pending, experiment.alone),
     }
-    if experiment.derivation.derived:
-        entry["derived_parameters"] = {
-            name: derived.value.text for name, derived in experiment.derivation.derived.items()
-        }
+    if derived:
+        entry["derived_parameters"] = {name: of.value.text for name, of in derived.items()}
         entry["derived_at"] = {
             axes_key(entry, benchmark.scaled(point)): {name: point[name] for name in worked_out}
             for point in experiment.points
         }
-    if benchmark.quantities:
-        entry["quantities"] = sorted(benchmark.quantities)
-    _note_names(entry, experiment, campaign.site)
-    if experiment.predict:
-        entry["predict"] = list(experiment.predict)
-    if experiment.stop:
-        entry["stop"] = experiment.stop.text
-    if benchmark.ceiling is not None:
-        entry["ceiling"] = benchmark.ceiling
-    if benchmark.noexchange:
-        entry["noexchange"] = True
+    more = {key: value for key, value in _optional(campaign, experiment, entry).items() if value}
+    return cast(PlanExperiment, {**entry, **more})
+
+
+def _run(
+    site: Site, benchmark: Benchmark, run: Run, state: RunState, position: int, reused: bool
+) -> PlanRun:
+    return {
+        "run_id": run.run_id,
+        "repeat": run.repeat,
+        "position": position,
+        "point": benchmark.scaled(run.point),
+        "work": benchmark.total_work(run.point),
+        "status": state.status,
+        "cause": state.cause,
+        "detail": state.detail,
+        "threads_per_core": site.threads_per_core(run.point, benchmark.threads_of(run.point)),
+        "reused": reused,
+        "to_run": not state.settled,
+    }
+
+
+def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment) -> dict[str, Any]:
+    """What only some entries have; left out where it is empty."""
+    benchmark = experiment.benchmark
     refused = campaign.imported.get("refused", ())
-    if count := sum(
-        refusal["count"] for refusal in refused if refusal["benchmark"] == benchmark.name
-    ):
-        entry["refused"] = count
-    return entry
-
-
-def _note_names(entry: PlanExperiment, experiment: Experiment, site: Site) -> None:
-    """Note what the experiment is part of, metrics that it derives, names of its layouts, its mesh,
-    its model and what its memory depends on."""
-    if experiment.part_of:
-        entry["part_of"] = experiment.part_of
-    if experiment.derived:
-        entry["derived"] = {
+    points = [run["point"] for run in entry["runs"] if not run["repeat"]]
+    layout, mesh, transformer = benchmark.layout, benchmark.mesh, benchmark.transformer
+    memory = memory_on(benchmark, campaign.site, experiment.memory_gib_per_rank)
+    return {
+        "part_of": experiment.part_of,
+        "quantities": sorted(benchmark.quantities),
+        "predict": list(experiment.predict or ()),
+        "stop": experiment.stop.text if experiment.stop else "",
+        "ceiling": benchmark.ceiling,
+        "noexchange": benchmark.noexchange,
+        "refused": sum(of["count"] for of in refused if of["benchmark"] == benchmark.name),
+        "derived": {
             name: {
                 "formula": metric.formula,
                 "reads": dict(metric.reads),
@@ -229,19 +208,13 @@ def _note_names(entry: PlanExperiment, experiment: Experiment, site: Site) -> No
                 "scope": metric.scope,
             }
             for name, metric in experiment.derived.items()
-        }
-    if layout := experiment.benchmark.layout:
-        points = [run["point"] for run in entry["runs"] if not run["repeat"]]
-        if layouts := layout.named(
-            points, experiment.axes, entry["scale"], experiment.benchmark.defaults
-        ):
-            entry["layouts"] = layouts
-    if mesh := experiment.benchmark.mesh:
-        entry["mesh"] = mesh.texts
-    if transformer := experiment.benchmark.transformer:
-        entry["transformer"] = transformer.texts
-    if memory := memory_on(experiment.benchmark, site, experiment.memory_gib_per_rank):
-        entry["memory"] = memory.texts
+        },
+        "layouts": layout
+        and layout.named(points, experiment.axes, entry["scale"], benchmark.defaults),
+        "mesh": mesh and mesh.texts,
+        "transformer": transformer and transformer.texts,
+        "memory": memory and memory.texts,
+    }
 
 
 def kept_profiles(
@@ -369,7 +342,6 @@ def note_failures(path: Path, failed: Mapping[str, tuple[str, str]]) -> None:
             if run["run_id"] in failed:
                 run["cause"], run["detail"] = failed[run["run_id"]]
                 run["status"] = Status.FAILED
-    plan.pop("digest", None)
     table = path.with_name("plan.csv")
     times = {file: file.stat() for file in (path, table) if file.exists()}
     write_plan_file(path, plan)

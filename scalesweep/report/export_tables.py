@@ -174,7 +174,6 @@ def _parts(
         "created": "",
         "jobs": None,
         "order": {"seed": None, "of": 0},
-        "digest": "",
     }
     parts = {}
     predicts = any(entry.get("predict") for entry in plan["experiments"])

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import stat
 import sys
 from collections.abc import Callable
@@ -26,12 +25,11 @@ def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
     A full disk, a missing file or a lacking permission is reported in one line too. A script of a
     rule ends with its Snakemake: it never writes at the same time as the next one.
     """
-    _open_closed()
     _state["in_rule"] = SNAKEMAKE in os.environ
     if _state["in_rule"]:
         end_with_snakemake(int(os.environ.pop(SNAKEMAKE)))
     try:
-        main = _load(load)
+        main = load()
         if "logging" in sys.modules:  # milliseconds, which a launch is spared: it logs nothing
             from scalesweep.core.log import set_up
 
@@ -50,43 +48,6 @@ def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
         place = f": {error.filename}" if error.filename else ""
         _fail(f"error: {error.strerror or error}{place}")
     sys.exit(0)
-
-
-def _open_closed() -> None:
-    """Open standard streams that the caller has closed: their numbers would else be given to the
-    next files, and a program that is started would have none."""
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        if getattr(sys, name) is None:
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, number)
-            os.set_inheritable(number, True)  # where both are the same
-            setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
-
-
-def _load(load: Callable[[], Callable[[], None]]) -> Callable[[], None]:
-    """What ``load`` returns. Raises KeyboardInterrupt for Ctrl-C, whatever became of it on its way
-    through a library that is imported: numpy says that it lies in a wrong folder."""
-    interrupts: list[int] = []
-
-    def interrupt(number: int, _: object) -> None:
-        interrupts.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:
-        return load()
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        main = load()
-    except Exception:
-        if interrupts:
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if interrupts:
-        raise KeyboardInterrupt
-    return main
 
 
 def _flush() -> None:

@@ -1,6 +1,7 @@
 """What is looked at before any job starts: programs, other Snakemakes, Slurm, the budget."""
 
 import logging
+import shutil
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.planning.plan import budget_left, check_budget
 from scalesweep.slurm.commands import PATIENCE_S, live_jobs
 from scalesweep.slurm.job_identity import note_first_submission
-from scalesweep.smk.context import SnakemakeContext
+from scalesweep.smk.context import CALLS, SnakemakeContext
 from scalesweep.smk.results_lock import Claims
 from scalesweep.state.results_folder import check_writable
 
@@ -76,6 +77,8 @@ class Preflight:
         states = self.context.states
         pending = {run_id for run_id in self._to_run if not states[run_id].settled}
         self.claims.begin(rules, pending, here=submission is None)
+        if pending:  # of a call that was killed
+            shutil.rmtree(self.context.campaign.runs_folder / CALLS, ignore_errors=True)
         if submits:
             self._check_submission()
         self._await_staging()

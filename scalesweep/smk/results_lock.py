@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.locks import REPORT, claim, release
+from scalesweep.core.locks import REPORT, RUNS, claim, release
 from scalesweep.core.orphans import end_orphans, marked
 from scalesweep.core.record import RECORD
 
@@ -33,8 +33,7 @@ class Claims:
 
     def __init__(self, results: Path, runs: Path) -> None:
         self._results, self._runs = results, runs
-        self._held: list[FileIO] = []
-        self._report: list[FileIO] = []
+        self._held: dict[str, FileIO] = {}
         self.begun = False
         atexit.register(self.end)
 
@@ -45,7 +44,7 @@ class Claims:
         another Snakemake is at work in the folder, or something that a killed one has left.
         """
         if pending:
-            self._held.append(claim(self._results))
+            self._held[RUNS] = claim(self._results)
             if here:
                 self._await_leftovers()
             if done := sum((self._runs / run_id / RECORD).exists() for run_id in pending):
@@ -54,7 +53,7 @@ class Claims:
                     "pending runs; run snakemake again for the rest"
                 )
         elif not _OF_RUNS.isdisjoint(rules):
-            self._report.append(claim(self._results, REPORT))
+            self._held[REPORT] = claim(self._results, REPORT)
         self.begun = True
 
     def report(self) -> None:
@@ -63,19 +62,13 @@ class Claims:
         Not before: `snakemake report` may be called while runs are made.
         """
         # Snakemake evaluates a rule's parameters once more while it plans.
-        if self.begun and not self._report:
-            self._report.append(claim(self._results, REPORT, wait=True))
-
-    def release_report(self) -> None:
-        """Let a Snakemake that this one calls make the report."""
-        while self._report:
-            release(self._report.pop())
+        if self.begun and REPORT not in self._held:
+            self._held[REPORT] = claim(self._results, REPORT, wait=True)
 
     def end(self) -> None:
         """Give everything back."""
         while self._held:
-            release(self._held.pop())
-        self.release_report()
+            release(self._held.popitem()[1])
 
     def _await_leftovers(self) -> None:
         """Wait for the end of what a Snakemake that was killed has left at work on this machine."""

@@ -4,11 +4,9 @@ Runs share an id if they agree in benchmark, version and what differs from the d
 changes a default, the command, or a program without raising the version plans something else under
 the id of what was measured. A record says what it measured (``point``, ``program``); what disagrees
 is stale, and neither counted nor run again before the user has decided.
-
-What a record does not say is not compared: older records know no program.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from scalesweep.compute.job_spec import ProgramOrder
@@ -24,8 +22,7 @@ from scalesweep.core.program_files import described_file, located
 from scalesweep.state.programs import program_files, program_order
 
 PARAMETERS, COMMAND, PROGRAM = CAUSES = ("parameters", "command", "program")
-_SHOWN = 3  # differences that a line names, each with so many characters
-_LONGEST = 200
+_SHOWN = 3  # differences that a line names
 _FORMAT = 1  # of the comparison: another one compares all records again
 
 
@@ -62,34 +59,31 @@ class Planned:
             if name in measured and measured[name] != value
         ]
         if changed:
-            differences[PARAMETERS] = _few(changed)
+            differences[PARAMETERS] = listed(changed, _SHOWN)
         program = record.get("program")
-        if not isinstance(program, dict):
+        if not program:  # of an importer
             return differences
         # With the values that were measured: a command differs only if its template does.
         point = {**run.point, **{n: measured[n] for n in run.point if n in measured}}
         now = program_order(self._campaign, benchmark, point)
         if text := _command(program, now, template_for(int(point["ranks"]))):
             differences[COMMAND] = text
-        if benchmark.extract is not None and (text := self._program(program, now)):
+        if benchmark.extract is not None and (text := self._program(program["files"], now)):
             differences[PROGRAM] = text
         return differences
 
-    def _program(self, program: Mapping[str, Any], now: ProgramOrder) -> str:
+    def _program(self, measured: Mapping[str, Any], now: ProgramOrder) -> str:
         """Which files of the program have another content now."""
-        measured = program.get("files")
-        if not isinstance(measured, dict):
-            return ""
         changed = []
         for name, word in now["files"].items():
-            before = measured.get(name)
             if word not in self._now:
                 self._now[word] = described_file(located(word))
-            if isinstance(before, dict) and _differ(before, self._now[word]):
+            before = measured.get(name)
+            if before and _differ(before, self._now[word]):
                 git = before.get("git")
-                commit = f" at commit {str(git.get('commit'))[:8]}" if isinstance(git, dict) else ""
+                commit = f" at commit {git['commit'][:8]}" if git else ""
                 changed.append(f"{self._now[word]['path']} was edited since{commit}")
-        return _few(changed)
+        return listed(changed, _SHOWN)
 
 
 def _key(campaign: Campaign, benchmark: Benchmark) -> str:
@@ -111,35 +105,24 @@ def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return None not in (before.get(by), now[by]) and before[by] != now[by]
 
 
-def _words(launch: Any, used: str) -> Any:
-    """The words of a launcher that starts a run: those for one rank, or for several."""
-    return launch.get(used) if isinstance(launch, dict) else None
-
-
 def _command(before: Mapping[str, Any], now: ProgramOrder, used: str) -> str:
-    """What of command, variables and launcher is another; empty if nothing is, or is not known.
+    """What of command, variables and launcher is another; empty if nothing is.
 
     ``used``: which of the benchmark's launchers starts the run.
     """
     changes = []
-    words = before.get("command")
-    if isinstance(words, list) and words != now["command"]:
-        gone = [str(word) for word in words if word not in now["command"]]
-        new = [word for word in now["command"] if word not in words]
+    if before["command"] != now["command"]:
+        gone = [word for word in before["command"] if word not in now["command"]]
+        new = [word for word in now["command"] if word not in before["command"]]
         said = [f"had {' '.join(gone)}"] if gone else []
         said += [f"has {' '.join(new)}"] if new else []
         changes.append(f"the command {', '.join(said) or 'has its words in another order'}")
-    env = before.get("env")
-    if isinstance(env, dict):
-        for name in sorted({*map(str, env), *now["env"]}):
-            if env.get(name) != now["env"].get(name):
-                changes.append(f"{name} was {env.get(name)}, is {now['env'].get(name)}")
-    if "launch" in before and _words(before["launch"], used) != _words(now["launch"], used):
+    was, is_ = before["env"], now["env"]
+    changes += [
+        f"{name} was {was.get(name)}, is {is_.get(name)}"
+        for name in sorted({*was, *is_})
+        if was.get(name) != is_.get(name)
+    ]
+    if (before["launch"] or {}).get(used) != (now["launch"] or {}).get(used):
         changes.append(f"the benchmark's launch.{used} was changed")
-    return _few(changes)
-
-
-def _few(texts: Collection[str]) -> str:
-    """Some of the texts in one line; records may hold anything, of any length."""
-    plain = ["".join(c if c.isprintable() else "?" for c in text[:_LONGEST]) for text in texts]
-    return listed(plain, _SHOWN)
+    return listed(changes, _SHOWN)

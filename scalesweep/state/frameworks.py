@@ -81,10 +81,8 @@ def without_framework(site: Site, runs: Mapping[str, tuple[Experiment, Run]]) ->
 def _may_be_there(site: Site, python: str) -> bool:
     """Whether a Python is there, as far as this machine can tell."""
     path = Path(python)
-    if not path.is_absolute():
-        return site.slurm is not None or shutil.which(python) is not None
-    if path.exists():
+    if path.exists() or shutil.which(python):
         return True
     # Nodes may have folders that this machine has not; what is in folders of both is in neither.
     both = any(path.is_relative_to(folder) for folder in (REPO, Path.cwd(), Path.home()))
-    return site.slurm is not None and not both and not path.parent.is_dir()
+    return site.slurm is not None and not both and not (path.is_absolute() and path.parent.is_dir())

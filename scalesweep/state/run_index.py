@@ -1,6 +1,6 @@
 """The index next to a site's runs: what their records said when they were last read.
 
-Only a cache, ``.index.json``: rebuilt from the records if it is not there or not whole.
+Only a cache, ``.index.json``: rebuilt from the records if it cannot be read.
 """
 
 import contextlib
@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import orjson
 
-from scalesweep.state.sealed_json import read_sealed, write_sealed
+from scalesweep.core.files import write_atomic
 
 INDEX = ".index.json"
-_FORMAT = 12
+_FORMAT = 14
 
 
 class Entry(NamedTuple):
     """What is kept of a record: ``stamp``, times and sizes of it and its samples; what ``RunState``
-    says of ``wall_s``, ``source``, ``fixed_s`` and ``extract``; ``ended``, status, cause and detail
+    says of ``wall_s``, ``source`` and ``extract``; ``ended``, status, cause and detail
     of a run without a result (empty if it has one); ``compared``, the key (``agreement.Planned``)
     of what it was last compared with, empty if it never was; ``differs``, in what it disagreed with
     that: cause -> text."""
@@ -26,7 +26,6 @@ class Entry(NamedTuple):
     stamp: str
     wall_s: float | None
     source: str
-    fixed_s: float | None
     extract: str
     ended: tuple[str, ...]
     compared: str
@@ -34,11 +33,12 @@ class Entry(NamedTuple):
 
 
 def read_index(runs_folder: Path) -> dict[str, Entry]:
-    """The entries by run; none if the index is not there, not whole or of another format."""
+    """The entries by run; none if the index is not there or of another format."""
     try:
-        runs = read_sealed(runs_folder / INDEX, _FORMAT).get("runs", {})
+        index = orjson.loads((runs_folder / INDEX).read_bytes())
+        runs = index["runs"] if index["format"] == _FORMAT else {}
         return {run_id: Entry(*entry) for run_id, entry in runs.items()}
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
         return {}
 
 
@@ -48,4 +48,5 @@ def write_index(runs_folder: Path, entries: Mapping[str, Entry]) -> None:
     Without a word if that cannot be (a read-only copy, a number beyond 64 bits).
     """
     with contextlib.suppress(OSError, orjson.JSONEncodeError):
-        write_sealed(runs_folder / INDEX, _FORMAT, {"runs": entries}, durable=False)
+        content = orjson.dumps({"format": _FORMAT, "runs": entries}, default=list)
+        write_atomic(runs_folder / INDEX, content, durable=False)

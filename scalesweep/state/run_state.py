@@ -15,10 +15,9 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of
 from scalesweep.core.formatting import shorten
 from scalesweep.core.locks import only_one
-from scalesweep.core.record import FAILURE, RECORD, SAMPLES, read_failure
+from scalesweep.core.record import FAILURE, RECORD, SAMPLES, read_failure, read_record
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.core.status import Status
-from scalesweep.state.record_reader import read_record
 from scalesweep.state.run_index import Entry, read_index, write_index
 from scalesweep.state.set_aside import set_aside
 
@@ -50,14 +49,11 @@ class Comparison(Protocol):
 
 class RunState(NamedTuple):
     """State of one run: status, and where it has no result the cause and detail; ``stamp`` changes
-    whenever the files behind it do. Of a done run: ``wall_s`` is its time in seconds, ``fixed_s``
-    the part of it that its phases name besides ``warmup`` and ``timed`` (None if they name no
-    ``timed``), which does not grow with the work.
+    whenever the files behind it do. Of a done run: ``wall_s`` is its time in seconds.
 
-    ``extract`` is the digest of the patterns that the logs of a foreign program were read with;
-    ``unread`` is set where a program ended well and its logs were read again in vain. ``given_s``
-    are the seconds that a run had which was ended at its time limit (TIMEOUT). A failed run that
-    was ``imported`` has a record, which says so."""
+    ``extract`` is the digest of the patterns that the logs of a foreign program were read with.
+    ``given_s`` are the seconds that a run had which was ended at its time limit (TIMEOUT). A failed
+    run that was ``imported`` has a record, which says so."""
 
     status: str
     stamp: str = ""
@@ -65,19 +61,15 @@ class RunState(NamedTuple):
     detail: str = ""
     wall_s: float | None = None
     source: str = ""
-    fixed_s: float | None = None
     extract: str = ""
-    unread: bool = False
     given_s: float | None = None
 
     @property
     def settled(self) -> bool:
         """Whether there is nothing left to run: a result, the record that there can be none or that
-        another program got no further, one of something else (which the user decides about), or
-        logs to which other patterns are the answer, not another run."""
+        another program got no further, or one of something else (which the user decides about)."""
         ended = self.status in (Status.DONE, Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE)
-        ended = ended or (self.status == Status.FAILED and self.source == _IMPORTED)
-        return ended or self.unread
+        return ended or (self.status == Status.FAILED and self.source == _IMPORTED)
 
 
 def lines_of(states: Mapping[str, RunState]) -> list[str]:
@@ -150,7 +142,6 @@ def _entry(folder: str, run_id: str, stamp: str, planned: Comparison | None) -> 
         stamp=stamp,
         wall_s=record["wall_s"],
         source=record["source"],
-        fixed_s=_fixed(record["phases"]),
         extract=_extract(record["notes"]),
         ended=ended,
         compared=planned.keys[run_id] if planned else "",
@@ -159,18 +150,18 @@ def _entry(folder: str, run_id: str, stamp: str, planned: Comparison | None) -> 
 
 
 def _finished(entry: Entry, accepted: Set[str]) -> RunState:
-    stamp, wall_s, source, fixed_s, extract, ended, _, differs = entry
+    stamp, wall_s, source, extract, ended, _, differs = entry
     detail = ""
     if differs:
         detail = "; ".join(differs.values())
         if causes := [cause for cause in differs if cause not in accepted]:
             cause = f"{', '.join(causes)} changed"
-            return RunState(Status.STALE, stamp, cause, detail, wall_s, source, fixed_s, extract)
+            return RunState(Status.STALE, stamp, cause, detail, wall_s, source, extract)
         detail = f"accepted although {detail}"
     if ended:
         status, cause, why = ended
         return RunState(status, stamp, cause, why, source=source)
-    return RunState(Status.DONE, stamp, "", detail, wall_s, source, fixed_s, extract)
+    return RunState(Status.DONE, stamp, "", detail, wall_s, source, extract)
 
 
 def _untrusted(folder: Path, stamp: str, why: str, quarantine: bool) -> RunState:
@@ -232,8 +223,8 @@ def _unfinished(folder: str) -> RunState:
     if cause != Cause.BAD_RESULT:
         given_s = _given_s(failure) if cause == Cause.TIMEOUT else None
         return RunState(Status.FAILED, stamp, cause, detail, given_s=given_s)
-    extract, unread = str(failure.get("extract_digest", "")), "reread" in failure
-    return RunState(Status.FAILED, stamp, cause, detail, extract=extract, unread=unread)
+    extract = str(failure.get("extract_digest", ""))
+    return RunState(Status.FAILED, stamp, cause, detail, extract=extract)
 
 
 def _plain(said: Any) -> str:
@@ -255,16 +246,9 @@ def _given_s(failure: Mapping[str, Any]) -> float | None:
         return None
 
 
-def _fixed(phases: Mapping[str, Any]) -> float | None:
-    """Seconds of all phases but ``warmup`` and ``timed``; None without a ``timed`` one."""
-    if "timed" not in phases or not all(isinstance(s, int | float) for s in phases.values()):
-        return None
-    return float(sum(s for name, s in phases.items() if name not in ("warmup", "timed")))
-
-
 def _extract(notes: Mapping[str, Any]) -> str:
     """Digest of the patterns that a record was made with."""
     extract = notes.get("extract")
     if not isinstance(extract, dict):
         return ""
-    return str(extract.get("kept_despite") or extract.get("extract_digest") or "")
+    return str(extract.get("extract_digest") or "")

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,14 +34,4 @@ def take_away(folder: Path) -> None:
     """Rename a run's record and its files within their folder: the run is pending again."""
     for name in (RECORD, SAMPLES, POWER):
         with contextlib.suppress(FileNotFoundError):
-            (folder / name).replace(_free(folder / f"{name}{BROKEN}", folder / name))
-
-
-def _free(target: Path, source: Path) -> Path:
-    """``target``, or the next name with a number where one of the two is a directory: a file does
-    not take its place, nor the other way round."""
-    number = 2
-    while target.is_dir() or (source.is_dir() and os.path.lexists(target)):
-        target = target.with_name(f"{source.name}{BROKEN}-{number}")
-        number += 1
-    return target
+            (folder / name).replace(folder / f"{name}{BROKEN}")

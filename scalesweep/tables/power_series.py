@@ -15,8 +15,7 @@ import numpy as np
 
 from scalesweep.analysis.types import Floats
 from scalesweep.compute.power.counters import SLACK, SLACK_S, WATCHED
-from scalesweep.core.files import content_digest, read_regular
-from scalesweep.core.npy import MAX_ARCHIVE
+from scalesweep.core.files import content_digest
 from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record_check import BadRecordError
 
@@ -55,7 +54,7 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
     import pandas as pd  # a third of a second, which runs without power are spared
 
     try:
-        content = read_regular(path, MAX_ARCHIVE)
+        content = path.read_bytes()
         frame = pd.read_csv(io.BytesIO(content), dtype={"host": str, "domain": str})
     except (OSError, ValueError) as error:
         raise BadRecordError(f"{path.name} is not a table of power ({error})") from None

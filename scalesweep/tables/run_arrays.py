@@ -8,8 +8,7 @@ from typing import Any
 from scalesweep.analysis.arrays import Arrays, open_arrays
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
-from scalesweep.core.record import RECORD, holds_matches, read_samples
-from scalesweep.state.record_reader import read_record
+from scalesweep.core.record import RECORD, holds_matches, read_record, read_samples
 from scalesweep.tables.points import ExperimentData, Point
 
 _log = logging.getLogger(__name__)

@@ -38,12 +38,11 @@ from scalesweep.core.record import (
     RECORD,
     SAMPLES,
     dates_of,
+    parse_record,
     read_samples,
-    record_bytes,
     told_arrays,
 )
 from scalesweep.core.record_check import MAX_NUMBER, BadRecordError
-from scalesweep.state.record_reader import parse_record
 from scalesweep.tables.epoch_curves import CURVES, curves_of, span_warning
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, epoch_quantities
 from scalesweep.tables.metric_meanings import agree, meanings_of
@@ -237,7 +236,7 @@ def _read_run(path: Path) -> Row:
     """Record and samples of the run at ``path``; one read per file."""
     folder, run_id = path.parent, path.parent.name
     try:
-        record = parse_record(record_bytes(path), run_id)
+        record = parse_record(path.read_bytes(), run_id)
     except FileNotFoundError:
         raise BadRecordError(f"{run_id}: {RECORD} is missing") from None
     if record["samples"] is None:

@@ -132,7 +132,7 @@ def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path)
     waiting.start()
     waiting.join(0.2)
     assert waiting.is_alive()
-    two.release_report()
+    two.end()
     waiting.join(20)
     assert not waiting.is_alive()
     with pytest.raises(UserError, match="is already writing the report"):
@@ -194,8 +194,8 @@ def test_claims_on_a_file_system_without_locks(
     # Of a process that was killed, and of one that cannot be seen from here.
     file = tmp_path / locks.RUNS
     with subprocess.Popen([sys.executable, "-S", "-c", ""]) as gone:
-        file.write_text(f"process {gone.pid} on {os.uname().nodename}\n12\n")
+        file.write_text(f"process {gone.pid} on {os.uname().nodename}")
     locks.release(locks.claim(tmp_path))
-    file.write_text("process 7 on elsewhere\n12\n")
+    file.write_text("process 7 on elsewhere")
     with pytest.raises(UserError, match=rf"process 7 on elsewhere \(delete {file} if it has end"):
         locks.claim(tmp_path)

@@ -4,11 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
-
-import psutil
-import pytest
 
 from scalesweep.compute.launcher import launch
 from scalesweep.core.orphans import MARK, end_orphans, mark, marked
@@ -36,24 +32,18 @@ def rank_of(work: Path) -> int:
     return int(path.read_text())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_rank_that_does_not_listen_ends_with_its_launcher(tmp_path: Path, number: int) -> None:
+def test_a_rank_that_does_not_listen_ends_with_its_launcher(tmp_path: Path) -> None:
     launcher = start(order(tmp_path / "runs" / "a", STUBBORN))
     rank = rank_of(tmp_path / "runs" / "a" / "attempt-1")
-    launcher.send_signal(number)
+    launcher.terminate()
     launcher.communicate(timeout=30)
     wait_until(lambda: not alive(rank), "the end of the rank", 20)
 
 
-def test_leftovers_of_a_launcher_and_its_guard_end_before_the_next_run(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_launcher_end_before_the_next_run(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     launcher = start(order(runs / "a", STUBBORN))
     rank = rank_of(runs / "a" / "attempt-1")
-    parent = psutil.Process(launcher.pid)
-    for child in parent.children():
-        with suppress(psutil.NoSuchProcess):  # another child may end meanwhile
-            if child.cmdline() == parent.cmdline():  # the guard is a fork
-                child.kill()
     launcher.kill()
     launcher.communicate(timeout=30)
     assert alive(rank)

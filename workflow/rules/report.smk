@@ -68,7 +68,6 @@ onstart:
         sys.exit(f"error: {error}")
     if SWEEP.submission:
         leave_on_sigterm(Executor)
-    PROGRESS.start()
 
 
 onsuccess:

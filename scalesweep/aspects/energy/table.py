@@ -11,8 +11,7 @@ import pandas as pd
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
-from scalesweep.core.record import POWER, RECORD
-from scalesweep.state.record_reader import read_record
+from scalesweep.core.record import POWER, RECORD, read_record
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.power_series import Channel, mean_power, read_power

@@ -15,9 +15,8 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.core.record import RECORD, read_samples
+from scalesweep.core.record import RECORD, read_record, read_samples
 from scalesweep.core.record_check import MAX_NUMBER
-from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import Maker, TableInputs
 

@@ -18,12 +18,11 @@ from scalesweep.analysis.profile import Profile, function_entries
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PlanProfile
 from scalesweep.core.profilers import CPROFILE, NSYS, PPROF, TAU, split_name
-from scalesweep.core.record import RECORD
+from scalesweep.core.record import RECORD, read_record
 from scalesweep.core.status import Status
 from scalesweep.importers.imported_run import Refusal
 from scalesweep.importers.profiles import nsys, tau
 from scalesweep.importers.profiles.base import Read
-from scalesweep.state.record_reader import read_record
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData

@@ -16,8 +16,7 @@ from scalesweep.analysis.step_work import STEP_TIMES
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
-from scalesweep.core.record import RECORD, WARMUP_STEP_TIMES, holds_matches
-from scalesweep.state.record_reader import read_record
+from scalesweep.core.record import RECORD, WARMUP_STEP_TIMES, holds_matches, read_record
 from scalesweep.table.declared import DeclaredRow, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point

@@ -1,6 +1,5 @@
 """order.json: what a job is told of a run."""
 
-import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,12 @@ def test_an_order_that_lacks_something_is_refused(tmp_path: Path) -> None:
     write_order(path, other)
     with pytest.raises(UserError, match=r"cannot read the job specification \(it lacks 'argv'\)"):
         read_order(path)
-    path.write_text(json.dumps(other | {"digest": "0"}))
-    with pytest.raises(UserError, match="it was changed: its digest differs"):
-        read_order(path)
 
 
 def test_a_job_waits_for_its_own_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "order.json"
     order: Any = dict.fromkeys(Order.__required_keys__, "x")
     digest = write_order(path, {**order, "run_id": "new"})
-    assert json.loads(path.read_bytes())["digest"] == digest
     content = path.read_bytes()
     # What a network file system still shows, and then shows no more.
     write_order(path, {**order, "run_id": "old"})

@@ -1,7 +1,6 @@
 """Metrics from logs: what a pattern finds is what the program said, once, and of which rank."""
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from scalesweep.compute.log_metrics import (
     UnreadableError,
     read_metrics,
 )
-from scalesweep.core.files import NotAFileError
 from tests.fakes.stamps import line
 
 RATE = Metric("rate", r"^rate: (\S+)", "images/s", "higher", "rank")
@@ -279,6 +277,3 @@ def test_odd_logs_do_not_hide_a_match(tmp_path: Path, content: bytes) -> None:
 def test_lines_and_their_ranks(tmp_path: Path, text: str, lines: list[Line]) -> None:
     (tmp_path / "log").write_text(text, newline="")
     assert list(read_lines(tmp_path / "log")) == lines
-    os.mkfifo(tmp_path / "pipe.log")
-    with pytest.raises(NotAFileError, match="is a named pipe, not a file"):
-        list(read_lines(tmp_path / "pipe.log"))

@@ -34,11 +34,3 @@ def test_a_program_that_removes_its_folder(tmp_path: Path, words: str, extract: 
     assert failure["cause"] == "BAD_RESULT"
     assert failure["detail"] == "the program removed its folder attempt-1, with its logs"
     assert (tmp_path / "runs" / "a" / "attempt-1").is_dir()
-
-
-def test_logs_that_are_pipes_block_nothing(tmp_path: Path) -> None:
-    script = "import os, sys; os.chdir(sys.argv[2]); os.remove('stdout.log'); "
-    script += "os.mkfifo('stdout.log'); os.mkfifo('native.json')"
-    assert launch(order(tmp_path / "runs" / "a", script), ROOT) == 1
-    failure = json.loads((tmp_path / "runs" / "a" / "failure.json").read_bytes())
-    assert failure["detail"] == "native.json is a named pipe, not a file"

@@ -1,6 +1,5 @@
 """YAML reading and expressions: strict, and one line for a mistake."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,16 +60,9 @@ def test_expressions_that_could_do_harm_are_refused(text: str) -> None:
         ("ranks // 2 if shard else 1", 256),
         ("batch_size + shape[0] * shape[1] % 12", 9),
         ("label + 'b' == 'ab' or 2 * 3 % 4 == 2", True),
-        ("label * 3000000000 == label", "* takes numbers, not texts or lists"),
-        ("'%3000000000d' % 1 == label", "% takes numbers, not texts or lists"),
-        ("+".join(["label"] * 150), "+ makes more than 100,000 characters"),
     ],
 )
 def test_expression_values(text: str, value: object) -> None:
     point = {"ranks": 512, "batch_size": 1, "shape": [4, 5], "shard": True, "label": "a" * 1000}
     expression = Expression(text, "c.yaml: exclude")
-    if isinstance(value, str):
-        with pytest.raises(UserError, match=rf"c.yaml: exclude: .*{re.escape(value)}"):
-            expression(point)
-    else:
-        assert expression(point | {"label": "a"}) == value
+    assert expression(point | {"label": "a"}) == value

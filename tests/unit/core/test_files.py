@@ -1,20 +1,11 @@
-"""Files are written by rename, and a seal finds every flipped bit."""
+"""Files are written by rename."""
 
 import errno
-import json
 from pathlib import Path
 
 import pytest
 
-from scalesweep.core.files import (
-    is_whole,
-    natural_order,
-    replacing,
-    seal,
-    sealed,
-    unseal,
-    write_atomic,
-)
+from scalesweep.core.files import natural_order, replacing, write_atomic
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -38,29 +29,6 @@ def test_the_old_file_stays_where_the_new_one_fails(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), replacing(path) as temporary:
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == [path] and path.read_text() == "old"
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1\x00\xff", b'{"a": 1', b', "digest": "x"}\n'])
-def test_a_seal_finds_every_flipped_bit(content: bytes) -> None:
-    whole = seal(content)
-    assert unseal(whole) == content
-    for place in range(len(whole)):
-        for bit in range(8):
-            changed = bytearray(whole)
-            changed[place] ^= 1 << bit
-            assert unseal(bytes(changed)) is None
-    for length in range(len(whole)):
-        assert unseal(whole[:length]) is None
-
-
-def test_sealed_json_is_json(tmp_path: Path) -> None:
-    value = {"é": [1.5, None], "n": {}}
-    for indent in (None, 1):
-        text = sealed(value, indent)
-        assert {**json.loads(text), "digest": ""} == {**value, "digest": ""}
-        assert is_whole(text.encode(), needed=True)
-        assert not is_whole(text.replace("1.5", "1.6").encode())
-    assert is_whole(b'{"a": 1}') and not is_whole(b'{"a": 1}', needed=True)
 
 
 def test_numbers_in_names_are_in_order() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import sealed
 from scalesweep.core.plan_format import read_plan
 from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.state.run_state import RunState
@@ -46,14 +45,10 @@ def test_a_damaged_plan_is_one_line(
     plan = build_plan(campaign, dict.fromkeys(campaign.unique_runs(), RunState("new")))
     write_plan(campaign, plan, as_json=True)
     path = campaign.results.resolve() / "plan.json"
-    assert {**read_plan(path), "digest": ""} == {**plan, "digest": ""}
-    path.write_text(path.read_text().replace('"campaign"', '"campaigm"'))
-    with pytest.raises(UserError, match="was changed after it was written"):
-        read_plan(path)
-    broken: Any = {key: value for key, value in plan.items() if key != "digest"}
+    assert read_plan(path) == plan
+    broken: Any = dict(plan)
     change(broken)
-    for text in (json.dumps(broken), sealed(broken)):
-        path.write_text(text)
-        with pytest.raises(UserError) as error:
-            read_plan(path)
-        assert said in str(error.value) and str(error.value).startswith(f"{path}: ")
+    path.write_text(json.dumps(broken))
+    with pytest.raises(UserError) as error:
+        read_plan(path)
+    assert said in str(error.value) and str(error.value).startswith(f"{path}: ")

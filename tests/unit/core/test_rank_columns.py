@@ -1,56 +1,30 @@
 """Facts of ranks by column: small, and nothing of the rows is lost."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from scalesweep.core.files import canonical_json, digest_of
+from scalesweep.core.files import digest_of
 from scalesweep.core.rank_columns import (
     by_column,
     by_rank,
     column,
     machine_column,
     machine_names,
-    values_of,
 )
 from scalesweep.core.record import (
-    RECORD,
     completed,
     parse_record,
-    read_record,
     record_text,
-    write_record,
 )
 from scalesweep.core.record_check import SCHEMA, BadRecordError
-from scalesweep.state import record_reader
 from tests.unit.tables.test_summary import make_record
-
-SCALARS = (
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5) | st.sampled_from([0, 1, 0.0, -0.0, 1.0, True, "1", 1e16, 1e-05])
-)  # fmt: skip
-TREES = st.recursive(
-    SCALARS, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=3), some)
-)
 
 
 def exact(value: Any) -> str:
     """Text that tells 1 from 1.0 and from true."""
     return json.dumps(value)
-
-
-@given(values=st.lists(TREES, min_size=1, max_size=9) | st.lists(st.sampled_from("ab"), min_size=1))
-@pytest.mark.slow
-def test_a_column_gives_each_rank_its_value(values: list[Any]) -> None:
-    made = json.loads(json.dumps(column(values, len(values))))
-    assert exact(by_rank(made, len(values))) == exact(values)
-    firsts = list(dict.fromkeys(map(exact, values)))
-    assert list(dict.fromkeys(map(exact, values_of(made)))) == firsts
-    assert by_rank(column(values, len(values) + 1), len(values) + 1) is None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +38,9 @@ def test_a_column_gives_each_rank_its_value(values: list[Any]) -> None:
     ],
 )
 def test_what_is_stored(values: list[Any], stored: dict[str, Any]) -> None:
-    assert exact(column(values, len(values))) == exact(stored)
+    made = column(values, len(values))
+    assert exact(made) == exact(stored)
+    assert exact(by_rank(made, len(values))) == exact(values)
 
 
 @pytest.mark.parametrize(
@@ -153,65 +129,16 @@ def test_a_record_of_1024_ranks_is_small(per_host: int, most: int) -> None:
     assert len(record_text(completed(record, "data_loading-r1024-0"))) < 60_000
 
 
-FLOATS = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(notes=st.dictionaries(st.text(max_size=4), TREES | FLOATS, max_size=4))
-@pytest.mark.slow
-def test_the_fast_reader_reads_what_the_standard_library_reads(
-    tmp_path: Path, notes: dict[str, Any]
-) -> None:
-    record = make_record("data_loading-r2-0", notes=notes)
-    try:
-        path = write_record(tmp_path / "data_loading-r2-0", record)
-    except BadRecordError:  # text that is no UTF-8
-        return
-    fast, slow = record_reader.read_record(path), read_record(path)
-    assert (
-        canonical_json(fast)
-        == canonical_json(slow)
-        == canonical_json(json.loads(path.read_bytes()))
-    )
-    assert canonical_json(fast["notes"]) == canonical_json(notes)
-
-
-@pytest.mark.parametrize(
-    "literal",
-    ["1e16", "1E-5", "-0.0", "1e400", "NaN", "-Infinity", "18446744073709551617",
-     "1.0000000000000001", "9007199254740993", "1e-400", '"\\ud800"', '"\\u00e9"', '"\u2028"',
-     "[" * 2000 + "]" * 2000, "1" * 5000, '{"a": 1, "a": 2}'],
-)  # fmt: skip
-@pytest.mark.parametrize("honest", [True, False])
-def test_literals_that_readers_differ_about(literal: str, honest: bool) -> None:
-    """Whatever is in the text, both readers accept the same and refuse the same."""
+@pytest.mark.parametrize("literal", ["1e16", "1E-5", "-0.0", "18446744073709551617", '"\\u00e9"'])
+def test_numbers_that_json_libraries_write_otherwise(literal: str) -> None:
     run_id = "data_loading-r2-0"
-    record = {
-        **make_record(run_id, notes={"x": "@"}),
-        "schema": SCHEMA,
-        "samples": None,
-        "resources": {},
-    }
+    record = {**make_record(run_id, notes={"x": "@"}), "schema": SCHEMA, "samples": None,
+              "resources": {}}  # fmt: skip
     text = json.dumps(record, ensure_ascii=False).replace('"@"', literal)
-    try:
-        digest = digest_of(json.loads(text)) if honest else digest_of(record)
-    except (ValueError, RecursionError):
-        digest = "0" * 32
-    content = f'{text[:-1]}, "digest": "{digest}"}}'.encode()
-    found = []
-    for parse in (parse_record, record_reader.parse_record):
-        try:
-            found.append(canonical_json(parse(content, run_id)))
-        except BadRecordError as error:
-            assert "\n" not in str(error)
-            found.append("refused")
-    assert found[0] == found[1]
-    assert (found[0] == "refused") == (not honest or digest == "0" * 32)
-
-
-def test_an_encoding_that_only_the_standard_library_reads(tmp_path: Path) -> None:
-    path = write_record(tmp_path / "data_loading-r2-0", make_record("data_loading-r2-0"))
-    whole = read_record(path)
-    path.write_bytes(path.read_text().encode("utf-16"))
-    assert record_reader.read_record(path) == read_record(path) == whole
-    assert (tmp_path / "data_loading-r2-0" / RECORD).exists()
+    for digest in (digest_of(json.loads(text)), "0" * 32):
+        content = f'{text[:-1]}, "digest": "{digest}"}}'.encode()
+        if digest == "0" * 32:
+            with pytest.raises(BadRecordError, match="digest differs"):
+                parse_record(content, run_id)
+        else:
+            assert parse_record(content, run_id)["notes"] == {"x": json.loads(literal)}

@@ -10,66 +10,41 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.record import read_record, write_record
 from scalesweep.core.record_check import BadRecordError
-from scalesweep.state import record_reader
 from tests.fakes.records import make_record
 
 METRIC = {"value": 1.5, "unit": "s", "better": "lower", "scope": "total"}
 RATE = {"value": 1.5, "unit": "images/s", "better": "higher", "scope": "total"}
 ENERGY = {"joules": 5.0, "phases": {"timed": 1.0}, "hosts": ["a"], "domains": {}}
-FUNCTION = {
-    "name": "f", "kind": "cpu", "part": None, "calls": 1, "own_s": 1.0, "total_s": 1.0,
-    "min_s": None, "max_s": None, "share": None,
-}  # fmt: skip
-
-
-def of_function(**changes: Any) -> dict[str, Any]:
-    return {"functions": {"ranks": 1, "rows": [{**FUNCTION, **changes}]}}
-
-
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"started": "<script>alert(1)</script>"}, "started is '<script>"),
     ({"ended": ""}, "ended is '', not a date"),
-    ({"started": "0001-01-01T00:00:00+00:00"}, "started is"),
     ({"wall_s": -1}, "wall_s is -1, out of range"),
     ({"wall_s": 1e200}, "wall_s is 1e+200, out of range"),
     ({"wall_s": float("nan")}, "wall_s is nan, out of range"),
     ({"source": "guessed"}, "allowed: measured, simulated, imported"),
     ({"point": None}, "'point' has the wrong type"),
     ({"repeat": True}, "'repeat' has the wrong type"),
-    ({"version": 10**50}, "version and repeat are not small numbers"),
     ({"run_id": "data_loading-r2-1"}, "the record is of run 'data_loading-r2-1'"),
     ({"point": {}}, "point.ranks is None"),
     ({"point": {"ranks": "2"}}, "point.ranks is '2'"),
-    ({"point": {"ranks": 1, "x": 10**400}}, "point.x is"),
     ({"phases": {"timed": "long"}}, "phases.timed is 'long', not a number"),
-    ({"phases": {str(i): 1.0 for i in range(3000)}}, "phases is not an object of at most 2,000"),
-    ({"phase_spans": [["timed", 1.0]]}, "phase_spans: ['timed', 1.0] is not [phase"),
-    ({"phase_spans": [["timed", 1.0, "x"]]}, "phase_spans is 'x', not a number"),
     ({"metrics": {f"m{i}": METRIC for i in range(5000)}}, "metrics has more than 2,000"),
     ({"metrics": {"x": 3}}, "metric 'x' lacks one of better"),
-    ({"metrics": {"x": {"value": 1}}}, "metric 'x' lacks one of better"),
     ({"metrics": {"x": {**METRIC, "value": "1"}}}, "metric 'x' is '1'"),
     ({"metrics": {"x": {**METRIC, "value": float("inf")}}}, "metric 'x' is inf"),
     ({"metrics": {"x": {**METRIC, "unit": ["s"]}}}, "its unit ['s']"),
     ({"metrics": {"x": {**METRIC, "unit": "a\nb"}}}, "its unit 'a\\nb'"),
-    ({"metrics": {"x": {**METRIC, "unit": "s" * 999}}}, "64 characters"),
     ({"metrics": {"x": {**RATE, "value": -7.7}}}, "x' is -7.7 images/s: a rate is above 0"),
     ({"metrics": {"x": {**RATE, "value": 0}}}, "x' is 0 images/s: a rate is above 0"),
     ({"metrics": {"x": {**METRIC, "value": -0.1}}}, "'x' is -0.1 s: a time is 0 or more"),
     ({"metrics": {"x": {**METRIC, "better": "less"}}}, "better is higher or lower"),
-    ({"metrics": {"x\ty": METRIC}}, "metric 'x\\ty': names are letters"),
     ({"work": {"samples_per_epoch": "many"}}, "work.samples_per_epoch is 'many'"),
-    ({"work": {"bytes_per_epoch": 0}}, "work.bytes_per_epoch is 0, out of range"),
     ({"energy": [1]}, "'energy' has the wrong type"),
-    ({"energy": {**ENERGY, "domains": [1]}}, "energy.domains"),
     ({"energy": {**ENERGY, "joules": "5"}}, "energy.joules is '5'"),
     ({"load": 7}, "'load' has the wrong type"),
-    ({"load": {"others": 1.5}}, "load.others is 1.5, out of range"),
+    ({"load": {"others": -1}}, "load.others is -1, out of range"),
     ({"unsupported": 3}, "'unsupported' has the wrong type"),
-    ({"functions": [FUNCTION]}, "'functions' has the wrong type"),
-    ({"functions": {"rows": [{"name": "f"}]}}, "functions: {'name': 'f'} is not a"),
-    (of_function(own_s="1"), "functions.own_s is '1'"),
-    (of_function(calls=-1), "functions.calls is -1"),
+    ({"functions": []}, "'functions' has the wrong type"),
 ]  # fmt: skip
 
 
@@ -101,7 +76,7 @@ def test_what_no_table_can_use_is_not_written(
 def test_what_records_have_held_is_fine(tmp_path: Path, changes: dict[str, Any]) -> None:
     record = make_record(**changes)
     path = write_record(tmp_path / record["run_id"], record)
-    assert read_record(path) == record_reader.read_record(path) == json.loads(path.read_bytes())
+    assert read_record(path) == json.loads(path.read_bytes())
 
 
 def test_a_record_of_another_schema_ends_the_call(tmp_path: Path) -> None:
@@ -109,19 +84,6 @@ def test_a_record_of_another_schema_ends_the_call(tmp_path: Path) -> None:
     other = {**json.loads(path.read_bytes()), "schema": 4}
     del other["digest"]
     path.write_text(json.dumps({**other, "digest": digest_of(other)}))
-    for read in (read_record, record_reader.read_record):
-        with pytest.raises(UserError, match=r"a: another version .* \(schema 4, this") as caught:
-            read(path)
-        assert not isinstance(caught.value, BadRecordError)
-
-
-def test_a_record_is_not_read_beyond_its_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_record(tmp_path / "a", make_record("a"))
-    size = path.stat().st_size
-    monkeypatch.setattr("scalesweep.core.record.MAX_BYTES", size)
-    assert read_record(path)["run_id"] == "a"
-    monkeypatch.setattr("scalesweep.core.record.MAX_BYTES", size - 1)
-    with pytest.raises(BadRecordError, match=f"a: record.json has {size:,} bytes, at most"):
+    with pytest.raises(UserError, match=r"a: another version .* \(schema 4, this") as caught:
         read_record(path)
+    assert not isinstance(caught.value, BadRecordError)

@@ -1,4 +1,4 @@
-"""Which files of data sets are staged for which runs, also for runs that are planned later."""
+"""Which files of data sets are staged for which runs."""
 
 import shlex
 from dataclasses import replace
@@ -32,25 +32,21 @@ def campaign(tmp_path: Path) -> Campaign:
     return replace(campaign, site=campaign.site.model_copy(update={"data": str(tmp_path)}))
 
 
-def test_later_runs_add_files_to_those_of_earlier_ones(campaign: Campaign) -> None:
+def test_files_are_those_of_the_run_that_reads_most(campaign: Campaign) -> None:
     (one,) = campaign.experiments
     runs = {(run.point["ranks"], run.point["compression"]): (one, run) for run in one.runs}
-    staging = Staging(campaign, [runs[1, "none"], runs[2, "none"]])
-    (first,) = staging.marker(*runs[2, "none"])
-    assert first.endswith("/staged-train8-valid0") and staging.marker(*runs[1, "none"]) == [first]
-    # Nothing is known yet of what was not planned.
-    assert not staging.covers(*runs[4, "none"]) and not staging.covers(*runs[1, "GZIP"])
-    assert staging.marker(*runs[4, "none"]) == []
-    staging.take([runs[2, "none"], runs[4, "none"], runs[8, "none"], runs[1, "GZIP"]])
-    (more,) = staging.marker(*runs[8, "none"])
-    assert more.endswith("/staged-train32-valid0") and staging.marker(*runs[4, "none"]) == [more]
-    # Earlier runs keep their marker, and other data sets have their own.
-    assert staging.marker(*runs[2, "none"]) == [first]
+    staging = Staging(campaign, [runs[1, "none"], runs[2, "none"], runs[1, "GZIP"]])
+    (marker,) = staging.marker(*runs[2, "none"])
+    assert marker.endswith("/staged-train8-valid0") and staging.marker(*runs[1, "none"]) == [marker]
     (other,) = staging.marker(*runs[1, "GZIP"])
-    assert other.endswith("/staged-train4-valid0") and Path(other).parent != Path(more).parent
-    folder = str(Path(more).parent)
-    for wanted, count in (("train8-valid0", "8"), ("train32-valid0", "32")):
-        words = shlex.split(staging.command(folder, wanted, 2))
-        assert words[words.index("--train") + 1] == count
+    assert other.endswith("/staged-train4-valid0") and Path(other).parent != Path(marker).parent
+    # One that is run again by force reads more than what is pending.
+    assert staging.marker(*runs[8, "none"])[0].endswith("/staged-train32-valid0")
+    words = shlex.split(staging.command(str(Path(marker).parent), "train8-valid0", 2))
+    assert words[words.index("--train") + 1] == "32"
     with pytest.raises(UserError, match="staged-train16-valid0: no pending run reads"):
-        staging.command(folder, "train16-valid0", 2)
+        staging.command("elsewhere", "train16-valid0", 2)
+    assert staging.lost() == set()
+    Path(other).parent.mkdir(parents=True)
+    Path(other).touch()
+    assert staging.lost() == {other}

@@ -74,7 +74,7 @@ def test_only_runs_of_the_same_point_undercut_the_users_limit(campaign: Campaign
     (experiment,) = campaign.experiments
     states = {run.run_id: RunState(Status.NEW) for run in experiment.runs}
     first, *_, last = experiment.runs
-    states[first.run_id] = RunState(Status.DONE, "s", wall_s=9.0, source="measured", fixed_s=1.0)
+    states[first.run_id] = RunState(Status.DONE, "s", wall_s=9.0, source="measured")
     estimates = Estimates(campaign, states)
     assert estimates.basis(experiment, last) == "scaled by work"
     assert request_for(campaign, experiment, last, estimates).limit_s == 600

@@ -221,12 +221,12 @@ def test_a_shape_of_runs_known_and_unknown(toy: Path) -> None:
     assert (line["jobs"], line["expected_s"], line["basis"]) == (5, 120.0, "campaign")
     assert line["node_hours_expected"] is None  # of two it is not known
     first = campaign.experiments[0].runs[0].run_id
-    states[first] = RunState("done", "1", wall_s=30.0, source="measured", fixed_s=10.0)
+    states[first] = RunState("done", "1", wall_s=30.0, source="measured")
     del shapes[first]
     (line,) = build_plan(campaign, states, shapes)["jobs"]["shapes"]
-    # Two runs of 30 s, two of nine times the work: 10 + 9 * 20 s.
-    assert (line["expected_s"], line["basis"]) == (110.0, "scaled by work")
-    assert line["node_hours_expected"] == pytest.approx((2 * 30 + 2 * 190) / 3600)
+    # Two runs of 30 s, two of nine times the work.
+    assert (line["expected_s"], line["basis"]) == (150.0, "scaled by work")
+    assert line["node_hours_expected"] == pytest.approx((2 * 30 + 2 * 270) / 3600)
 
 
 def test_a_finished_campaign_has_no_jobs(campaign_of: Callable[..., Campaign]) -> None:

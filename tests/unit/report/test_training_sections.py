@@ -12,10 +12,10 @@ from scalesweep.aspects.energy.section import energy_lines
 from scalesweep.aspects.phases.section import phase_table
 from scalesweep.aspects.training.section import accuracy_table
 from scalesweep.core.plan_format import read_plan
+from scalesweep.core.record import read_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.experiment_part import shown_sections
 from scalesweep.report.page import render_report
-from scalesweep.state.record_reader import read_record
 from scalesweep.tables.provenance import RunFacts, run_facts
 from tests.fakes.training import SITE, Training, make_training, nt3
 

@@ -17,7 +17,6 @@ from scalesweep.core.paths import REPO
         ("empty.yaml", b"", "empty.yaml: the file holds no mapping"),
         ("list.yaml", b"- a\n", "list.yaml: the file holds no mapping (key: value)"),
         ("tab.yaml", b"a: 1\n\tb: 2\n", "tab.yaml:2: not valid YAML: a tab in the indentation"),
-        ("utf16.yaml", "a: 1".encode("utf-16"), "utf16.yaml: cannot be read: it is UTF-16"),
     ],
 )
 @pytest.mark.slow

@@ -58,7 +58,9 @@ def test_what_is_about_to_be_tried_again_has_not_failed(
         fail(context, run_id, "exit code 3", 1)
     submission.give_up(failed, "NON_ZERO_EXIT", "exit code 3")
     submission.refuse(refused, "Invalid account")
-    progress._look()
+    for job, run_id in enumerate((again, refused, failed)):
+        progress.begins(job, run_id)
+        progress.ends(job)
     assert progress._failed == {refused, failed}
     # A record is there, but not yet where Snakemake looks for its marker.
     submission.in_hand.discard(again)
@@ -113,3 +115,22 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     said = capsys.readouterr().err
     assert "3 runs cancelled with this call: still to be run" in said
     assert "1 failed" in said and "CANCELLED" not in said
+
+
+def test_the_line_of_a_run_says_what_the_last_one_reached(
+    campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    context = context_of(campaign_of("repeats: 3"))
+    first, second, third = context.runs
+    progress = Progress(context)
+    assert progress.begins(1, first) == ""
+    folder = Path(context.runs_folder, first)
+    folder.mkdir(parents=True)
+    metrics = {"speed": {"value": 301.4, "unit": "images/s"}}
+    (folder / "record.json").write_text(json.dumps({"metrics": metrics}))
+    assert progress.ends(1) == progress.ends(77) == ""  # another job
+    assert progress.begins(2, second).startswith(", last: 301 images/s, about ")
+    fail(context, second, "exit code 3", 1)
+    progress.ends(2)
+    assert progress.begins(3, third).startswith(", last: 301 images/s, 1 failed, about ")

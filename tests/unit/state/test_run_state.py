@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import sealed
 from scalesweep.core.locks import only_one
 from scalesweep.core.record import RECORD, SAMPLES, read_record, read_samples, write_record
-from scalesweep.core.record_check import BadRecordError
 from scalesweep.report.export_tables import summaries_elsewhere
 from scalesweep.state.run_index import INDEX
 from scalesweep.state.run_state import RunState, forget_unsupported, scan
@@ -169,18 +167,6 @@ def test_many_are_told_in_one_line() -> None:
     assert told.endswith("run9 (cut) and 490 more, see plan.csv")
 
 
-@pytest.mark.parametrize("samples", [{}, {"blake2b": 1}, {"bytes": 1.5, "blake2b": ""}])
-def test_a_record_that_tells_its_samples_wrong(tmp_path: Path, samples: dict[str, Any]) -> None:
-    with pytest.raises(BadRecordError, match=IDS[0]):
-        completed_with(samples)
-
-
-def completed_with(samples: dict[str, Any]) -> dict[str, Any]:
-    from scalesweep.core.record import completed
-
-    return completed({**make_record(IDS[0]), "samples": samples}, IDS[0])
-
-
 def test_an_index_that_cannot_be_kept_is_done_without(tmp_path: Path) -> None:
     write_record(tmp_path / "a", make_record("a", wall_s=10**30))
     for _ in range(2):
@@ -191,14 +177,8 @@ def test_an_index_that_cannot_be_kept_is_done_without(tmp_path: Path) -> None:
 def test_a_damaged_index_costs_nothing_but_time(runs: Path) -> None:
     before = scan(runs, IDS)
     content = (runs / INDEX).read_bytes()
-    body = json.loads(content)
-    del body["digest"]
-    entry = {**body["runs"], IDS[0]: body["runs"][IDS[0]][:3]}
-    for damaged in (
-        b"", b"{", b"[" * 100_000, content[:-1], content.replace(b"200.5", b"100.5"),
-        *(sealed({**body, "runs": wrong}).encode() for wrong in (None, [], 7, {IDS[0]: 3}, entry)),
-        sealed({**body, "format": 0}).encode(),
-    ):  # fmt: skip
+    other = json.dumps({**json.loads(content), "format": 0}).encode()
+    for damaged in (b"", b"{", content[:-1], b'{"format": 13}', other):
         (runs / INDEX).write_bytes(damaged)
         assert scan(runs, IDS) == before
         assert json.loads((runs / INDEX).read_bytes())["runs"].keys() == set(IDS)
@@ -229,24 +209,6 @@ def test_states_of_runs_without_a_record(
     state = scan(tmp_path, ["a"])["a"]
     assert (state.status, state.cause) == ("failed" if cause else "new", cause)
     assert state.given_s == given_s and not state.settled
-
-
-@pytest.mark.parametrize(
-    ("phases", "fixed_s"),
-    [
-        ({}, None),
-        ({"import": 1.0}, None),
-        ({"timed": 3.0}, 0.0),
-        ({"import": 1.5, "init": 0.25, "warmup": 4.0, "timed": 3.0, "teardown": 0.5}, 2.25),
-        ({"timed": 3.0, "import": None}, None),
-    ],
-)
-def test_the_part_of_a_run_that_does_not_grow_with_its_work(
-    tmp_path: Path, phases: dict[str, Any], fixed_s: float | None
-) -> None:
-    write_record(tmp_path / "a", make_record("a", phases=phases))
-    for _ in range(2):  # from the record, then from the index
-        assert scan(tmp_path, ["a"])["a"].fixed_s == fixed_s
 
 
 def test_an_unsupported_point_is_settled_until_it_is_to_be_tried_again(tmp_path: Path) -> None:
