@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> NoReturn:
         from scalesweep.smk.campaign_args import open_plan
 
         print(measure_again(open_plan(args).campaign, args.again, args.dry_run), file=sys.stderr)
-    if args.command != "run" or args.dry_run or _names_another(args.snakemake):
+    if args.command != "run" or args.dry_run or _names_another(args.words):
         print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", *words])
     from scalesweep.adaptive.policy import new_runs  # here, as a plan needs none of it
@@ -102,7 +102,7 @@ def words_of(args: argparse.Namespace) -> list[str]:
     if getattr(args, "dry_run", False):
         words.append("-n")
     own = len(words)
-    words += args.snakemake
+    words += args.words
     names = ("site", "results", "history", "baseline")
     settings = {name: getattr(args, name, None) for name in names}
     settings["profile"] = args.profiler
@@ -118,7 +118,7 @@ def words_of(args: argparse.Namespace) -> list[str]:
         settings = {"campaign": args.campaign, **settings}
     if given := [setting(key, value) for key, value in settings.items() if value is not None]:
         words += ["--config", *given]
-    after = own + len(args.snakemake)
+    after = own + len(args.words)
     _check_rest(args, [*words[:own], *words[after:]])
     return words
 
@@ -126,7 +126,7 @@ def words_of(args: argparse.Namespace) -> list[str]:
 def _check_rest(args: argparse.Namespace, words: Sequence[str]) -> None:
     """Raise UserError for an option after ``--`` that is among ``words``: Snakemake would read the
     last one, and drop the other without a word."""
-    for word in args.snakemake:
+    for word in args.words:
         name = "-C" if word.startswith("-C") else word.partition("=")[0]
         for option, same in _ONCE.items():
             if name in same and option in words:

@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-import yaml
-
 from scalesweep.config.reserved_names import OF_TABLES, check_parameter
 from scalesweep.core.errors import UserError
 
@@ -281,8 +279,8 @@ def _fits(metric: dict[str, Any], lines: Sequence[str]) -> bool:
     return all(match and _NUMBER.fullmatch(match[1]) for match in matches)
 
 
-def write_files(seen: Seen, folder: Path, python: str, arguments: Sequence[str]) -> None:
-    """Write campaign, site and benchmark into a new study."""
+def files_of(seen: Seen, python: str, arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Campaign, site and benchmark of a new study, by their paths in it."""
     count = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
     framework: dict[str, Any] = {}
     if "torch" in seen.imports:  # ranks with as many threads as cores each would crawl
@@ -320,11 +318,8 @@ def write_files(seen: Seen, folder: Path, python: str, arguments: Sequence[str])
         "campaign": "my_study", "site": "my_machine", "results": "results",
         "experiments": {"scaling": experiment},
     }  # fmt: skip
-    for path, content in {
+    return {
         f"benchmarks/{seen.name}/benchmark.yaml": benchmark,
         "config/sites/my_machine.yaml": site,
         "config/config.yaml": campaign,
-    }.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=160)
-        (folder / path).write_text(text)
+    }

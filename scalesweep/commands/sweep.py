@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
-
-from scalesweep.commands.study import check_new, write_rules
+from scalesweep.commands.study import as_yaml, check_new, write_files
 from scalesweep.compute.external_program import WALL_TIME
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import number, percent, with_interval
 from scalesweep.core.paths import BENCHMARKS
 
@@ -189,10 +186,7 @@ def write_sweep(sweep: Sweep, folder: Path, line: Sequence[str]) -> None:
                 )
     else:
         check_new(folder)
-    write_rules(folder)
-    for path, text in new.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(folder / path, text)
+    write_files(folder, new)
 
 
 def shown_table(sweep: Sweep, tables: Path) -> Iterator[str]:
@@ -227,10 +221,7 @@ def shown_table(sweep: Sweep, tables: Path) -> Iterator[str]:
 
 def _texts(sweep: Sweep, line: Sequence[str]) -> dict[str, str]:
     """The text of each file; above the campaign the line that wrote it."""
-    texts = {
-        path: yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100)
-        for path, content in sweep.files().items()
-    }
+    texts = {path: as_yaml(content) for path, content in sweep.files().items()}
     texts["config/config.yaml"] = f"{LINE}{shlex.join(line)}\n{texts['config/config.yaml']}"
     return texts
 

