@@ -107,7 +107,9 @@ def check_arguments(args: argparse.Namespace, kind: str) -> None:
 def _logs(args: argparse.Namespace) -> Found:
     reader = load_reader(Path(args.reader)) if args.reader else None
     ranks, test = args.ranks or RankMap({}), check_test(args.test)
-    items = detect_logs.read_items(Path(args.source), ranks, test, reader)
+    own = Path(args.reader).resolve()  # which may lie beside the logs
+    every = detect_logs.read_items(Path(args.source), ranks, test, reader)
+    items = (item for item in every if not reader or item.file.resolve() != own)
     rules = {reader.benchmark: lines.rules_of(reader)} if reader else {}
     return items, {**detect_logs.RULES, **rules}, "Runs imported from logs."
 

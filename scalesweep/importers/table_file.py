@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.log_lines import open_packed
+from scalesweep.compute.log_lines import PACKED, open_packed
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.importers.imported_run import Refusal
@@ -28,6 +28,7 @@ _ENDS = (".csv", ".tsv", ".md", ".json", ".jsonl", ".ndjson", ".parquet")
 
 Cell = str | int | float | bool | None
 Line = tuple[int, dict[str, Cell]]  # where a row is, and its cells by column
+Fields = tuple[int, list[str]]
 
 # Words in the cell of a metric that say that the run failed.
 FAILED = {
@@ -129,20 +130,23 @@ def read_table(
         raise UserError(f"{source}: no such file, or a folder without tables")
     rows: list[Row] = []
     refusals: list[Refusal] = []
-    notes: list[str] = []
+    notes: dict[str, None] = {}
     columns: dict[str, None] = {}
     for file in files:
         names, lines = _read(file, separator, refusals, notes)
-        _check_columns(names, file)
-        columns.update(dict.fromkeys(names))
+        for place, name in enumerate(names, 1):
+            if not name or not name.isprintable():
+                raise UserError(f"{file}: column {place} has no name that can be printed")
+            if names.index(name) < place - 1:
+                raise UserError(f"{file}: two columns are named {name[:40]!r}")
+        columns |= dict.fromkeys(names)
         rows += [Row(file, line, cells) for line, cells in lines]
-    whole = tuple(
-        Row(row.file, row.line, {name: row.cells.get(name) for name in columns}) for row in rows
-    )
+    empty: dict[str, Cell] = dict.fromkeys(columns)
+    whole = tuple(Row(row.file, row.line, {**empty, **row.cells}) for row in rows)
     mark = decimal or ("." if thousands and thousands != "." else "," if thousands else None)
     return Table(
-        source, tuple(columns), whole, tuple(refusals), tuple(dict.fromkeys(notes)),
-        mark or _decimal(whole), thousands,
+        source, tuple(columns), whole, tuple(refusals), tuple(notes), mark or _decimal(whole),
+        thousands,
     )  # fmt: skip
 
 
@@ -150,12 +154,12 @@ def tables_of(source: Path) -> list[Path]:
     """A file, or the files of a folder whose names are those of tables."""
     if not source.is_dir():
         return [source] if source.is_file() else []
-    ends = tuple(f"{end}{packed}" for end in _ENDS for packed in ("", ".gz", ".xz"))
+    ends = tuple(f"{end}{packed}" for end in _ENDS for packed in ("", *PACKED))
     return sorted(p for p in source.iterdir() if p.is_file() and p.name.lower().endswith(ends))
 
 
 def _read(
-    file: Path, separator: str | None, refusals: list[Refusal], notes: list[str]
+    file: Path, separator: str | None, refusals: list[Refusal], notes: dict[str, None]
 ) -> tuple[Sequence[str], Sequence[Line]]:
     """The columns and rows of a file; adds what cannot be read, and what to know of it."""
     try:
@@ -169,58 +173,47 @@ def _read(
         return _parquet(content, file)
     if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         raise UserError(f"{file}: a workbook or an archive: save the sheet as CSV")
-    text = _text(content, file)
-    if text.lstrip().startswith(("{", "[")):
-        return _json(text, file, refusals, notes)
-    heading, *fields = _boxed(text, file) or _records(text, file, separator or _separator(text))
-    names = [name or (INDEX if place == 0 else "") for place, name in enumerate(heading[1])]
-    lines: list[Line] = []
-    for line, cells in fields:
-        if len(cells) == len(names):
-            lines.append((line, dict(zip(names, cells, strict=True))))
-        else:
-            why = f"{len(cells)} fields, the heading has {len(names)}: a cut or damaged line"
-            refusals.append(Refusal(file, why, line))
-    if lines and not text.endswith(("\n", "\r")):
-        notes.append(f"{file}: the last line has no line end: check that it is whole")
-    for _, row in lines:
-        row.pop(HIDDEN, None)
-    return [name for name in names if name != HIDDEN], lines
-
-
-def _text(content: bytes, file: Path) -> str:
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise UserError(
-            f"{file}:{line}: not UTF-8: convert the file (iconv -f latin1 -t utf-8)"
-        ) from None
-    if "\0" in text:
-        raise UserError(f"{file}: holds NUL characters: not a table of text")
-    return text
+        words = "not UTF-8: convert the file (iconv -f latin1 -t utf-8)"
+        raise UserError(f"{file}:{line}: {words}") from None
+    if text.lstrip().startswith(("{", "[")):
+        return _json(text, file, refusals, notes)
+    (_, heading), *records = _boxed(text, file) or _records(text, file, separator)
+    names = [name or ("" if place else INDEX) for place, name in enumerate(heading)]
+    lines: list[Line] = []
+    for line, cells in records:
+        if len(cells) == len(names):
+            row = dict(zip(names, cells, strict=True))
+            row.pop(HIDDEN, None)
+            lines.append((line, {**row}))
+        else:
+            why = f"{len(cells)} fields, the heading has {len(names)}: a cut or damaged line"
+            refusals.append(Refusal(file, why, line))
+    if lines and not text.endswith(("\n", "\r")):
+        notes[f"{file}: the last line has no line end: check that it is whole"] = None
+    return [name for name in names if name != HIDDEN], lines
 
 
-def _boxed(text: str, file: Path) -> list[tuple[int, list[str]]]:
+def _boxed(text: str, file: Path) -> list[Fields]:
     """The lines of a table with bars and rules (Markdown, or borders); empty if there is none.
 
     Raises UserError for tables of several headings.
     """
-    blocks: list[list[tuple[int, list[str]]]] = []
+    blocks: list[list[Fields]] = [[]]
     ruled = False
     for line, words in enumerate([*text.splitlines(), ""], 1):
         if _RULE.fullmatch(words):
             ruled = True
         elif "|" in words:
             plain = _MARKS.sub(lambda match: match[1] or "", words).strip().strip("|")
-            fields = [field.strip() for field in plain.split("|")]
-            blocks = blocks or [[]]
-            blocks[-1].append((line, fields))
-        elif blocks and blocks[-1]:
-            blocks = blocks if ruled else blocks[:-1]
+            blocks[-1].append((line, [field.strip() for field in plain.split("|")]))
+        elif blocks[-1]:
+            blocks = [*(blocks if ruled else blocks[:-1]), []]
             ruled = False
-            blocks.append([])
     tables = [block for block in blocks if len(block) > 1]
     if len({tuple(block[0][1]) for block in tables}) > 1:
         places = ", ".join(str(block[0][0]) for block in tables)
@@ -228,19 +221,31 @@ def _boxed(text: str, file: Path) -> list[tuple[int, list[str]]]:
     return tables[0][:1] + [row for block in tables for row in block[1:]] if tables else []
 
 
-def _separator(text: str) -> str:
-    """The separator that the most of the first lines have equally often; empty if none is there."""
-    lines = [line for line in text[:100_000].splitlines() if line.strip()][:20]
+def _records(text: str, file: Path, mark: str | None) -> list[Fields]:
+    """The line and the fields of every record that is not empty, the heading first.
+
+    The separator is, if not given, the one that the most of the first lines have equally often;
+    of two that split all lines alike, the one that makes more columns (1,5;2,5).
+    """
+    first = "\n".join([line for line in text[:100_000].splitlines() if line.strip()][:20])
     scores = {}
-    for mark in SEPARATORS:
-        counts = [len(fields) for _, fields in _split("\n".join(lines), mark)]
-        if counts and counts[0] > 1:
-            # Of two that split all lines alike, the one that makes more columns (1,5;2,5).
-            scores[mark] = (sum(count == counts[0] for count in counts), counts[0])
-    return max(scores, key=scores.__getitem__, default="")
+    try:
+        for each in (mark,) if mark else SEPARATORS:
+            counts = [len(fields) for _, fields in _split(first, each)]
+            if counts and counts[0] > 1:
+                scores[each] = (sum(count == counts[0] for count in counts), counts[0])
+        if not scores:
+            raise UserError(
+                f"{file}: no table: the first line names no columns with a comma, semicolon, tab, "
+                "bar or two blanks between them"
+            )
+        best = max(scores, key=scores.__getitem__)
+        return [(line, fields) for line, fields in _split(text, best) if any(fields)]
+    except csv.Error as error:
+        raise UserError(f"{file}: not CSV ({error})") from None
 
 
-def _split(text: str, mark: str) -> Iterator[tuple[int, list[str]]]:
+def _split(text: str, mark: str) -> Iterator[Fields]:
     if mark == "  ":
         for line, words in enumerate(text.splitlines(), 1):
             yield line, re.split(r"\s{2,}", words.strip())
@@ -250,27 +255,6 @@ def _split(text: str, mark: str) -> Iterator[tuple[int, list[str]]]:
     for fields in reader:
         yield first, [field.strip() for field in fields]
         first = reader.line_num + 1
-
-
-def _records(text: str, file: Path, mark: str) -> list[tuple[int, list[str]]]:
-    """The line and the fields of every record that is not empty, the heading first."""
-    if not mark:
-        raise UserError(
-            f"{file}: no table: the first line names no columns with a comma, semicolon, tab, bar "
-            "or two blanks between them"
-        )
-    try:
-        return [(line, fields) for line, fields in _split(text, mark) if any(fields)]
-    except csv.Error as error:
-        raise UserError(f"{file}: not CSV ({error})") from None
-
-
-def _check_columns(columns: Sequence[str], file: Path) -> None:
-    for place, name in enumerate(columns, 1):
-        if not name or not name.isprintable():
-            raise UserError(f"{file}: column {place} has no name that can be printed")
-        if columns.index(name) < place - 1:
-            raise UserError(f"{file}: two columns are named {name[:40]!r}")
 
 
 def _decimal(rows: Sequence[Row]) -> str | None:
@@ -285,25 +269,28 @@ def _decimal(rows: Sequence[Row]) -> str | None:
 
 
 def _json(
-    text: str, file: Path, refusals: list[Refusal], notes: list[str]
+    text: str, file: Path, refusals: list[Refusal], notes: dict[str, None]
 ) -> tuple[Sequence[str], Sequence[Line]]:
-    """The objects of JSON: one, a list of them, or one on each line; lists in them are left out."""
-    items: list[tuple[int, Any]]
+    """The objects of JSON: one, a list of them (or all that an object holds), or one on each line;
+    values of objects in them are OUTER.INNER, lists are left out."""
+    items: list[tuple[int, Any]] = []
     try:
         whole = json.loads(text)
+        inner = [*whole.values()] if isinstance(whole, dict) and len(whole) == 1 else [whole]
+        items = list(enumerate(inner[0] if isinstance(inner[0], list) else [whole], 1))
     except (ValueError, RecursionError):
-        items = []
         for line, words in enumerate(text.splitlines(), 1):
             try:
                 items += [(line, json.loads(words))] if words.strip() else []
             except (ValueError, RecursionError):
                 refusals.append(Refusal(file, "not JSON: a cut line?", line))
-    else:
-        items = list(enumerate(whole if isinstance(whole, list) else _inner(whole), 1))
-    lines = []
+    lines: list[Line] = []
     for line, item in items:
         if isinstance(item, dict):
-            lines.append((line, dict(_plain_values(item, "", file, notes))))
+            cells = dict(_plain_values(item, ""))
+            lists = [name for name, value in cells.items() if isinstance(value, list)]
+            notes |= {f"left out, as it holds lists: {name}": None for name in lists}
+            lines.append((line, {n: _cell(it) for n, it in cells.items() if n not in lists}))
         else:
             refusals.append(Refusal(file, "not an object of names and values", line))
     if not lines:
@@ -311,27 +298,12 @@ def _json(
     return list(dict.fromkeys(name for _, cells in lines for name in cells)), lines
 
 
-def _inner(whole: Any) -> list[Any]:
-    """The objects of a list that is all that an object holds; else the object."""
-    if isinstance(whole, dict) and len(whole) == 1:
-        (value,) = whole.values()
-        if isinstance(value, list):
-            return value
-    return [whole]
-
-
-def _plain_values(
-    item: Mapping[str, Any], before: str, file: Path, notes: list[str]
-) -> Iterator[tuple[str, Cell]]:
-    """The plain values of an object by name, those of objects in it as OUTER.INNER."""
+def _plain_values(item: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
     for key, value in item.items():
-        name = f"{before}{key}"
         if isinstance(value, dict):
-            yield from _plain_values(value, f"{name}.", file, notes)
-        elif isinstance(value, list):
-            notes.append(f"left out, as it holds lists: {name}")
+            yield from _plain_values(value, f"{before}{key}.")
         else:
-            yield name, None if isinstance(value, float) and math.isnan(value) else value
+            yield f"{before}{key}", value
 
 
 def _parquet(content: bytes, file: Path) -> tuple[Sequence[str], Sequence[Line]]:

@@ -94,6 +94,8 @@ def _by_scaling(
     free = {
         *benchmark.scale_parameters, *benchmark.work_parameters, "ranks_per_node",
         *rules.per_rank, *rules.along, *rules.derive,
+        # What is the work of a rank at every point, as a micro-batch without accumulation.
+        *(name for name in points[0] if works == [point[name] for point in points]),
     }  # fmt: skip
     keys = [_key({n: v for n, v in point.items() if n not in free}) for point in points]
     scales = [benchmark.scale_of(point) for point in points]

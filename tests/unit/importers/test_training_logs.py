@@ -10,9 +10,11 @@ import pytest
 from scalesweep.compute.log_reader import reader_of
 from scalesweep.config.log_readers import load_reader, shipped_readers
 from scalesweep.core.errors import UserError
-from scalesweep.importers.detect_logs import read_source
+from scalesweep.importers.detect_logs import RULES, read_source
 from scalesweep.importers.imported_run import ImportedRun
+from scalesweep.importers.write_campaign import campaign_of
 from tests.conftest import ROOT
+from tests.fakes.imported_runs import import_runs
 from tests.fakes.training_logs import LOGS, Read, log_reader, megatron, nanogpt, titan, titan_steps
 
 READERS = shipped_readers()
@@ -200,6 +202,18 @@ def test_the_declaration_of_the_docs_reads_a_log(tmp_path: Path) -> None:
     assert (refusals, run.point) == ([], {"ranks": 4, "batch_per_rank": 2})
     assert value(run, "step_time") == pytest.approx(0.1)
     assert value(run, "samples_per_second") == pytest.approx(80)
+
+
+def test_a_micro_batch_that_is_the_work_of_a_rank_parts_no_series(
+    read: Read, tmp_path: Path
+) -> None:
+    runs = []
+    for count in (2, 4):
+        head = f"  world_size ..... {count}\n  micro_batch_size ..... {64 // count}\n"
+        runs += read(head + "".join(megatron(n, 400.0 / count) for n in range(1, 9)))[0]
+    written, _ = import_runs(runs, tmp_path / "runs" / "imported")
+    (spec,) = campaign_of(written, RULES, "", "imported", "results")["experiments"].values()
+    assert spec["scaling"] == "strong"
 
 
 @pytest.mark.parametrize("name", READERS)
