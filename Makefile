@@ -1,5 +1,5 @@
 # make demo: set up, run the demo campaign, print the report's path.   make test: set up, test.
-.PHONY: help setup dev demo torch check test gates size readme docs lint format bench screenshots lock slurm-up slurm-down clean
+.PHONY: help setup dev demo torch check test gates size readme docs schemas lint format bench screenshots lock slurm-up slurm-down clean
 
 VENV := .venv/bin
 export PATH := $(CURDIR)/$(VENV):$(PATH)
@@ -13,6 +13,7 @@ help:
 	@echo "make size   lines by package and words of the documentation, beside their budgets"
 	@echo "make readme run the README's commands in a fresh clone, and check what they leave"
 	@echo "make docs   build the documentation's site in site/, with search; links are checked"
+	@echo "make schemas  JSON Schemas of the YAML files in site/schemas/, for editors"
 	@echo "make lint   ruff, mypy, snakefmt, snakemake --lint, the documentation"
 	@echo "make slurm-up, make slurm-down   boot and stop a Slurm of 4 nodes on this machine"
 	@echo "make bench  measure what this project claims about speed (BENCH=\"noop execute\": only these)"
@@ -96,6 +97,9 @@ lint-style:
 docs: dev
 	@$(DOCS) -b html . site
 	@echo "documentation: $(CURDIR)/site/docs/index.html"
+
+schemas: dev
+	@python tools/keys.py site/schemas
 
 format: dev
 	ruff check --fix .

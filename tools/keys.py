@@ -1,11 +1,15 @@
 """Write the reference pages of YAML keys and of commands, which are in no commit (`make docs`).
 
+    python tools/keys.py [FOLDER]
+
+With a FOLDER: the JSON Schemas of the files instead, by which editors check and complete them.
 Types, bounds and defaults of keys are those of the models' JSON Schemas, their words are the texts
 below the fields.
 """
 
 import ast
 import inspect
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -65,7 +69,8 @@ def kind_of(schema: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(map(kind_of, several)))
     if values := schema.get("enum", [schema["const"]] if "const" in schema else []):
         return ", ".join(f"`{value}`" for value in values)
-    text = WORDS[schema["type"]] if "type" in schema else "map" if "$ref" in schema else "value"
+    text = WORDS.get(str(schema.get("type")), "map" if "$ref" in schema else "value")
+    text = schema.get("format", text)
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None:
         return f"{text}, {low:g} to {high:g}" if high is not None else f"{text}, {low:g} or more"
@@ -88,7 +93,9 @@ def within(schema: Any, place: str) -> list[tuple[str, str]]:
 def page(model: type[BaseModel], title: str) -> str:
     """The page of the keys of a kind of file."""
     schema = model.model_json_schema(by_alias=True)
-    models = list(models_of(Model))
+    # Models of other packages may have the same names.
+    own = ("scalesweep.config.", f"{model.__module__.rpartition('.')[0]}.")
+    models = [each for each in models_of(Model) if each.__module__.startswith(own)]
     texts = texts_of(models)
     fields = {
         (each.__name__, field.alias or name): name
@@ -173,6 +180,15 @@ def commands() -> str:
 {options()}"""
 
 
+def write_schemas(folder: Path) -> None:
+    """Write the JSON Schemas by which editors check files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (model, _) in PAGES.items():
+        # Kinds of values may overlap: a list is a value too.
+        schema = json.dumps(model.model_json_schema(by_alias=True), indent=1)
+        (folder / f"{name}.schema.json").write_text(schema.replace('"oneOf"', '"anyOf"'))
+
+
 def write() -> None:
     """Write all pages into docs/reference."""
     pages = {name: page(model, title) for name, (model, title) in PAGES.items()}
@@ -185,4 +201,4 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    write()
+    write_schemas(Path(sys.argv[1])) if sys.argv[1:] else write()

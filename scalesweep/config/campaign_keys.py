@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, Tag, model_validator
+from pydantic import Field, Tag, model_validator
 
 from scalesweep.config.log_patterns import Kind
 from scalesweep.config.models import (
@@ -22,13 +22,13 @@ from scalesweep.config.models import (
     ProgramName,
     Real,
     Share,
+    Short,
     Text,
     Whole,
     WrongKeyError,
     checked,
     either,
     instead_of,
-    kind,
     matching,
     one_of,
     short,
@@ -188,7 +188,7 @@ class DerivedKeys(Model):
     """A parameter that is worked out."""
 
     FORM: ClassVar[str] = "an expression, a number, or {value, type, unit, doc}"
-    value: Annotated[Line, BeforeValidator(lambda v: str(v) if kind(v) == "#number" else v)]
+    value: Annotated[Line, Short(str, (int, float))]
     """an expression over parameters, and other names under `derive`"""
     type: Literal["integer", "number", "string", "boolean"] = "integer"
     """of a name that is no parameter of the benchmark: what its values are"""
@@ -404,9 +404,7 @@ class CampaignKeys(Model):
     consumer: Folder | None = None
     """results folder of a campaign of the same site that trains on dummy input: reading is
     [held against what it consumes](../guide/machine.md#does-reading-keep-up-with-training)"""
-    order: Annotated[
-        OrderKeys, BeforeValidator(lambda v: {"seed": None} if v == "as_written" else v)
-    ] = OrderKeys()
+    order: Annotated[OrderKeys, Short(lambda _: {"seed": None}, ("as_written",))] = OrderKeys()
     """in which runs start: randomised blocks by this seed (`{seed: NUMBER}`), or as the file lists
     them (`as_written`) ([order](../guide/campaigns.md#order-and-a-control-point))"""
     accept_stale: Annotated[tuple[Annotated[Line, one_of(ACCEPTED)], ...], UNEQUAL] = ()

@@ -129,20 +129,23 @@ class Made:
 
 @dataclass(frozen=True)
 class Short:
-    """Values of these types are short for something: ``make`` it of them."""
+    """Values of these types, and these words, are short for something: ``make`` it of them."""
 
     make: Callable[[Any], Any]
-    kinds: tuple[type, ...]
+    kinds: tuple[type | str, ...]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:  # noqa: D105
-        return core_schema.no_info_before_validator_function(
-            lambda given: self.make(given) if isinstance(given, self.kinds) else given,
-            handler(source),
-        )
+        def whole(given: Any) -> Any:
+            types = tuple(it for it in self.kinds if isinstance(it, type))
+            words = [it for it in self.kinds if isinstance(it, str)]
+            return self.make(given) if isinstance(given, types) or given in words else given
+
+        return core_schema.no_info_before_validator_function(whole, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:  # noqa: D105
-        types = {str: "string", int: "integer", float: "number"}
-        return {"anyOf": [handler(schema), *({"type": types[each]} for each in self.kinds)]}
+        types = {str: "string", int: "integer", float: "number", type(None): "null"}
+        short = [{"const": it} if isinstance(it, str) else {"type": types[it]} for it in self.kinds]
+        return {"anyOf": [handler(schema), *short]}
 
 
 def instead_of(key: str, *kinds: type) -> Short:
@@ -220,7 +223,11 @@ Name = Annotated[
     StrictStr, matching(r"[a-z][a-z0-9_]*", "lower-case letters, digits and '_', a letter first")
 ]
 Variable = Annotated[StrictStr, matching(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_'")]
-Expr = Annotated[Expression, BeforeValidator(_expression), WithJsonSchema({"type": "string"})]
+Expr = Annotated[
+    Expression,
+    BeforeValidator(_expression),
+    WithJsonSchema({"type": ["string", "number", "boolean"], "format": "expression"}),
+]
 # Of 1, written in percent.
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": "string"})]
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     PrivateAttr,
     ValidationInfo,
@@ -33,6 +32,7 @@ from scalesweep.config.models import (
     Number,
     Positive,
     ProgramName,
+    Short,
     Text,
     Variable,
     WrongKeyError,
@@ -50,7 +50,7 @@ from scalesweep.core.paths import CHECKOUT, LAUNCHERS, SITES
 _DEFAULT = "tensorflow"  # the framework of a single Python
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
 _Templates = Mapping[str, tuple[str, ...]]
-_OfSlurm = Annotated[Line, BeforeValidator(lambda given: "" if given is None else given)]
+_OfSlurm = Annotated[Line, Short(lambda _: "", (type(None),))]
 _Flops = Annotated[Number, Field(gt=0, le=1e24)]
 _GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
 
@@ -215,7 +215,7 @@ class Site(Model):
     nodes: Count
     """a point takes ceil(ranks / ranks_per_node) of them"""
     cores_per_node: Annotated[
-        Count, BeforeValidator(lambda n: len(os.sched_getaffinity(0)) if n is None else n)
+        Count, Short(lambda _: len(os.sched_getaffinity(0)), (type(None),))
     ] = Field(default_factory=lambda: len(os.sched_getaffinity(0)))
     """cores that runs may use; null: this machine's"""
     memory_gib_per_node: Positive | None = None
@@ -256,9 +256,7 @@ class Site(Model):
     """the launcher command: words put before a benchmark's command, for one rank and for more
     ([launchers](../guide/slurm.md#the-launcher-command)). A benchmark may have its own. A site
     without `launch` holds imported runs only"""
-    power: Annotated[
-        PowerSampling | None, BeforeValidator(lambda given: None if given == "off" else given)
-    ] = PowerSampling()
+    power: Annotated[PowerSampling | None, Short(lambda _: None, ("off",))] = PowerSampling()
     """`off`, or a map: sampling of power and energy while programs run
     ([energy](../guide/energy.md))"""
     canary: Flag = False

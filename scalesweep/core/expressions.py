@@ -5,6 +5,7 @@ Python's own syntax, reduced to arithmetic without powers, comparison, and/or/no
 """
 
 import ast
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -32,6 +33,8 @@ class Expression:
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             what = getattr(error, "msg", error)
+            if re.search(r"[^=!<>]=[^=]", text):
+                what = "write == to compare"
             raise UserError(f"{where}: '{text}' is not an expression ({what})") from None
         for node in ast.walk(tree):
             if not isinstance(node, _ALLOWED):
