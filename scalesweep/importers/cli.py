@@ -61,7 +61,7 @@ def deliver(
     copies = refused.count(COPY)
     also = f", copies: {copies}" if copies else ""
     print(f"imported: {len(written)} runs, refused: {refused.count(REFUSED)}{also}")
-    if warm_up:
+    if any(warm_up):
         least, most = min(warm_up), max(warm_up)
         each = f"{most}" if least == most else f"{least} to {most}"
         print(f"left out as warm-up: the first {each} lines of progress of each start")

@@ -14,7 +14,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from scalesweep.analysis.profile import bus_factor
 from scalesweep.compute.log_lines import Line, open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
+from scalesweep.importers.collective_tables import NCCL, OSU, Table
 from scalesweep.importers.imported_run import (
     GPU,
     ImportedRun,
@@ -37,20 +37,10 @@ from scalesweep.importers.launch_words import UNKNOWN, Launched, launched
 from scalesweep.importers.made_benchmark import declared, made_of
 
 BENCHMARK, LATENCIES = "allreduce", "osu_latency"
-OSU, NCCL = "OSU Micro-Benchmarks", "nccl-tests"
 _LABEL = r"^(?:\s{0,6}\d{1,6}: )?"  # of srun --label: the first rank prints
 SIGN = re.compile(rf"{_LABEL}# (?:OSU [\w -]{{1,80}} Test(?: v|$)|\s*size\s+count\s+type\b)")
 JSON_SIGN = re.compile(r'^\{"version":\s?\d+,\s?"start_time":\s?"')
-_NUMBER = r"(?:\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?)"
 _OSU_HEAD = re.compile(r"^# OSU (?P<test>[\w -]{1,80}) Test(?: v(?P<version>.*))?$")
-_OSU_COLUMNS = re.compile(r"^# (?:Size\s+)?(?:Avg )?Lat(?:ency)? ?\(us\)(?:\s|$)")
-# Behind the mean there may be others (-f, -z) and, with -c, whether the results were right. Of a
-# barrier there is no size.
-_OSU_ROW = re.compile(
-    rf"^(?P<size>\d{{1,15}})\s+(?P<time>{_NUMBER})(?:\s+{_NUMBER}){{0,8}}"
-    rf"(?:\s+(?P<right>Pass|Fail)(?:\s+{_NUMBER}){{0,4}})?\s*$"
-)
-_BARRIER_ROW = re.compile(rf"^\s*(?P<time>{_NUMBER})(?:\s+{_NUMBER}){{0,8}}\s*$")
 _OSU_TEST = re.compile(r"^(?:MPI|[NRX]?CCL)[\w-]* (?P<name>\w+) Latency$")
 _OSU_TESTS = {"Allreduce": "allreduce", "Broadcast": "broadcast", "Allgather": "allgather"}
 # These run on two ranks, and on no other number (c/mpi/pt2pt, c/mpi/one-sided).
@@ -62,108 +52,11 @@ _OF_TWO = re.compile(
 _NCCL_TESTS = {"all_reduce": "allreduce", "broadcast": "broadcast", "all_gather": "allgather"}
 _NCCL_NAME = re.compile(r"\b(?P<name>[a-z]{2,9}(?:_[a-z]{2,9}){0,2})_perf\b")
 _NCCL_HEAD = re.compile(r"^#\s+size\s+count\s+type\b(?P<more>.*)$")
-# What is right of its first three columns stands as many columns from the end as in the heading:
-# versions print redop and root, one of them, or neither, and leave either blank.
-_NCCL_ROW = re.compile(r"^\s*(?P<size>\d{1,15})\s+\d{1,15}\s+[a-z]\w{1,15}\s+(?P<more>\S.*)$")
-_OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values : (?P<count>\d{1,15})\b")
 _NCCL_RANK = re.compile(
     r"^#\s+Rank\s+(?P<rank>\d{1,7})(?:\s+Group\s+(?P<group>\d{1,5}))?\s+Pid\s+\d{1,10}\s+on\s+"
     r"(?P<host>\S{1,200})\s+device\s+\d{1,4}\s+\[[\w:]{1,20}\]\s(?P<gpu>.{1,100})$"
 )
 _READ = ", ".join(f"{test}_perf" for test in _NCCL_TESTS)
-
-
-@dataclass
-class _Table:
-    """A table of one test, as far as it was read."""
-
-    program: str
-    test: str  # as the program names it
-    collective: str  # empty of other latencies
-    line: int
-    version: str | None = None
-    ranks: int | None = None
-    per_node: int | None = None
-    options: str | None = None  # of the command
-    columns: Sequence[str] = ()  # of nccl-tests, from the first time on
-    hosts: list[str] = field(default_factory=list)
-    gpu: str | None = None
-    sizes: list[int] = field(default_factory=list)
-    seconds: list[list[float]] = field(default_factory=list)  # by size, of each repeat
-    last_line: int = 0
-    stated: list[str] = field(default_factory=list)  # of other latencies, in front of the columns
-    headed: bool = False  # its columns have been read
-    bandwidths: tuple[float, float] | None = None  # GB/s of algorithm and bus, of the fastest row
-
-    def add(self, size: int, microseconds: Sequence[float], line: int) -> None:
-        """Take a row; raises ImportRefusedError if its time or size cannot be."""
-        if self.sizes and size <= self.sizes[-1]:
-            raise ImportRefusedError(f"size {size} follows size {self.sizes[-1]}", line)
-        if not all(0 < time < 1e12 for time in microseconds):
-            raise ImportRefusedError(f"size {size}: {microseconds[0]:g} us is no time", line)
-        self.sizes.append(size)
-        self.seconds.append([time * 1e-6 for time in microseconds])
-        self.last_line = line
-
-    def takes(self, text: str, line: int) -> bool:
-        """Whether a line belongs to the table; raises ImportRefusedError for wrong results."""
-        if self.program == OSU and not self.headed:
-            return self._takes_heading(text, line)
-        row = _NCCL_ROW if self.program == NCCL else _OSU_ROW
-        if "Barrier" in self.test and (match := _BARRIER_ROW.match(text)):
-            self.add(0, [float(match["time"])], line)
-        elif match := row.match(text):
-            if (size := int(match["size"])) > 0:
-                time = self._nccl_time if self.program == NCCL else self._osu_time
-                self.add(size, [time(match, line)], line)
-        elif (match := _OUT_OF_BOUNDS.match(text)) and int(match["count"]):
-            raise ImportRefusedError(f"{match['count']} values out of bounds", line)
-        return match is not None
-
-    def _takes_heading(self, text: str, line: int) -> bool:
-        if _OSU_COLUMNS.match(text):
-            self.headed = True
-        elif text.startswith("# Size") or _BARRIER_ROW.match(text):
-            raise ImportRefusedError(f"OSU {self.test} Test: columns other than a latency", line)
-        elif not text.startswith("#"):
-            return not text.strip()
-        elif "Datatype:" not in text and text.strip("# "):
-            # Buffers on a GPU, windows: runs with others are no repeats.
-            self.stated.append(shown(text.lstrip("# "))[:100])
-        return True
-
-    def _osu_time(self, row: re.Match[str], line: int) -> float:
-        if row["right"] == "Fail":
-            raise ImportRefusedError(f"size {row['size']}: wrong results", line)
-        return float(row["time"])
-
-    def _nccl_time(self, row: re.Match[str], line: int) -> float:
-        words = row["more"].split()[-len(self.columns) :]
-        if len(words) < len(self.columns) or not re.fullmatch(
-            rf"(?:(?:N/A|{_NUMBER}) ?)+", " ".join(words)
-        ):
-            what = f"size {row['size']}: not {len(self.columns)} numbers: a cut line?"
-            raise ImportRefusedError(what, line)
-        cells = dict(zip(reversed(self.columns), reversed(words), strict=True))  # the first of each
-        # Older versions print the largest deviation as error, and at the end what is out of bounds.
-        wrong = cells.get("#wrong", cells.get("wrong", "N/A"))
-        if wrong != "N/A" and float(wrong) > 0:
-            raise ImportRefusedError(f"size {row['size']}: {wrong} wrong results", line)
-        if cells["time"] == "N/A":
-            raise ImportRefusedError(f"size {row['size']}: no time", line)
-        printed = cells.get("algbw", "N/A"), cells.get("busbw", "N/A")
-        if "N/A" not in printed and float(printed[0]) > (self.bandwidths or (0.0, 0.0))[0]:
-            self.bandwidths = float(printed[0]), float(printed[1])
-        return float(cells["time"])
-
-    def fits(self, count: int) -> bool:
-        """Whether the printed bus bandwidth is that of so many ranks: ``bus_factor`` times the
-        algorithm's, both printed with two decimals. Tables without either fit any."""
-        factor = bus_factor(self.collective, count)
-        if self.bandwidths is None or factor is None:
-            return True
-        algorithm, bus = self.bandwidths
-        return abs(bus - factor * algorithm) <= 0.005 * (1 + factor) + 1e-3 * bus
 
 
 def check_test(text: str) -> str | None:
@@ -212,9 +105,9 @@ def read_json(
 
 def _tables(
     lines: Iterable[Line], file: Path, test: str | None
-) -> Iterator[_Table | ImportRefusedError]:
+) -> Iterator[Table | ImportRefusedError]:
     """The tables of a log; in the place of a broken one what is wrong with it."""
-    table: _Table | None = None
+    table: Table | None = None
     # What the lines before a table say of it: nccl-tests' program, and by rank host and GPU; the
     # last command that starts OSU's, once or in a loop.
     named = _test_named(file.name) or _file_named(file) or test
@@ -268,14 +161,14 @@ def _test_named(text: str) -> str | None:
     return names[-1] if names else None
 
 
-def _osu_table(head: re.Match[str], command: Launched, line: int) -> _Table:
+def _osu_table(head: re.Match[str], command: Launched, line: int) -> Table:
     test = _OSU_TEST.match(head["test"])
     collective = _OSU_TESTS.get(test["name"], "") if test else ""
     plain = head["test"].lower()
     if not plain.endswith(" latency") or "non-blocking" in plain:
         raise ImportRefusedError(f"OSU {head['test']} Test: only latencies are read", line)
     of_two = not collective and _OF_TWO.match(head["test"])
-    return _Table(
+    return Table(
         OSU, head["test"], collective, line, shown(head["version"] or "")[:20] or None,
         ranks=2 if of_two else command.ranks, per_node=command.ranks_per_node,
         options=command.options and shown(command.options), headed=bool(collective),
@@ -284,7 +177,7 @@ def _osu_table(head: re.Match[str], command: Launched, line: int) -> _Table:
 
 def _nccl_table(
     head: re.Match[str], named: str | None, devices: dict[int, tuple[str, str]], line: int
-) -> _Table:
+) -> Table:
     if named is None:
         raise ImportRefusedError(
             "neither the log nor its name says which test of nccl-tests it is: add --test, one of "
@@ -303,10 +196,10 @@ def _nccl_table(
     return table
 
 
-def _nccl(name: str, version: str | None, line: int) -> _Table:
+def _nccl(name: str, version: str | None, line: int) -> Table:
     if name not in _NCCL_TESTS:
         raise ImportRefusedError(f"{name}_perf: only {_READ} are read", line)
-    return _Table(NCCL, f"{name}_perf", _NCCL_TESTS[name], line, version)
+    return Table(NCCL, f"{name}_perf", _NCCL_TESTS[name], line, version)
 
 
 def _on_each(hosts: Sequence[str], each: int = 1) -> int | None:
@@ -315,7 +208,7 @@ def _on_each(hosts: Sequence[str], each: int = 1) -> int | None:
     return counts.pop() * each if len(counts) == 1 else None
 
 
-def _json_table(report: Any) -> _Table:
+def _json_table(report: Any) -> Table:
     """The table of nccl-tests' JSON; raises ImportRefusedError for what is not to be trusted."""
     config = report["config"]
     # One entry for each process, however many GPUs it drives.
@@ -341,7 +234,7 @@ def _json_table(report: Any) -> _Table:
     return table
 
 
-def _run(table: _Table, file: Path, ranks: int | None) -> ImportedRun:
+def _run(table: Table, file: Path, ranks: int | None) -> ImportedRun:
     """The run of one table, its times ``[size, repeat, 1]`` in seconds.
 
     ``ranks`` is used where the log states no number. Raises ImportRefusedError if the table has no

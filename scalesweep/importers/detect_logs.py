@@ -10,10 +10,17 @@ from scalesweep.compute.log_lines import Line, read_lines
 from scalesweep.compute.log_reader import Reader
 from scalesweep.config.log_readers import shipped_readers
 from scalesweep.core.errors import UserError
-from scalesweep.importers import collective_logs, lines, mlperf_beside, mlperf_log, mlperf_runs
+from scalesweep.importers import (
+    collective_logs,
+    lines,
+    mlperf_beside,
+    mlperf_log,
+    mlperf_runs,
+    result_csv,
+    result_json,
+)
 from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
 from scalesweep.importers.rank_map import RankMap
-from scalesweep.importers.result_readers import KINDS, is_part
 from scalesweep.importers.source_files import files_below
 from scalesweep.importers.write_campaign import Rules
 
@@ -34,7 +41,11 @@ def _kinds(
         mlperf_log.SIGN: partial(mlperf_runs.read_jobs, ranks=ranks),
         collective_logs.SIGN: partial(collective_logs.read_runs, ranks=ranks, test=test),
         collective_logs.JSON_SIGN: partial(collective_logs.read_json, ranks=ranks),
-        **{kind.sign: kind.reader(ranks) for kind in KINDS if kind.called(file)},
+        **{
+            kind.sign: kind.reader(ranks)
+            for kind in (*result_csv.KINDS, *result_json.KINDS)
+            if kind.called(file)
+        },
     }
 
 
@@ -82,7 +93,7 @@ def read_items(
         except OSError as error:
             yield Refusal(file, error.strerror or "cannot be read")
         else:
-            if not (there or mlperf_beside.is_beside(file) or is_part(file)):
+            if not (there or mlperf_beside.is_beside(file) or result_json.is_part(file)):
                 yield NotRead(file)
 
 

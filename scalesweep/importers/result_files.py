@@ -1,6 +1,6 @@
 """Small result files: histories of Keras's and rates of Lightning's CSVLogger, what Hugging Face's
 Trainer leaves, DLIO's summaries. ``resources/imported`` declares program, parameters and
-metrics of each; ``result_readers`` reads them.
+metrics of each; ``result_csv`` and ``result_json`` read them.
 """
 
 import re
@@ -12,17 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.types import Floats
-from scalesweep.compute.log_lines import Line
+from scalesweep.compute.log_lines import PACKED, Line
 from scalesweep.core.files import digest_of
 from scalesweep.importers.imported_run import (
     ImportedRun,
     ImportRefusedError,
     Refusal,
     declared_metrics,
+    shown,
 )
 from scalesweep.importers.made_benchmark import declared, made_of
+from scalesweep.importers.write_campaign import plain_name
 
 Lines = Callable[[], Iterable[Line]]
+# Folders whose names say nothing of the training.
+_INNER = re.compile(
+    r"checkpoint-\d{1,9}|trainer_output|output|results?|version_\d{1,6}|lightning_logs|csv(?:_logs)?"
+    r"|logs?"
+)
 _UNKNOWN = "one, as none are named (--ranks N)"
 
 
@@ -93,3 +100,15 @@ def _run(benchmark: str, result: Result, file: Path, ranks: int | None) -> Impor
         },
         unfinished=result.unfinished,
     )
+
+
+def file_name(file: Path) -> str:
+    """A file's name without the ending of gzip or xz."""
+    return re.sub("|".join(rf"{re.escape(end)}$" for end in PACKED), "", file.name)
+
+
+def folder_name(file: Path) -> str | None:
+    """The nearest folder whose name says something of the training, without a repeat's number."""
+    names = (folder.name for folder in file.absolute().parents)
+    name = next((name for name in names if name and not _INNER.fullmatch(name)), "")
+    return plain_name(shown(name))[:100] or None

@@ -1,6 +1,5 @@
-"""The readers of small result files (``result_files``)."""
+"""Results of JSON: what Hugging Face's Trainer leaves, and DLIO's summaries."""
 
-import csv
 import json
 import math
 import re
@@ -13,29 +12,10 @@ import numpy as np
 
 from scalesweep.compute.log_lines import PACKED, open_packed
 from scalesweep.core.formatting import finite
-from scalesweep.importers.imported_run import ImportRefusedError, shown
-from scalesweep.importers.result_files import Kind, Lines, Result
-from scalesweep.importers.write_campaign import plain_name
+from scalesweep.importers.imported_run import ImportRefusedError
+from scalesweep.importers.result_files import Kind, Lines, Result, file_name, folder_name
 
-# Folders whose names say nothing of the training.
-_INNER = re.compile(
-    r"checkpoint-\d{1,9}|trainer_output|output|results?|version_\d{1,6}|lightning_logs|csv(?:_logs)?"
-    r"|logs?"
-)
-_CELL = re.compile(r"[+-]?(?:(?:\d{1,30}\.?\d{0,40}|\.\d{1,40})(?:[eE][+-]?\d{1,4})?|inf)", re.A)
 _Said = Mapping[str, Any]
-
-
-def _file_name(file: Path) -> str:
-    """A file's name without the ending of gzip or xz."""
-    return re.sub("|".join(rf"{re.escape(end)}$" for end in PACKED), "", file.name)
-
-
-def _folder_name(file: Path) -> str | None:
-    """The nearest folder whose name says something of the training, without a repeat's number."""
-    names = (folder.name for folder in file.absolute().parents)
-    name = next((name for name in names if name and not _INNER.fullmatch(name)), "")
-    return plain_name(shown(name))[:100] or None
 
 
 def _object_in(file: Path) -> dict[str, Any]:
@@ -72,166 +52,6 @@ def _count(content: _Said, key: str) -> int | None:
     return int(value)
 
 
-def _rows(lines: Lines, sign: re.Pattern[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and cells of each row behind a line that ``sign`` matches (an empty row), by the
-    header's names; a cut last row is left out. Raises ImportRefusedError."""
-    names: list[str] = []
-    separator, broken = ",", ""
-    for line in lines():
-        text = line.text.strip("\r\n")
-        if not text.strip():
-            continue
-        if broken:
-            raise ImportRefusedError(broken, line.number - 1)
-        headed = sign.match(text) is not None
-        if headed:
-            separator = next(mark for mark in ",;\t" if mark in text)
-        elif not names:
-            raise ImportRefusedError("not CSV with a header", line.number)
-        fields = next(csv.reader([text], delimiter=separator))
-        cells = [cell.strip().strip('"\ufeff') for cell in fields]
-        names = cells if headed else names
-        if len(cells) != len(names):
-            broken = f"{len(cells)} fields, not {len(names)}: a cut line?"
-            continue
-        yield line.number, {} if headed else dict(zip(names, cells, strict=True))
-
-
-def _cell(name: str, cell: str, line: int) -> float:
-    """The number in a cell; NaN if it is empty or says so. Raises ImportRefusedError."""
-    if cell.lower() in ("", "na", "nan", "none"):
-        return math.nan
-    if not _CELL.fullmatch(cell):
-        raise ImportRefusedError(f"{name} {cell[:30]!a} is not a number", line)
-    return float(cell)
-
-
-# Keras's CSVLogger: a row per epoch; Lightning's has a column of steps, and several rows in one.
-_KERAS = re.compile(
-    r'^\ufeff?"?epoch"?[,;\t](?!.*\btrain\Wdevice)(?!(?:.*[,;\t])?"?step"?(?:[,;\t]|\s*$))'
-    r"(?=.*\b(?:val_)?(?:loss|acc|accuracy)\b)"
-)
-# Column -> array.
-_COLUMNS = {
-    "loss": "loss", "val_loss": "validation_loss", "acc": "accuracy", "accuracy": "accuracy",
-    "val_acc": "validation_accuracy", "val_accuracy": "validation_accuracy", "mae": "mae",
-    "mean_absolute_error": "mae", "val_mae": "validation_mae",
-    "val_mean_absolute_error": "validation_mae", "lr": "learning_rate",
-    "learning_rate": "learning_rate",
-}  # fmt: skip
-
-
-def _keras(lines: Lines, file: Path) -> Iterator[Result]:
-    """Each training of a history: it begins at epoch 0, also if it was appended."""
-    name = re.sub(r"\.(?:csv|log|txt|tsv)$", "", _file_name(file))
-    point = {"history": plain_name(shown(name))[:100] or None}
-    rows: list[dict[str, float]] = []
-    first, unread = 1, list[str]()
-    for line, cells in _rows(lines, _KERAS):
-        if not cells:
-            continue
-        if cells["epoch"] == "0":
-            if rows:
-                yield _history(rows, first, point, unread)
-            rows, first = [], line
-        if cells["epoch"] != str(len(rows)):
-            raise ImportRefusedError(f"epoch {cells['epoch'][:20]}, not {len(rows)}", line)
-        unread = [column for column in cells if column not in (*_COLUMNS, "epoch")]
-        rows.append({_COLUMNS[it]: _cell(it, cells[it], line) for it in cells if it in _COLUMNS})
-    if not rows:
-        raise ImportRefusedError("a header without an epoch", 1)
-    yield _history(rows, first, point, unread)
-
-
-def _history(
-    rows: list[dict[str, float]], line: int, point: dict[str, Any], unread: list[str]
-) -> Result:
-    arrays = {name: np.array([[row[name]] for row in rows]) for name in rows[0]}
-    samples = {name: array for name, array in arrays.items() if np.isfinite(array).any()}
-    if not samples:
-        raise ImportRefusedError("no loss and no accuracy in any epoch", line)
-    values: dict[str, float | None] = {
-        f"final_{name}": float(array[-1, 0]) for name, array in samples.items()
-    }
-    notes = {"times": "a history has none", **({"columns_not_read": unread} if unread else {})}
-    return Result(values | {"epochs_run": len(rows)}, {**point}, samples, notes, rows, line)
-
-
-# Rates of Lightning's ThroughputMonitor in metrics.csv. Rows are sparse. ``train/device/...`` is a
-# rolling mean of the first rank's device, ``train/...`` the same times the world size, and is there
-# only where that is above 1 (fabric/utilities/throughput.py): it tells the ranks. Column names are
-# f"{stage}{separator}{key}"; the separator may be another.
-_LIGHTNING = re.compile(
-    r'^(?=.*(?:^|,)"?step"?(?:,|$))(?:.*,)?"?train(?P<mark>[^\w,"])device[^,]*per_sec'
-)
-# At least so many windows, or the start-up may be most of what is known.
-_FEW = 3
-# A time that grows by so many times more a batch in one place is not the training's: Lightning
-# 2.2 adds a time up again with every evaluation (throughput_monitor.py, on_validation_end).
-_JUMP = 20
-
-
-def _lightning(lines: Lines, file: Path) -> Iterator[Result]:
-    """The training of a metrics.csv."""
-    cells: dict[str, list[float]] = {}
-    rows = headers = 0
-    for line, row in _rows(lines, _LIGHTNING):
-        headers += not row
-        if headers > 1:
-            raise ImportRefusedError("a second header: of several trainings?", line)
-        rows += bool(row)
-        for name, cell in row.items():
-            if name.startswith("train") and cell:
-                plain = re.sub(r"^train\W(?:(device)\W)?", r"\1/", name).removeprefix("/")
-                cells.setdefault(plain, []).append(_cell(name, cell, line))
-    columns = {
-        name: np.array([value for value in values if 0 < value < math.inf], np.float64)
-        for name, values in cells.items()
-    }
-    batches = columns.get("device/batches_per_sec", np.array([]))
-    if len(batches) < _FEW:
-        few = f"{len(batches)} rates of ThroughputMonitor"
-        raise ImportRefusedError(f"{few}: too few to tell the start-up from the rest")
-    result = Result({}, {"training": _folder_name(file)}, {"batch_rates": batches[:, None]})
-    for name, key in (
-        ("batches_per_second", "batches_per_sec"), ("samples_per_second", "samples_per_sec"),
-        ("items_per_second", "items_per_sec"), ("mfu", "mfu"),
-    ):  # fmt: skip
-        if len(rates := columns.get(f"device/{key}", ())):
-            result.values[name] = float(np.median(rates))
-    result.notes = {"rows": rows}
-    if wrong := _jumps(cells):
-        result.notes["run_time"] = wrong
-    elif "time" in columns and len(columns["time"]):
-        result.values["run_time"] = float(columns["time"].max())
-    every = columns.get("batches_per_sec", np.array([]))
-    if len(every) == len(batches):
-        ratio = float(np.median(every / batches))
-        if round(ratio) < 1 or abs(ratio / round(ratio) - 1) > 0.02:
-            raise ImportRefusedError(f"all devices' batches/s are {ratio:g} times one device's")
-        result.point["ranks"] = round(ratio)
-        result.notes["ranks"] = "all devices' batches/s over one device's"
-    result.per_rank = ("samples_per_second", "items_per_second")
-    result.evidence = sorted(cells.items())
-    yield result
-
-
-def _jumps(cells: Mapping[str, list[float]]) -> str:
-    """Why train/time is no time; empty if nothing shows that it is none."""
-    times, batches = np.array(cells.get("time", [])), np.array(cells.get("batches", []))
-    if len(times) != len(batches) or len(times) < 2 * _FEW:
-        return ""
-    done = np.diff(batches)
-    each = np.diff(times)[done > 0] / done[done > 0]
-    usual = float(np.median(each)) if len(each) else 0.0
-    if usual <= 0 or each.max() <= _JUMP * usual:
-        return ""
-    return (
-        f"left out: train/time grows by {each.max():.3g} s a batch in one place and by "
-        f"{usual:.3g} s else: it stood still, or evaluations are added up, as by Lightning 2.2"
-    )
-
-
 # What Hugging Face's Trainer leaves: one time and rate for the whole training, start-up,
 # evaluations and checkpoints included. Of its files in a folder the first named is read: it knows
 # the steps. None states the ranks.
@@ -246,7 +66,7 @@ _AGREES, _SUM_AGREES, _HALF_DIGIT = 0.05, 0.02, 5e-5
 
 def is_part(file: Path) -> bool:
     """Whether another file of the same training beside this one is read for it."""
-    name = _file_name(file)
+    name = file_name(file)
     better = _FILES[: _FILES.index(name)] if name in _FILES else ()
     return any(
         _holds_result(file.with_name(other + end)) for other in better for end in ("", *PACKED)
@@ -279,7 +99,7 @@ def _hugging_face(_lines: Lines, file: Path) -> Iterator[Result]:
     if seconds is None:
         raise ImportRefusedError("no train_runtime: the training had not ended")
     said = entries[-1]
-    result = Result({"run_time": seconds}, {"training": _folder_name(file)})
+    result = Result({"run_time": seconds}, {"training": folder_name(file)})
     numbers = {key: _number(said, key) for key in ("epoch", "total_flos", "train_samples")}
     result.notes = {key: value for key, value in numbers.items() if value is not None}
     if (batch := _count(content, "train_batch_size")) is not None:
@@ -427,10 +247,8 @@ def _date(content: _Said, key: str) -> datetime:
         raise ImportRefusedError(f"{key} {str(content.get(key))[:30]!a} is no date") from None
 
 
-# The names of JSON's files are known besides: their signs may stand in tables and reports too.
+# The names of the files are known besides: their signs may stand in tables and reports too.
 KINDS = (
-    Kind("keras_history", _KERAS, _keras),
-    Kind("lightning_trainer", _LIGHTNING, _lightning),
-    Kind("huggingface_trainer", _HUGGING_FACE, _hugging_face, lambda it: _file_name(it) in _FILES),
-    Kind("dlio_training", _DLIO, _dlio, lambda it: _file_name(it).endswith("summary.json")),
+    Kind("huggingface_trainer", _HUGGING_FACE, _hugging_face, lambda it: file_name(it) in _FILES),
+    Kind("dlio_training", _DLIO, _dlio, lambda it: file_name(it).endswith("summary.json")),
 )
