@@ -49,7 +49,7 @@ print(pathlib.Path({table!r}).read_text(), end="")
 def install(folder: Path, names: Sequence[str] = ("nsys", "tau_exec", "pprof")) -> Path:
     """Write the executables into a folder, which is to be the first of a PATH."""
     folder.mkdir()
-    database = profiles.nsys_sqlite(folder / "database")
+    database = profiles.database(folder / "database", "nsys")
     table = folder / "table"
     table.write_text(profiles.tau((8.0, 7.0)))
     programs = {

@@ -6,46 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import ROOT
+
+# What the acceptance tests read.
+FOLDER = ROOT / "tests" / "acceptance" / "imports" / "profiles"
 # Useful and MPI seconds of four ranks, of ten elapsed.
 USEFUL = (8.0, 7.0, 6.0, 7.5)
 ELAPSED = 10.0
-
-
-def modelfactors(factor: float = 1.0) -> str:
-    """Strong scaling over 2, 4 and 8 processes; the efficiencies follow from the durations."""
-    counts = (2, 4, 8)
-    runtime = [1.0e6 * factor, 0.55e6, 0.3e6]
-    ideal = [0.99e6 * factor, 0.54e6, 0.28e6]
-    mean = [0.9e6 * factor, 0.46e6, 0.24e6]
-    top = [0.95e6 * factor, 0.5e6, 0.26e6]
-    ideal_top = [0.96e6 * factor, 0.51e6, 0.265e6]
-    total = [m * n for m, n in zip(mean, counts, strict=True)]
-    balance = [m / t for m, t in zip(mean, top, strict=True)]
-    communication = [t / r for t, r in zip(top, runtime, strict=True)]
-    serial = [t / r for t, r in zip(ideal_top, ideal, strict=True)]
-    transfer = [c / s for c, s in zip(communication, serial, strict=True)]
-    parallel = [b * c for b, c in zip(balance, communication, strict=True)]
-    scaling = [total[0] / t for t in total]
-    overall = [p * c for p, c in zip(parallel, scaling, strict=True)]
-    speedup = [runtime[0] / r for r in runtime]
-
-    def line(name: str, values: Sequence[float], scale: float = 100.0, digits: int = 6) -> str:
-        return name + ";" + ";".join(f"{value * scale:.{digits}f}" for value in values) + "\n"
-
-    return (
-        "Number of processes;" + ";".join(map(str, counts)) + "\n"
-        + line("Parallel efficiency", parallel) + line("Load balance", balance)
-        + line("Communication efficiency", communication)
-        + line("Serialization efficiency", serial) + line("Transfer efficiency", transfer)
-        + line("Computation scalability", scaling) + line("Global efficiency", overall)
-        + line("IPC scalability", [1.0, 0.97, 0.9]) + line("Speedup", speedup, 1)
-        + line("Average IPC", [1.8, 1.7, 1.6], 1) + "#\n"
-        + line("#Runtime (us)", runtime, 1, 2) + line("#Runtime (ideal)", ideal, 1, 2)
-        + line("#Useful duration (average)", mean, 1, 2)
-        + line("#Useful duration (maximum)", top, 1, 2)
-        + line("#Useful duration (total)", total, 1, 2)
-        + line("#Useful duration (ideal, max)", ideal_top, 1, 2)
-    )  # fmt: skip
 
 
 def talp(
@@ -141,118 +108,15 @@ def tau(useful: Sequence[float] = USEFUL, nodes: bool = True) -> str:
     return text + f"FUNCTION SUMMARY (mean):\n{tau_rows(mean)}\n"
 
 
-KERNELS = (
-    ("void gemm_128x64<float>(int, float*)", 100, 600_000_000),
-    ("ApplyAdamKernel", 50, 300_000_000),
-    ("ncclDevKernel_AllReduce_Sum_f32", 50, 100_000_000),
-)
-
-
-def nsys_csv(scale: float = 1.0) -> str:
-    """Tables of ``nsys stats --format csv``: kernels, then calls of the API."""
-    total = sum(time for _, _, time in KERNELS)
-    lines = [
-        "Processing [report.sqlite] with [cuda_gpu_kern_sum.py]...",
-        "",
-        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name",
-    ]
-    for name, calls, time in KERNELS:
-        own = int(time * scale)
-        lines.append(
-            f'{100 * time / total:.1f},{own},{calls},{own / calls:.1f},1.0,1,{own},0.1,"{name}"'
-        )
-    lines += ["", "Processing [report.sqlite] with [cuda_api_sum.py]...", "",
-              "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name",  # noqa: E501
-              "100.0,5000,10,500.0,500.0,1,1000,1.0,cudaLaunchKernel"]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def nsys_text() -> str:
-    """The same kernels as the older text tables, whose columns a line of dashes measures."""
-    head = " Time(%)  Total Time (ns)  Instances  Average  Minimum    Maximum       Name    \n"
-    rule = " -------  ---------------  ---------  -------  -------  ---------  ---------------\n"
-    total = sum(time for _, _, time in KERNELS)
-    rows = "".join(
-        f" {100 * time / total:7.1f}  {time:15d}  {calls:9d}  {1.0:7.1f}  {1:7d}  {time:9d}"
-        f"  {name}\n"
-        for name, calls, time in KERNELS
-    )
-    return head + rule + rows + "\n"
-
-
-def nsys_sqlite(path: Path) -> Path:
-    """An exported database with two overlapping kernels, a copy, and a diagnostic message."""
+def database(path: Path, tool: str, *more: str) -> Path:
+    """The recording of nsys or nvprof that the acceptance tests have, after ``more`` statements."""
     path.unlink(missing_ok=True)
-    database = sqlite3.connect(path)
-    database.executescript(
-        """
-        CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
-        INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'ncclDevKernel_AllReduce');
-        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, demangledName INTEGER);
-        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
-            VALUES (0, 4000000000, 1), (3000000000, 5000000000, 2);
-        CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, copyKind INTEGER);
-        INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (8000000000, 9000000000, 1);
-        CREATE TABLE ANALYSIS_DETAILS (duration INTEGER);
-        INSERT INTO ANALYSIS_DETAILS VALUES (10000000000);
-        CREATE TABLE DIAGNOSTIC_EVENT (text TEXT);
-        INSERT INTO DIAGNOSTIC_EVENT VALUES ('No OpenMP data was collected');
-        """
-    )
-    database.commit()
-    database.close()
-    return path
-
-
-_EVENT = "start INT NOT NULL, end INT NOT NULL, deviceId INT NOT NULL, streamId INT NOT NULL"
-_CALL = "cbid INT NOT NULL, start INT NOT NULL, end INT NOT NULL, correlationId INT NOT NULL"
-NVPROF_START = 1_496_933_427_000_000_000  # ns: the clock of the host
-
-
-def nvprof_sqlite(path: Path, *more: str) -> Path:
-    """A file of ``nvprof -o``, with the tables and columns that the readers in PyTorch
-    (autograd/profiler.py) and in nvprof2json ask for, and what ``more`` statements add.
-
-    From 0 to 10 s: a call at the begin and one at the end, a kernel from 1 to 3 s and, on another
-    stream, one from 2 to 4 s, copies HtoD 5 to 6 s, DtoH 6 to 6.5 s, to a peer 7 to 7.25 s, a fill
-    of 0.25 s, and a kernel without times.
-    """
-
-    def at(*seconds: float) -> str:
-        return ", ".join(str(NVPROF_START + round(second * 1e9)) for second in seconds)
-
-    path.unlink(missing_ok=True)
-    database = sqlite3.connect(path)
-    kernel = f"(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {_EVENT}, name INT NOT NULL)"
-    copy = f"(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, copyKind INT NOT NULL, {_EVENT})"
-    activity = "CUPTI_ACTIVITY_KIND_"
-    database.executescript(
-        f"""
-        CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL);
-        INSERT INTO StringTable VALUES
-            (1, '_ZN5Eigen8internal15EigenMetaKernelIfEEvT_'), (2, 'volta_sgemm_128x64_nn');
-        CREATE TABLE {activity}KERNEL {kernel};
-        CREATE TABLE {activity}CONCURRENT_KERNEL {kernel};
-        INSERT INTO {activity}CONCURRENT_KERNEL (start, end, deviceId, streamId, name) VALUES
-            ({at(1, 3)}, 0, 7, 1), ({at(2, 4)}, 0, 13, 2), (0, 0, 0, 7, 2);
-        CREATE TABLE {activity}MEMCPY {copy};
-        INSERT INTO {activity}MEMCPY (copyKind, start, end, deviceId, streamId) VALUES
-            (1, {at(5, 6)}, 0, 7), (2, {at(6, 6.5)}, 0, 7);
-        CREATE TABLE {activity}MEMCPY2 {copy};
-        INSERT INTO {activity}MEMCPY2 (copyKind, start, end, deviceId, streamId) VALUES
-            (10, {at(7, 7.25)}, 0, 7);
-        CREATE TABLE {activity}MEMSET (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {_EVENT});
-        INSERT INTO {activity}MEMSET (start, end, deviceId, streamId) VALUES ({at(8, 8.25)}, 0, 7);
-        CREATE TABLE {activity}RUNTIME (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {_CALL});
-        INSERT INTO {activity}RUNTIME (cbid, start, end, correlationId) VALUES
-            (20, {at(0, 0.1)}, 1), (211, {at(0.9, 0.91)}, 2), (165, {at(9, 10)}, 3),
-            (22, {at(9.9)}, 0, 4);
-        """
-    )
+    connection = sqlite3.connect(path)
+    connection.executescript((FOLDER / f"{tool}.sql").read_text())
     for statement in more:
-        database.execute(statement)
-    database.commit()
-    database.close()
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
     return path
 
 

@@ -1,6 +1,7 @@
 """Profiles of other tools: what is special of each format, and what is refused."""
 
 import os
+import re
 import sqlite3
 from pathlib import Path
 
@@ -15,10 +16,13 @@ from scalesweep.importers.profiles.nsys_database import Window
 from scalesweep.importers.profiles.profile_runs import runs_of
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.which_importer import kind_of
-from tests.fakes import hpc_profiles as hpc
 from tests.fakes import profiles as fake
 
 MEAN = sum(fake.USEFUL) / 4
+FACTORS, FOAM, TREE, MAP, NSYS = (
+    (fake.FOLDER / name).read_text()
+    for name in ("modelfactors.csv", "scorep.txt", "hpctoolkit.xml", "map.json", "nsys_kernels.csv")
+)
 KERNELS = "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"
 HEAD = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
 KERNEL = "75.0,3000,3,1000.0,CUDA_KERNEL,ampere_sgemm_128x64_nn\n"
@@ -69,12 +73,12 @@ def test_the_two_variants_of_serialisation_and_transfer() -> None:
 
 REFUSED = {
     "contradicts a factor": (
-        fake.modelfactors().replace("#Runtime (us);1000000.00;55", "#Runtime (us);1000000.00;56"),
+        FACTORS.replace("#Runtime (us);1000000.00;55", "#Runtime (us);1000000.00;56"),
         "the durations give",
     ),
-    "cut factors": (fake.modelfactors().partition("#Useful")[0], "cut off?"),
-    "a factor twice": (fake.modelfactors() + "Speedup;1;2;3\n", "a second line"),
-    "no number": (fake.modelfactors().replace("550000.00", "5500oo"), "is not a number"),
+    "cut factors": (FACTORS.partition("#Useful")[0], "cut off?"),
+    "a factor twice": (FACTORS + "Speedup;1;2;3\n", "a second line"),
+    "no number": (FACTORS.replace("550000.00", "5500oo"), "is not a number"),
     "talp": (fake.talp(stated=0.5), "the times of the ranks give"),
     "a rank twice": (fake.talp().replace('"rank": 3', '"rank": 2'), "not ranks 0 to n-1"),
     "cut talp": (fake.talp()[:-40], "not JSON"),
@@ -86,16 +90,16 @@ REFUSED = {
     "a row twice": (CSV + "60.0,600,3,gemm\n", "there twice"),
     "no row": (CSV.splitlines()[0] + "\n", "has a row"),
     "no end": (CSV[:-1], "no end: cut off?"),
-    "a row of scorep": (hpc.SCOREP_FOAM.replace("289.20", "829.20"), "states 15.1 % of all"),
-    "two of scorep": (hpc.SCOREP_FOAM + hpc.SCOREP_FOAM, "a second table"),
-    "groups of scorep": (hpc.SCOREP_FOAM.partition("\n\n")[0] + "\n", "lists groups only"),
-    "cut scorep": (hpc.SCOREP_FOAM[:-20] + "\n", "a row that cannot be read"),
-    "empty hpctoolkit": (hpc.hpctoolkit(numbers=False), "they are in binary files"),
-    "cut hpctoolkit": (hpc.hpctoolkit()[:-60], "not whole XML: cut off?"),
-    "no time": (hpc.hpctoolkit().replace("CPUTIME", "PAPI_TOT_CYC"), "no sum of CPUTIME"),
-    "sums": (hpc.hpctoolkit().replace('n="3" v="4.5e+06"', 'n="3" v="9e+09"'), "more than all"),
-    "cut map": (hpc.map_json()[:-9] + "\n", "not JSON"),
-    "map": (hpc.map_json(110.0), "add up to 110, not 1 or 100 %"),
+    "a row of scorep": (FOAM.replace("289.20", "829.20"), "states 15.1 % of all"),
+    "two of scorep": (FOAM + FOAM, "a second table"),
+    "groups of scorep": (FOAM.partition("\n\n")[0] + "\n", "lists groups only"),
+    "cut scorep": (FOAM[:-20] + "\n", "a row that cannot be read"),
+    "empty hpctoolkit": (re.sub("<M [^>]*/>", "", TREE), "they are in binary files"),
+    "cut hpctoolkit": (TREE[:-60], "not whole XML: cut off?"),
+    "no time": (TREE.replace("CPUTIME", "PAPI_TOT_CYC"), "no sum of CPUTIME"),
+    "sums": (TREE.replace('n="3" v="4.5e+06"', 'n="3" v="9e+09"'), "more than all"),
+    "cut map": (MAP[:-9] + "\n", "not JSON"),
+    "map": (MAP.replace("1.0", "110.0", 1), "add up to 110, not 1 or 100 %"),
 }
 
 
@@ -191,14 +195,14 @@ def test_a_table_of_kernels_and_copies_and_an_excerpt(tmp_path: Path) -> None:
 
 
 def test_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
-    files = {f"report_rank{rank}__csv": fake.nsys_csv(1 + rank) for rank in range(3)}
+    files = {f"report_rank{rank}__csv": NSYS for rank in range(3)}
     profile = the_one(read(tmp_path, **files))
     assert profile.ranks == 3
-    assert parts_of(profile, {"gemm": ["gemm"]})["gemm"] == pytest.approx([0.6, 1.2, 1.8])
+    assert parts_of(profile, {"gemm": ["gemm"]})["gemm"] == pytest.approx([0.6] * 3)
     (tmp_path / "source" / "report_rank1.csv").unlink()
     assert "the file of rank 1 is missing" in reasons(read_source(tmp_path / "source"))
     (two := tmp_path / "two").mkdir()
-    paths = [fake.nsys_sqlite(two / f"rank{rank}.sqlite") for rank in range(2)]
+    paths = [fake.database(two / f"rank{rank}.sqlite", "nsys") for rank in range(2)]
     with sqlite3.connect(paths[1]) as database:
         for table in ("KERNEL", "MEMCPY"):
             database.execute(f"DROP TABLE CUPTI_ACTIVITY_KIND_{table}")
@@ -210,7 +214,7 @@ def test_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
 
 
 def test_a_database_with_cuda_graphs(tmp_path: Path) -> None:
-    path = fake.nsys_sqlite(tmp_path / "report.sqlite")
+    path = fake.database(tmp_path / "report.sqlite", "nsys")
     assert the_one(read_source(path)).notes["diagnostics"] == "No OpenMP data was collected"
     with sqlite3.connect(path) as database:
         database.executescript(
@@ -225,7 +229,7 @@ def test_a_database_with_cuda_graphs(tmp_path: Path) -> None:
 
 
 def test_nvprof_and_its_windows(tmp_path: Path) -> None:
-    path = fake.nvprof_sqlite(tmp_path / "run.nvvp")
+    path = fake.database(tmp_path / "run.nvvp", "nvprof")
     whole = the_one(read_source(path))
     eigen, gemm = "void Eigen::internal::EigenMetaKernel<float>(float)", "volta_sgemm_128x64_nn"
     assert seconds(whole) == pytest.approx(
@@ -240,9 +244,9 @@ def test_nvprof_and_its_windows(tmp_path: Path) -> None:
     assert [each.point["region"] for each in runs] == ["2.5 to 5.5 s", None]
     for window, words in ((Window(11, 12), "none of it in 11 to 12 s"), (Window(4, 5), "a row")):
         assert words in reasons(read_source(path, window=window))
-    nsys = fake.nsys_sqlite(tmp_path / "nsys.sqlite")
+    nsys = fake.database(tmp_path / "nsys.sqlite", "nsys")
     assert values(the_one(read_source(nsys, window=Window(3.5, 8.5))))["kernel_time"] == 2.0
-    (tmp_path / "kernels.csv").write_text(fake.nsys_csv())
+    (tmp_path / "kernels.csv").write_text(NSYS)
     assert "needs a database" in reasons(read_source(tmp_path / "kernels.csv", None, window))
     assert window_of("") is None and window_of("1:2.5") == Window(1, 2.5)
     with pytest.raises(UserError, match=r"--window: .* FROM:TO"):
@@ -252,7 +256,7 @@ def test_nvprof_and_its_windows(tmp_path: Path) -> None:
 def test_several_gpus_of_a_process_are_busy_one_by_one(tmp_path: Path) -> None:
     """One from 1 to 3 s, copies and fills of 2 s; the other from 2 to 4 s."""
     other = f"UPDATE {KERNELS} SET deviceId = 1 WHERE streamId = 13"
-    profile = the_one(read_source(fake.nvprof_sqlite(tmp_path / "two.nvvp", other)))
+    profile = the_one(read_source(fake.database(tmp_path / "two.nvvp", "nvprof", other)))
     assert values(profile)["gpu_busy"] == pytest.approx(0.5)
     assert values(profile)["gpu_busy_each"] == pytest.approx((4 + 2) / 2 / 10)
 
@@ -266,9 +270,9 @@ def test_several_gpus_of_a_process_are_busy_one_by_one(tmp_path: Path) -> None:
     ],
 )
 def test_databases_that_cannot_be(tmp_path: Path, statement: str, words: str) -> None:
-    path = fake.nvprof_sqlite(tmp_path / "odd.nvvp", statement)
+    path = fake.database(tmp_path / "odd.nvvp", "nvprof", statement)
     assert words in reasons(read_source(path))
-    fake.nvprof_sqlite(path)
+    fake.database(path, "nvprof")
     os.truncate(path, path.stat().st_size - 3000)
     assert "not a whole database" in reasons(read_source(path))
 
@@ -299,16 +303,18 @@ def test_a_timeline_that_was_never_closed_or_lost_lines(tmp_path: Path) -> None:
 
 
 def test_score_p_and_hpctoolkit_are_sums_over_all_threads(tmp_path: Path) -> None:
-    foam = the_one(read(tmp_path, ranks=72, a=hpc.SCOREP_FOAM))
+    foam = the_one(read(tmp_path, ranks=72, a=FOAM))
     assert seconds(foam)["MPI_Allreduce"] == pytest.approx(289.20 / 72)
     # Of an excerpt the groups say how much is MPI.
     assert parts_of(foam)["mpi"].sum() == pytest.approx(1003.25 / 72)
     assert foam.notes["not_listed"] == "14.8 % of the time is in no row"
-    tree = the_one(read(tmp_path / "tree", ranks=2, a=hpc.hpctoolkit("sec")))
+    tree = the_one(read(tmp_path / "tree", ranks=2, a=TREE))
     times = {it.name: (it.exclusive_s, it.inclusive_s) for it in tree.functions}
     assert times == {"main": (0.5, 5.0), "solve": (2.0, 4.5), "MPI_Allreduce": (2.5, 2.5)}
-    less = the_one(read(tmp_path / "map", a=hpc.map_json(0.5)))
-    assert less.functions[-1].name == NOT_LISTED and less.functions[-1].exclusive_s == 10.0
+    less = the_one(read(tmp_path / "map", a=MAP.replace("0.5", "0.25", 1)))
+    assert less.functions[-1].name == NOT_LISTED and less.functions[
+        -1
+    ].exclusive_s == pytest.approx(20 * 0.25 / 4)
 
 
 def test_files_that_are_no_text_say_what_is_read_instead(tmp_path: Path) -> None:

@@ -94,20 +94,6 @@ def test_other_models_of_megatron(
     assert {name: known.get(name) for name in expected} == expected
 
 
-def test_a_count_that_megatron_prints_is_the_whole_model_without_model_parallelism(
-    read: Read,
-) -> None:
-    arguments = {name: LLAMA_8B[name] for name in ("world_size", "num_layers", "seq_length")}
-    said = " > number of parameters on (tensor, pipeline) model parallel rank (0, 0): 1234567\n"
-    head = " > padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)\n"
-    known = point(read, dump(**arguments) + head + said + STEPS)
-    assert (known["model_parameters"], known["vocabulary"]) == (1234567, 50304)
-    shared = dump(**arguments, tensor_model_parallel_size=2) + said + STEPS
-    assert "model_parameters" not in point(read, shared)
-    other = point(read, dump(**arguments) + "building BERT model ...\n" + said + STEPS)
-    assert other["family"] == "BERT" and "model_parameters" not in other
-
-
 MODEL_ARGS = (
     f"{STAMP}Building llama3 8B with TransformerModelArgs(_enforced='...', dim=4096, n_layers=32, "
     "n_heads=32, n_kv_heads=8, vocab_size=128256, multiple_of=1024, ffn_dim_multiplier=1.3)\n"

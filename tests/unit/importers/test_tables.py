@@ -288,14 +288,6 @@ def test_a_table_of_nodes_and_times_needs_its_scaling_alone(read: Import) -> Non
     assert values(found.runs, "time") == [10, 6]
 
 
-def test_a_map_states_the_ranks_of_a_node(read: Import) -> None:
-    parameters = {"ranks": {"column": "ranks"}, "ranks_per_node": {"column": "per node"}}
-    text = "ranks,per node,rate\n4,4,100\n16,,350\n32,2.5,650\n"
-    found = read(text, map_of(parameters=parameters))
-    assert [run.point.get("ranks_per_node") for run in found.runs] == [4, None]
-    assert "ranks on a node is 2.5, not a whole number" in reasons(found)
-
-
 def test_the_made_benchmark_grows_and_never_changes(tmp_path: Path) -> None:
     number = {"batch": parameter_entry("integer", "Batch.", None, False)}
     first = make_benchmark(tmp_path, "training", Made("A table.", number, {"rate": "as printed"}))

@@ -1,13 +1,11 @@
 """Logs of tf_cnn_benchmarks and keras-multi-gpu: what they say, in many forms, and damaged."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.fakes import logs as fake
-from tests.fakes.imported_runs import import_runs
 from tests.fakes.logs import LINES, POINT, TEXT, Read, command, labelled, one, rate, run
 
 FLAGS = "--model=alexnet --data_name=cifar10 --num_gpus=1"
@@ -41,23 +39,6 @@ def test_a_log_with_commands(read: Read) -> None:
     assert first.variant == {"GPU": "Tesla M60"}
     assert first.started.isoformat() == "2017-10-02T16:50:17+00:00"
     assert first.command[:3] == (fake.PROGRAM, "--model", "alexnet")
-
-
-@pytest.mark.parametrize(
-    ("printed", "flag", "model"),
-    [
-        ("lenet5", "lenet", "lenet"), ("lenet5", None, "lenet"), ("nasnet", "nasnetlarge",
-         "nasnetlarge"), ("nasnet", "nasnet", "nasnet"), ("nasnet", None, "nasnet"),
-    ],
-)  # fmt: skip
-def test_models_that_print_another_name_than_their_flag(
-    read: Read, printed: str, flag: str | None, model: str
-) -> None:
-    text = run(1000.0, model=printed)
-    ((found,), refusals) = read(command(f"--model {flag}") + text if flag else text)
-    assert (found.point["model"], refusals) == (model, [])
-    ((written,), refused) = import_runs([found], Path(found.file).parent / "runs" / "imported")
-    assert (written.point["model"], refused) == (model, [])
 
 
 FORMS: dict[str, str | bytes] = {
