@@ -179,7 +179,7 @@ def test_bad_folders_do_not_keep_good_ones_out(tmp_path: Path) -> None:
     assert [(r.file.parent.name, r.reason) for r in refusals if r.file.parent.name != "b"] == [
         ("a", "No such file or directory"),
         ("d", refusals[1].reason),
-        ("e", "is a directory, not a file"),
+        ("e", "Is a directory"),
     ]
 
 
