@@ -383,6 +383,12 @@ class Benchmark(Model):
                 + choices(name, sorted(self.parameters))
             ) from None
 
+    def normalised(self, values: Point, where: str) -> dict[str, Any]:
+        """Values of parameters in their one form. Raises UserError."""
+        return {
+            name: self.parameter(name, where).normalise(of, where) for name, of in values.items()
+        }
+
     def check_point(self, point: Mapping[str, Any], where: str) -> None:
         """Raise UserError for values that do not go together or sizes that do not divide.
 

@@ -33,17 +33,12 @@ def control_experiment(
         )
     benchmark = source.benchmark
     point = _point_of(source, spec.point, f"{where}.point")
-    others: set[str] = set()
-    shared = 0
-    for experiment in experiments:
-        # The control's runs do not become fewer while they are measured.
-        others |= experiment.left_out
-        for run in experiment.runs:
-            if experiment.benchmark.name == benchmark.name and run.point == point:
-                shared = max(shared, run.repeat + 1)
-            else:
-                others.add(run.run_id)
-    repeats = control_repeats(len(others), spec.every, shared)
+    # The control's runs do not become fewer while others are left out.
+    others: set[str] = set().union(*(experiment.left_out for experiment in experiments))
+    runs = {run.run_id: run for experiment in experiments for run in experiment.runs}
+    own = {benchmark.run_id(point, repeat) for repeat in range(len(runs))} & runs.keys()
+    shared = max((runs[run_id].repeat + 1 for run_id in own), default=0)
+    repeats = control_repeats(len(others | (runs.keys() - own)), spec.every, shared)
     varying = ", ".join(f"{name} {point[name]}" for name in source.axes if name in point)
     return replace(
         source,
@@ -70,15 +65,8 @@ def control_experiment(
 def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """The one point of an experiment that has these values."""
     benchmark = experiment.benchmark
-    wanted = {
-        name: benchmark.parameter(name, where).normalise(value, where)
-        for name, value in given.items()
-    }
-    points = [
-        point
-        for point in experiment.points
-        if all(point[name] == value for name, value in wanted.items())
-    ]
+    wanted = benchmark.normalised(given, where)
+    points = [point for point in experiment.points if point.items() >= wanted.items()]
     if not points:
         named = ", ".join(f"{name} {value}" for name, value in wanted.items())
         raise UserError(f"{where}: no point of {experiment.name} has {named}")

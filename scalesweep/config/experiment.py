@@ -132,10 +132,7 @@ def expand_experiment(
         for key, value in spec.axes.items()
     }
     linked = linked_entries(benchmark, spec.linked or (), f"{where}.linked")
-    fixed = {
-        key: own.parameter(key, f"{where}.fixed").normalise(value, f"{where}.fixed")
-        for key, value in spec.fixed.items()
-    }
+    fixed = own.normalised(spec.fixed, f"{where}.fixed")
     grid_sets = {"axes": axes, "linked": linked[0] if linked else {}}
     check_overlap({**grid_sets, "fixed": fixed, "env": env}, where)
     base = {**benchmark.defaults, **fixed, **env}

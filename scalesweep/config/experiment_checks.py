@@ -1,7 +1,6 @@
 """Checks of what an experiment says beyond its grid: constraint, programs, variables, predict."""
 
 import re
-import string
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -27,21 +26,15 @@ _OF_LAUNCHERS = re.compile(
 
 def check_constraint(benchmark: Benchmark, template: str | None, where: str) -> str | None:
     """The template of a Slurm constraint, after a look at the parameters in its braces."""
-    allowed = ", ".join(sorted(benchmark.parameters))
     try:
-        fields = [part[1:] for part in string.Formatter().parse(template or "")]
-    except ValueError as error:
-        raise UserError(f"{where}: {template!r}: {error}; allowed in braces: {allowed}") from None
-    for name, form, conversion in fields:
-        if name is None:
-            continue
-        if name not in benchmark.parameters:
-            raise UserError(
-                f"{where}: {name!r} is not a parameter of {benchmark.name}; "
-                + choices(name, sorted(benchmark.parameters))
-            )
-        if form or conversion:
-            raise UserError(f"{where}: {{{name}}} takes no format; allowed: {{{name}}} alone")
+        (template or "").format_map(benchmark.defaults)
+    except (KeyError, ValueError, IndexError, AttributeError) as error:
+        name = error.args[0]
+        what = f"{name!r} is not a parameter" if isinstance(error, KeyError) else error
+        raise UserError(
+            f"{where}: {template!r}: {what}; in braces "
+            + choices(name, sorted(benchmark.parameters))
+        ) from None
     return template
 
 
@@ -71,16 +64,18 @@ def programs_without_path(
 
 
 def variables_of(spec: ExperimentKeys) -> dict[str, str]:
-    """Environment variables that an experiment sets, each with the keys that say so.
-
-    Under ``env`` by their names, under ``axes``, ``linked`` and ``extra`` as ``env.NAME``.
-    """
-    keys = {f"axes.{key}": key for key in spec.axes}
-    for place, entries in (("linked", spec.linked or ()), ("extra", spec.extra)):
-        for index, entry in enumerate(entries):
-            keys |= {f"{place}[{index}].{key}": key for key in entry}
+    """Environment variables that an experiment sets, each with the key that says so: under ``env``
+    by their names, under ``axes``, ``linked`` and ``extra`` as ``env.NAME``."""
     places = {name: f"env.{name}" for name in spec.env}
-    for place, key in keys.items():
+    lists = {"linked": spec.linked or (), "extra": spec.extra}
+    keys = [(key, f"axes.{key}") for key in spec.axes]
+    keys += [
+        (key, f"{place}[{index}].{key}")
+        for place, entries in lists.items()
+        for index, entry in enumerate(entries)
+        for key in entry
+    ]
+    for key, place in keys:
         if str(key).startswith(VARIABLE_PREFIX):
             places.setdefault(key.removeprefix(VARIABLE_PREFIX), place)
     return places
@@ -100,17 +95,18 @@ def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> d
             )
     for name, place in variables_of(spec).items():
         check_text(name, f"{where}.{place}")
+        fault = None
         if not _VARIABLE.fullmatch(name):
-            raise UserError(f"{where}.{place}: a variable's name has letters, digits and '_'")
-        if _OF_LAUNCHERS.fullmatch(name):
-            raise UserError(
-                f"{where}.{place}: the launcher sets this variable of a rank; a campaign cannot"
-            )
-        if name in benchmark.env:
-            raise UserError(
-                f"{where}.{place}: benchmark {benchmark.name} sets this variable by its parameter "
+            fault = "a variable's name has letters, digits and '_'"
+        elif _OF_LAUNCHERS.fullmatch(name):
+            fault = "the launcher sets this variable of a rank; a campaign cannot"
+        elif name in benchmark.env:
+            fault = (
+                f"benchmark {benchmark.name} sets this variable by its parameter "
                 f"{benchmark.env[name]}; set that under axes or fixed"
             )
+        if fault:
+            raise UserError(f"{where}.{place}: {fault}")
     return {f"{VARIABLE_PREFIX}{name}": value for name, value in spec.env.items()}
 
 

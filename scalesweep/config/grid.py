@@ -63,21 +63,13 @@ def linked_entries(
     benchmark: Benchmark, entries: Sequence[Point], where: str
 ) -> list[dict[str, Any]]:
     """Zipped parameters: every entry sets the same parameters, each to one value."""
-    result = []
     for index, entry in enumerate(entries):
-        here = f"{where}[{index}]"
-        result.append(
-            {
-                key: benchmark.parameter(key, here).normalise(value, here)
-                for key, value in entry.items()
-            }
-        )
-        if result[0].keys() != result[-1].keys():
+        if entry.keys() != entries[0].keys():
             raise UserError(
-                f"{here}: sets {', '.join(sorted(entry))}, the first entry sets "
-                f"{', '.join(sorted(result[0]))}; all entries must set the same parameters"
+                f"{where}[{index}]: sets {', '.join(sorted(entry))}, the first entry sets "
+                f"{', '.join(sorted(entries[0]))}; all entries must set the same parameters"
             )
-    return result
+    return [benchmark.normalised(of, f"{where}[{index}]") for index, of in enumerate(entries)]
 
 
 def check_overlap(places: Mapping[str, Collection[str]], where: str) -> None:
@@ -153,17 +145,12 @@ def extra_points(
     """Points in addition to the grid; what an entry leaves open must have one value only."""
     for index, entry in enumerate(entries):
         here = f"{where}[{index}]"
-        point = dict(base)
         choices = {**axes, **{key: [e[key] for e in linked] for key in (linked or [{}])[0]}}
         for key, values in choices.items():
-            if key in entry:
-                continue
-            if any(value != values[0] for value in values):
+            if key not in entry and any(value != values[0] for value in values):
                 raise UserError(f"{here}: must set {key!r}, which takes {len(values)} values")
-            point[key] = values[0]
-        for key, value in entry.items():
-            point[key] = benchmark.parameter(key, here).normalise(value, here)
-        yield point
+        usual = {key: values[0] for key, values in choices.items()}
+        yield {**base, **usual, **benchmark.normalised(entry, here)}
 
 
 def check_points(benchmark: Benchmark, site: Site, points: Sequence[Point], where: str) -> None:

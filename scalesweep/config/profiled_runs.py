@@ -35,21 +35,22 @@ def profiled_runs(
     if kind == NONE:
         return ()
     framework = benchmark.framework or UNSAID
-    allowed: tuple[str, ...] = FOREIGN_KINDS
-    what = f"benchmark {benchmark.name} is an external program; "
-    if not benchmark.extract:
-        allowed = tuple(
-            each for each in KINDS
-            if OF_FRAMEWORK.get(each, framework) == framework
-            and (each != NOEXCHANGE or benchmark.noexchange)
-        )  # fmt: skip
-        what = f"benchmark {benchmark.name} runs on {framework}; " if kind in OF_FRAMEWORK else ""
-        if kind == NOEXCHANGE:
-            what = f"benchmark {benchmark.name} has no exchange that it can leave out; "
+    allowed = [
+        each
+        for each in KINDS
+        if OF_FRAMEWORK.get(each, framework) == framework
+        and (each != NOEXCHANGE or benchmark.noexchange)
+    ]
+    what = f"runs on {framework}"
+    if benchmark.extract:
+        allowed, what = list(FOREIGN_KINDS), "is an external program"
+    elif kind == NOEXCHANGE:
+        what = "has no exchange that it can leave out"
     if kind not in allowed:
         if asked and (kind == NOEXCHANGE or (kind in OF_FRAMEWORK and not benchmark.extract)):
             return ()
-        raise UserError(f"{where}.profile: {kind!r}: {what}{choices(kind, (NONE, *allowed))}")
+        known = choices(kind, (NONE, *allowed))
+        raise UserError(f"{where}.profile: {kind!r}: benchmark {benchmark.name} {what}; {known}")
     if kind == NOEXCHANGE:
         return tuple(
             run._replace(run_id=folder_name(run.run_id, kind), profile=kind) for run in runs
@@ -62,13 +63,13 @@ def profiled_runs(
 def check_any(asked: str | None, profiled: Sequence[Sequence[Run]]) -> None:
     """Raise UserError if --config asks for runs of a kind that only some benchmarks have, and none
     of these has any."""
-    if asked in OF_FRAMEWORK and not any(profiled):
-        raise UserError(
-            f"--config profile={asked}: no benchmark of this campaign runs on "
-            f"{OF_FRAMEWORK[asked]} (`framework` in benchmark.yaml)"
-        )
-    if asked == NOEXCHANGE and not any(profiled):
-        raise UserError(
-            f"--config profile={NOEXCHANGE}: no benchmark of this campaign exchanges gradients "
-            "that it can leave out (`noexchange: true` in benchmark.yaml)"
-        )
+    if any(profiled) or (asked not in OF_FRAMEWORK and asked != NOEXCHANGE):
+        return
+    what = (
+        "exchanges gradients that it can leave out (`noexchange: true`"
+        if asked == NOEXCHANGE
+        else f"runs on {OF_FRAMEWORK[str(asked)]} (`framework`"
+    )
+    raise UserError(
+        f"--config profile={asked}: no benchmark of this campaign {what} in benchmark.yaml)"
+    )

@@ -1,7 +1,6 @@
 """The repeats of a point: a number, a list, or as many as it takes until its mean is precise."""
 
-import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scalesweep.analysis.metrics import EPOCH_METRICS
@@ -63,16 +62,10 @@ def planned_runs(
     the numbers of those that each one has.
     """
     repeats = spec.repeats
-    if not isinstance(repeats, tuple):
-        count = repeats.least if isinstance(repeats, UntilPrecise) else repeats
-        return repeated(benchmark, points, itertools.repeat(count, len(points)))
-    there = [numbers for numbers in repeats if numbers]
-    return tuple(
-        Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
-        for place in range(max(map(len, there)))
-        for (identity, point), numbers in zip(points.items(), there, strict=True)
-        if place < len(numbers)
-    )
+    if isinstance(repeats, tuple):
+        return _runs(benchmark, points, [numbers for numbers in repeats if numbers])
+    count = repeats.least if isinstance(repeats, UntilPrecise) else repeats
+    return repeated(benchmark, points, [count] * len(points))
 
 
 def repeated(
@@ -80,10 +73,18 @@ def repeated(
 ) -> tuple[Run, ...]:
     """Every point (by its identity) once, then every point once more, and so on, each as often as
     ``counts`` says."""
-    numbered = list(zip(points.items(), counts, strict=True))
+    return _runs(benchmark, points, [range(count) for count in counts])
+
+
+def _runs(
+    benchmark: Benchmark,
+    points: Mapping[str, Mapping[str, Any]],
+    repeats: Sequence[Sequence[int]],
+) -> tuple[Run, ...]:
+    """The first of the ``repeats`` of every point, then the second of each, and so on."""
     return tuple(
-        Run(benchmark.id_of(point, identity, repeat), point, repeat)
-        for repeat in range(max(count for _, count in numbered))
-        for (identity, point), count in numbered
-        if repeat < count
+        Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
+        for place in range(max(map(len, repeats)))
+        for (identity, point), numbers in zip(points.items(), repeats, strict=True)
+        if place < len(numbers)
     )

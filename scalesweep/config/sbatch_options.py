@@ -44,26 +44,29 @@ def check_extra(extra: Sequence[str], where: str, reservation: str = "") -> None
     """Raise UserError for an option of sbatch that a site must not add. ``where`` starts it."""
     kinds: dict[str, str] = {}
     for word in extra:
-        name, has_value, value = word.removeprefix("--").partition("=")
+        name, _, value = word.removeprefix("--").partition("=")
+        known = (*_INSTEAD, *_REPLACED, EXCLUDE, DEPENDENCY)
+        whole = [option for option in known if option.startswith(name)]
+        kind, fault = _REPLACED.get(name), None
         if name in _INSTEAD:
             instead = _INSTEAD[name]
             mend = f"write {instead}" if instead else "scalesweep sets it, to know its jobs"
-            raise UserError(f"{where}: {word}: must not be set here: {mend}")
-        known = (*_INSTEAD, *_REPLACED, EXCLUDE, DEPENDENCY)
-        if name not in known and (whole := [option for option in known if option.startswith(name)]):
-            raise UserError(f"{where}: {word}: write the option in full: --{whole[0]}")
-        if name in (EXCLUDE, DEPENDENCY) and not (has_value and value):
-            raise UserError(f"{where}: {word}: write --{name}=...")
-        if name == DEPENDENCY and "?" in value:
-            raise UserError(
-                f"{where}: {word}: '?' (any of them) cannot be joined with the dependencies of "
-                "scalesweep, all of which must hold; separate them with commas"
+            fault = f"must not be set here: {mend}"
+        elif name not in known and whole:
+            fault = f"write the option in full: --{whole[0]}"
+        elif name in (EXCLUDE, DEPENDENCY) and not value:
+            fault = f"write --{name}=..."
+        elif name == DEPENDENCY and "?" in value:
+            fault = (
+                "'?' (any of them) cannot be joined with the dependencies of scalesweep, all of "
+                "which must hold; separate them with commas"
             )
-        kind = _REPLACED.get(name)
-        if kind and kinds.setdefault(kind, word) != word:
-            raise UserError(f"{where}: {kinds[kind]} and {word}: allowed: one of the two")
-        if kind == "reservation" and reservation:
-            raise UserError(f"{where}: {word}: slurm.reservation says {reservation!r} already")
+        elif kind and kinds.setdefault(kind, word) != word:
+            fault = f"{kinds[kind]} is there too; allowed: one of the two"
+        elif kind == "reservation" and reservation:
+            fault = f"slurm.reservation says {reservation!r} already"
+        if fault:
+            raise UserError(f"{where}: {word}: {fault}")
 
 
 def split_extra(extra: Sequence[str]) -> Extra:

@@ -190,7 +190,7 @@ def test_what_the_user_adds_is_merged_with_what_is_added_here(tmp_path: Path) ->
         ("--exclud=n1", "--exclud=n1: write the option in full: --exclude"),
         ("--exclude", "--exclude: write --exclude=..."),
         ("--dependency=afterok:1?afterok:2", "separate them with commas"),
-        ("--requeue, --no-requeue", "--requeue and --no-requeue: allowed: one of the two"),
+        ("--requeue, --no-requeue", "--requeue is there too; allowed: one of the two"),
         ("--reservation=r", "slurm.reservation says 'week' already"),
     ],
 )
