@@ -30,27 +30,9 @@ def trace_breakdown(metrics: Mapping[str, Any], ranks: int) -> StepAccount | Non
     largest = mean / balance if balance is not None and 0 < balance <= 1 else mean
     exchange = exposed / steps
     waited = min(largest - mean, exchange)
-    elapsed = window / steps
+    terms = {"compute": mean, "persistent": waited, "communication": exchange - waited}
     return StepAccount(
-        form=TRACE,
-        steps=int(steps),
-        per_epoch=int(steps),
-        ranks=ranks,
-        elapsed=elapsed,
-        input=None,
-        compute=mean,
-        busy=None,
-        persistent=waited,
-        alternating=None,
-        transfer=None,
-        barrier=None,
-        mean_busy=mean,
-        max_busy=largest,
-        busiest=largest,
-        slowest=0,
-        slowest_input=None,
-        communication=exchange - waited,
-        variant="",
+        TRACE, int(steps), ranks, window / steps, terms, mean, largest, per_epoch=int(steps)
     )
 
 

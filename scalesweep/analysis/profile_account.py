@@ -47,30 +47,16 @@ def profile_account(metrics: Mapping[str, Any], ranks: int) -> StepAccount | Non
         return None
     mean, highest = parallel * runtime, communication * runtime
     replayed = None if ideal is None or not highest <= ideal <= runtime else ideal
-    split = serial is not None and transfer is not None
+    terms = {"compute": mean, "persistent": highest - mean}
+    if replayed is None:
+        terms["communication"] = runtime - highest
+    else:
+        terms |= {"alternating": replayed - highest, "transfer": runtime - replayed}
+    factors = (serial, transfer) if serial is not None and transfer is not None else None
     return StepAccount(
-        form=PROFILE,
-        steps=1,
-        per_epoch=1,
-        ranks=ranks,
-        elapsed=runtime,
-        input=None,
-        compute=mean,
-        busy=None,
-        persistent=highest - mean,
-        alternating=None if replayed is None else replayed - highest,
-        transfer=None if replayed is None else runtime - replayed,
-        barrier=None,
-        communication=runtime - highest if replayed is None else None,
-        mean_busy=mean,
-        max_busy=highest,
-        busiest=highest if replayed is None else replayed,
-        slowest=0,
-        slowest_input=None,
-        variant=MODELFACTORS if split else "",
-        serialisation=serial if split else None,
-        transfer_factor=transfer if split else None,
-    )
+        PROFILE, 1, ranks, runtime, terms, mean, highest, variant=MODELFACTORS if factors else "",
+        replayed=factors,
+    )  # fmt: skip
 
 
 def _value(metric: Any) -> float | None:

@@ -332,7 +332,7 @@ def _parts(parts: Mapping[str, float], profiler: str) -> Iterator[dict[str, Any]
 def _terms(account: StepAccount) -> Iterator[dict[str, Any]]:
     """The terms of a run's step in ms, by their titles, and the whole."""
     for term, title in {**TERMS, "elapsed": WHOLE}.items():
-        value = getattr(account, term)
+        value = account.elapsed if term == "elapsed" else account.term(term)
         if value is not None and math.isfinite(value):
             yield {
                 "kind": TERM, "metric": title, "phase": account.form, "value": value * _MS,

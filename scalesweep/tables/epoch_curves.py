@@ -23,11 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalesweep.analysis.first_epoch import first_epoch_account
 from scalesweep.analysis.kineto_breakdown import trace_breakdown
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.profile_account import profile_account
-from scalesweep.analysis.step_account import STEPS, account_of, span_problem
+from scalesweep.analysis.step_account import (
+    STEPS,
+    account_of,
+    first_epoch_account,
+    span_problem,
+)
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite

@@ -6,16 +6,13 @@ roofline of the model's layers; input by what the file system gives
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
-from scalesweep.analysis.roofline import Reach, reach_of, share_interval
+from scalesweep.analysis.roofline import Reach, reach_of
 from scalesweep.analysis.step_account import STEPS, StepAccount
-from scalesweep.analysis.types import Floats
 from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
 from scalesweep.tables.file_rates import FILES, WARM, fastest
 from scalesweep.tables.machine import (
@@ -145,60 +142,3 @@ def _input(
         return None
     best, size = reads.best, sizes.pop() / account.per_epoch * _MS
     return Least(size / best.value, size / best.high, size / best.low, reads.where)
-
-
-def share_rows(
-    least: Mapping[str, Least], terms: Mapping[str, Floats | None]
-) -> list[dict[str, Any]]:
-    """How much of what the machine could do each term reaches: least time over its own.
-
-    ``terms`` in s, a value for each repeat. Of a term that takes no time nothing is said.
-    """
-    rows = []
-    for name, values in terms.items():
-        known = least.get(name)
-        if known is not None and values is not None and known.value > 0 and values.min() > 0:
-            shares = known.value / (values * _MS)
-            bounds = share_interval(shares, known.reach)
-            value = {"value": float(shares.mean()), "low": bounds.low, "high": bounds.high}
-            rows.append({"term": name, "unit": "1", **value, **value_columns(known)})
-    return rows
-
-
-def value_columns(least: Least | None) -> dict[str, Any]:
-    """The columns that say what of a term the machine needs; none where that is not known."""
-    where = {} if least is None else {"machine_from": least.where or None}
-    return {**_columns("machine", least), **where}
-
-
-def loss_columns(more: Least | None) -> dict[str, Any]:
-    """The same of a loss."""
-    return _columns("machine_loss", more)
-
-
-def _columns(name: str, least: Least | None) -> dict[str, float]:
-    if least is None:
-        return {}
-    return {name: least.value, f"{name}_low": least.low, f"{name}_high": least.high}
-
-
-def more_than(least: Least | None, other: Least | None) -> Least | None:
-    """What one is more than another, by the same probe, whose error both share; None where one is
-    not known."""
-    if least is None or other is None:
-        return None
-    more = least.value - other.value
-    more = 0.0 if abs(more) < 1e-9 * least.value else more
-    scale = more / least.value if least.value else 0.0
-    low, high = sorted((least.low * scale, least.high * scale))
-    return Least(more, low, high, least.where)
-
-
-def against(least: Least | None, other: Least | None) -> Least | None:
-    """The same where their errors are not the same one: bounds are the widest."""
-    if least is None or other is None:
-        return None
-    value, low, high = (
-        least.value - other.value, least.low - other.high, least.high - other.low,
-    )  # fmt: skip
-    return Least(value, low, high, least.where)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from harness import spans
-from scalesweep.analysis.companion_account import companion_account
-from scalesweep.analysis.step_account import StepAccount, account_of
+from scalesweep.analysis.step_account import StepAccount, account_of, companion_account
 from tests.benchmarks.programs import start_helper
 
 STEPS = 8
@@ -52,7 +51,7 @@ def measure_cases(folder):
 def extra(cases, case, *terms):
     """What some terms of a case take more than without a fault."""
     base = "none-alone" if case.endswith("-alone") else "none"
-    pairs = [(getattr(cases[case][0], term), getattr(cases[base][0], term)) for term in terms]
+    pairs = [(cases[case][0].term(term), cases[base][0].term(term)) for term in terms]
     return sum(value - plain for value, plain in pairs if None not in (value, plain))
 
 
@@ -100,32 +99,20 @@ def check_planted(cases, case, term):
         assert abs(extra(cases, case, other)) < 0.25 * planted, other
     if case.endswith("-alone"):  # time stamps and the run without exchange say the same
         stamped, against = cases[case.removesuffix("-alone")][0], cases[case][0]
-        exposed = stamped.transfer + stamped.alternating
-        assert against.communication == pytest.approx(exposed, abs=0.25 * planted)
-
-
-@pytest.mark.slow
-def test_the_slow_rank_is_named_and_why(cases):
-    account, _ = cases["straggler"]
-    assert account.slowest == 1
-    assert account.slowest_input < 0.1 * account.persistent
-    account, _ = cases["reader_of_one"]
-    assert account.slowest == 1
-    assert account.slowest_input > 0.9 * account.persistent
+        exposed = stamped.terms["transfer"] + stamped.terms["alternating"]
+        assert against.terms["communication"] == pytest.approx(exposed, abs=0.25 * planted)
 
 
 @pytest.mark.slow
 def test_terms_add_up_to_the_step(cases):
     for name, (account, arrays) in cases.items():
         if name.endswith("-alone"):
-            assert account.busy is None  # these programs know their input
+            assert "busy" not in account.terms  # these programs know their input
             continue
         epochs = arrays["global_times"][1:].max(axis=1)
         assert account.elapsed == pytest.approx(epochs.sum() / len(epochs) / STEPS)
-        terms = [account.input, account.compute, account.persistent, account.alternating]
-        terms += [account.transfer, account.barrier, account.between]
-        terms += [account.unattributed]
-        assert sum(terms) == pytest.approx(account.elapsed)
+        rest = account.term("unattributed")
+        assert sum(account.terms.values()) + rest == pytest.approx(account.elapsed)
 
 
 def test_sums_of_an_epoch_by_hand():

@@ -6,49 +6,34 @@ ideal step over the measured one is the efficiency of the table `scaling` (``mea
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from scalesweep.analysis.roofline import share_interval
 from scalesweep.analysis.stats import (
     Interval,
     LogError,
     joined,
-    mean_interval,
     ratio_interval,
     t_chance,
     t_quantile,
 )
-from scalesweep.analysis.step_account import PROFILE, STEPS, TERMS, TRACE, StepAccount
+from scalesweep.analysis.step_account import PROFILE, REST, STEPS, TERMS, TRACE, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, COMPUTE_PARTS, NAMED, PIPELINE, SHARDED, TENSOR
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.breakdown.accounts import finest_of
-from scalesweep.aspects.breakdown.measured_steps import (
-    MeasuredSteps,
-    by_throughput,
-    has_outside,
-    measured_steps,
-)
-from scalesweep.aspects.breakdown.step_errors import StepErrors
+from scalesweep.aspects.breakdown.measured_steps import MeasuredSteps, has_outside, measured_steps
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL
+from scalesweep.table.declared import Estimate
 from scalesweep.tables.machine import Machine
-from scalesweep.tables.machine_terms import (
-    COMPUTE,
-    INPUT,
-    TRANSFER,
-    against,
-    least_of,
-    loss_columns,
-    more_than,
-    share_rows,
-    value_columns,
-)
+from scalesweep.tables.machine_terms import least_of
+from scalesweep.tables.making import mean_of
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
-LEDGER, MULTIPLICATIVE, ADDITIVE = "ledger", "multiplicative", "additive"
+LEDGER, MULTIPLICATIVE = "ledger", "multiplicative"
 PART = "part"  # of computation: forward, backward and optimiser
 MACHINE = "machine"  # what a term reaches of what the machine could do
 IDEAL, ELAPSED = "ideal", "elapsed"
@@ -84,76 +69,47 @@ _MS = 1e3
 _OF_TOOLS = (PROFILE, TRACE)  # they know no samples
 # Time of the reference without a name, over an activity that it does not name, that is nothing.
 _NAMELESS = 0.1
+Cells = dict[str, Any]
 
 
 def efficiency_rows(
     data: ExperimentData,
     series: Sequence[Sequence[Point]],
     machine: Machine,
-    known_of: Mapping[int, StepAccount],
+    known: Mapping[int, StepAccount],
     rate: Measure | None,
-) -> list[dict[str, Any]]:
-    """The columns of a row per point and term; ``series`` has the points of each series by scale.
+) -> Iterator[tuple[Point, Cells]]:
+    """A point and the columns of a row, per point and term; ``series`` has the points of each
+    series by scale, ``known`` the accounts of runs by row of the summary, ``rate`` that of samples
+    which their steps follow from (``main_rate``).
 
-    ``known_of`` are the accounts of runs by row of the summary, ``rate`` that of samples which
-    their steps follow from (``main_rate``).
-
-    Kinds: ``ledger`` in ms per step, whose terms add up to ``elapsed``; ``multiplicative`` and
-    ``additive``, the efficiency factors; ``machine``, the share of what the machine could do that a
-    term reaches. Empty if no run of the experiment has an account. Where the scale does not vary,
-    and no run is a profile, no point is the reference of others: there are no losses, and only
-    accounts by step have rows.
+    Kinds: ``ledger`` in ms per step, whose terms add up to ``elapsed``; ``part``; the efficiency
+    factors; ``machine``, the share of what the machine could do that a term reaches. Where the
+    scale does not vary, and no run is a profile, no point is the reference of others: there are no
+    losses, and only accounts by step have rows.
     """
-    steps = StepErrors(data)
-
-    def measured_of(point: Point) -> MeasuredSteps | None:
-        """A point with the accounts of its runs, and what the machine needs for their steps."""
-        chosen = finest_of(point, known_of)
-        if not chosen:
-            return None
-        of_point = measured_steps(data, point, chosen, steps, rate)
-        return replace(of_point, least=least_of(data, point, of_point.accounts[0], machine))
-
-    measured = by_throughput([[measured_of(point) for point in points] for points in series])
-    forms = {each.accounts[0].form for group in measured for each in group if each}
-    profiled = not forms.isdisjoint(_OF_TOOLS)
-    scaled = profiled or data.scale in data.axes
-    groups = [
-        [each for each in group if each and (scaled or each.accounts[0].form == STEPS)]
-        for group in measured
-    ]
-    accounted = [each for group in groups for each in group]
-    if not accounted:
-        return []
-    outside = has_outside(accounted, rate)
-    for each in accounted:
+    groups = measured_steps(data, series, known, rate)
+    tools = any(each.form in _OF_TOOLS for group in groups for each in group)
+    scaled = tools or data.scale in data.axes
+    groups = [[each for each in group if scaled or each.form == STEPS] for group in groups]
+    every = [each for group in groups for each in group]
+    outside = has_outside(every, rate)
+    for each in every:
         for name in (*TERMS, *COMPUTE_PARTS.values(), *([OUTSIDE] if outside else [])):
             if (values := _term(each, name, outside)) is not None:
-                steps.add_term(each.point, name, values, float(each.elapsed.mean()))
-    rows: list[dict[str, Any]] = []
-    for known in groups:
-        for here in known:
-            head = {
-                "point": here.point.values,
-                "source": here.point.source,
-                "repeats": len(here.accounts),
-                "form": here.accounts[0].form,
-            }
-            alike = known[0].accounts[0].form == here.accounts[0].form
-            base = known[0] if scaled and alike else None
+                each.errors.add_term(each.point, name, values, float(each.elapsed.mean()))
+    for group in groups:
+        for here in group:
+            base = group[0] if scaled and group[0].form == here.form else None
             ratio = None if base is None else _ratio(data, here, base)
-            batch = _same_batch(data, here, base, accounted)
-            for row in _rows(here, base, ratio, batch, outside):
-                rows.append({**head, "variant": _variant(here, row), **row})
-    return rows
-
-
-def _variant(steps: MeasuredSteps, row: Mapping[str, Any]) -> str | None:
-    """How serialisation and transfer of a row of factors are defined; None for any other row."""
-    if row["term"] not in ("serialisation", "transfer") or row["kind"] == LEDGER:
-        return None
-    account = steps.accounts[0]
-    return account.variant if row["kind"] == MULTIPLICATIVE else account.additive_variant
+            batch = _same_batch(data, here, base, every)
+            head = {"repeats": len(here.accounts), "form": here.form}
+            reference = None if base is None or ratio is None else (base, ratio)
+            for row in (
+                *_ledger(here, reference, batch, outside), *_factors(here, reference),
+                *_shares(data, here, machine),
+            ):  # fmt: skip
+                yield here.point, head | row
 
 
 def _ratio(data: ExperimentData, steps: MeasuredSteps, base: MeasuredSteps) -> float | None:
@@ -162,11 +118,12 @@ def _ratio(data: ExperimentData, steps: MeasuredSteps, base: MeasuredSteps) -> f
     Of a profile, which counts no samples, as the kind of scaling that its source states has it.
     Where the model grows with the ranks samples do not tell the work.
     """
-    if data.experiment["scaling"] == MODEL:
+    scaling = str(data.experiment["scaling"])
+    if scaling == MODEL:
         return None
-    if steps.accounts[0].form in _OF_TOOLS:
+    if steps.form in _OF_TOOLS:
         of_ranks = base.accounts[0].ranks / steps.accounts[0].ranks
-        return {"strong": of_ranks, "weak": 1.0}.get(str(data.experiment["scaling"]))
+        return {"strong": of_ranks, "weak": 1.0}.get(scaling)
     here, there = steps.local_samples, base.local_samples
     return here / there if here and there else None
 
@@ -199,97 +156,6 @@ def _same_batch(
     return None
 
 
-def _rows(
-    steps: MeasuredSteps,
-    base: MeasuredSteps | None,
-    ratio: float | None,
-    batch: MeasuredSteps | None,
-    outside: bool,
-) -> list[dict[str, Any]]:
-    rows = _ledger(steps, base, ratio, batch, outside)
-    for name in COMPUTE_PARTS.values():
-        if (part := steps.term(name)) is not None:
-            rows.append(_of_term(PART, name, part * _MS, steps, name))
-    for kind in (MULTIPLICATIVE, ADDITIVE):
-        rows += _factors(steps, kind)
-    terms = {name: steps.term(name) for name in (COMPUTE, INPUT, TRANSFER)}
-    rows += [{"kind": MACHINE, **row} for row in share_rows(steps.least, terms)]
-    if base is not None and ratio is not None:
-        rows += _scaling(steps, base, ratio)
-    return rows
-
-
-def _row(kind: str, term: str, values: Floats, unit: str) -> dict[str, Any]:
-    return _stated(kind, term, values, unit, mean_interval(values))
-
-
-def _of_term(
-    kind: str, term: str, values: Floats, steps: MeasuredSteps, name: str
-) -> dict[str, Any]:
-    """The row of a term in ms; ``name``: that of the term of the point that it is of."""
-    error = steps.steps.of_term(steps.point, name, values)
-    return _stated(kind, term, values, "ms", _around(float(values.mean()), error))
-
-
-def _around(value: float, error: LogError | None) -> Interval:
-    """95 % interval of a part of a step by its standard error, on logarithms if it is longer than
-    that; missing if nothing tells it."""
-    if error is None or error.error == 0:
-        return Interval(math.nan, math.nan, "none")
-    half = t_quantile(error.degrees) * error.error
-    if value > half:
-        return LogError(error.error / value, error.degrees).interval(value)
-    return Interval(value - half, value + half, "t")
-
-
-def _stated(kind: str, term: str, values: Floats, unit: str, bounds: Interval) -> dict[str, Any]:
-    return {
-        "kind": kind, "term": term, "unit": unit,
-        "value": float(values.mean()), "low": bounds.low, "high": bounds.high,
-    }  # fmt: skip
-
-
-def _ledger(
-    steps: MeasuredSteps,
-    base: MeasuredSteps | None,
-    ratio: float | None,
-    batch: MeasuredSteps | None,
-    outside: bool,
-) -> list[dict[str, Any]]:
-    """The ledger's terms in ms per step, what they lose against the ideal, and both steps."""
-    rows: list[dict[str, Any]] = []
-    for name in (*TERMS, *([OUTSIDE] if outside else [])):
-        values = _term(steps, name, outside)
-        if values is None:
-            continue
-        there = None
-        if base is not None and steps is not base and ratio is not None:
-            there = _there(steps, base, name, outside, ratio)
-        if there is None or base is None or ratio is None:
-            row = _of_term(LEDGER, name, values * _MS, steps, name)
-            rows.append(row | value_columns(steps.least.get(name)))
-            continue
-        here, ideal = _Part(steps, name, values * _MS), _Part(base, name, there * (ratio * _MS))
-        if name in ("compute", "busy"):
-            parts = _computation(here, ideal, batch)
-            rows += _with_machine(parts, name, steps, base, ratio, batch)
-            continue
-        row = _of_term(LEDGER, name, here.values, steps, name)
-        least = base.least.get(name)
-        row |= value_columns(steps.least.get(name)) | _loss(here, ideal)
-        rows.append(
-            row
-            | loss_columns(
-                against(steps.least.get(name), None if least is None else least.times(ratio))
-            )
-        )
-    row = _step(ELAPSED, steps, _MS)
-    if base is not None and ratio is not None:
-        rows.append(_step(IDEAL, base, ratio * _MS))
-        row |= {} if steps is base else _step_loss(steps, base, ratio)
-    return [*rows, row]
-
-
 @dataclass(frozen=True)
 class _Part:
     """A term of a point in ms of each repeat, with the name that its scatter is known by."""
@@ -299,24 +165,81 @@ class _Part:
     values: Floats
 
     @property
+    def mean(self) -> float:
+        """Its mean over the repeats."""
+        return float(self.values.mean())
+
+    @property
     def error(self) -> LogError | None:
         """Standard error of its mean, in ms."""
-        return self.steps.steps.of_term(self.steps.point, self.name, self.values)
+        return self.steps.errors.of_term(self.steps.point, self.name, self.values)
+
+    @property
+    def estimate(self) -> Estimate:
+        """Its mean and 95 % interval, on logarithms if it is longer than that; of runs that are all
+        the same, none."""
+        value, error = self.mean, self.error
+        if error is None or error.error == 0:
+            return Estimate(value)
+        half = t_quantile(error.degrees) * error.error
+        if value > half:
+            return _estimate(value, LogError(error.error / value, error.degrees).interval(value))
+        return Estimate(value, value - half, value + half)
+
+    def loss(self, there: "_Part", known: float = 0.0) -> Cells:
+        """What it is more than there, without what is ``known`` of that: with its 95 % interval and
+        the p value of its being none, of one error."""
+        more = self.mean - there.mean - known
+        errors = [side for side in (self.error, there.error) if side is not None]
+        if len(errors) < 2 or not any(error.error for error in errors):
+            return {"loss": Estimate(more)}
+        error = joined(errors)
+        half = t_quantile(error.degrees) * error.error
+        p = t_chance(more, error.error, error.degrees)
+        return {"loss": Estimate(more, more - half, more + half), "loss_p": p}
 
 
-def _step(term: str, of: MeasuredSteps, factor: float) -> dict[str, Any]:
-    """A whole step, whose interval is that of the rate that the efficiency is taken from."""
-    bounds = of.step_interval
-    scaled = Interval(bounds.low * factor, bounds.high * factor, bounds.method)
-    return _stated(LEDGER, term, of.elapsed * factor, "ms", scaled)
+def _estimate(value: float, bounds: Interval, factor: float = 1.0) -> Estimate:
+    return Estimate.of(value, bounds.low * factor, bounds.high * factor)
 
 
-def _step_loss(steps: MeasuredSteps, base: MeasuredSteps, ratio: float) -> dict[str, float]:
-    bounds = steps.loss_interval(base, ratio)
-    return {
-        "loss": float(steps.elapsed.mean() - base.elapsed.mean() * ratio) * _MS,
-        "loss_low": bounds.low * _MS, "loss_high": bounds.high * _MS,
-    }  # fmt: skip
+def _row(kind: str, term: str, value: Estimate, unit: str = "ms", **cells: Any) -> Cells:
+    return {"kind": kind, "term": term, "value": value, "unit": unit, **cells}
+
+
+def _ledger(
+    steps: MeasuredSteps,
+    reference: tuple[MeasuredSteps, float] | None,
+    batch: MeasuredSteps | None,
+    outside: bool,
+) -> Iterator[Cells]:
+    """The ledger's terms in ms per step, what they lose against the ideal, and both steps; then the
+    parts of computation."""
+    base, ratio = reference or (None, 1.0)
+    for name in (*TERMS, *([OUTSIDE] if outside else [])):
+        values = _term(steps, name, outside)
+        if values is None:
+            continue
+        here, there = _Part(steps, name, values * _MS), None
+        if base is not None and steps is not base:
+            there = _there(steps, base, name, outside, ratio)
+        if there is None or base is None:
+            yield _row(LEDGER, name, here.estimate)
+        elif name in ("compute", "busy"):
+            yield from _computation(here, _Part(base, name, there * (ratio * _MS)), batch)
+        else:
+            ideal = _Part(base, name, there * (ratio * _MS))
+            yield _row(LEDGER, name, here.estimate, **here.loss(ideal))
+    whole, loss = float(steps.elapsed.mean()) * _MS, None
+    if base is not None:
+        ideal_ms = float(base.elapsed.mean()) * ratio * _MS
+        yield _row(LEDGER, IDEAL, _estimate(ideal_ms, base.interval, ratio * _MS))
+        if steps is not base:
+            loss = _estimate(whole - ideal_ms, steps.loss_interval(base, ratio), _MS)
+    yield _row(LEDGER, ELAPSED, _estimate(whole, steps.interval, _MS), loss=loss)
+    for name in COMPUTE_PARTS.values():
+        if (part := steps.term(name)) is not None:
+            yield _row(PART, name, _Part(steps, name, part * _MS).estimate)
 
 
 def _term(steps: MeasuredSteps, name: str, outside: bool) -> Floats | None:
@@ -325,7 +248,7 @@ def _term(steps: MeasuredSteps, name: str, outside: bool) -> Floats | None:
     if name == OUTSIDE:
         return steps.outside
     values = steps.term(name)
-    if name == "unattributed" and not outside and values is not None and steps.outside is not None:
+    if name == REST and not outside and values is not None and steps.outside is not None:
         return values + steps.outside
     return values
 
@@ -336,12 +259,16 @@ def _there(
     """A term of the reference. Of time between steps that it does not show, the most that it may
     be: what no other term has. Of a host activity that it does not name, none; None where it has
     time without a name that may be the same."""
-    values = _term(base, name, outside)
-    if values is None and name in (SHARDED, TENSOR, PIPELINE) and _knows_exchange(base):
-        return np.zeros(len(base.accounts))
+    values, nothing = _term(base, name, outside), np.zeros(len(base.accounts))
+    if values is None and name in (SHARDED, TENSOR, PIPELINE) and all(
+        # Its ranks say what they wait for, or there is one, which waits for nobody.
+        account.form == STEPS and (account.ranks == 1 or account.parts)
+        for account in base.accounts
+    ):  # fmt: skip
+        return nothing
     if values is not None or name not in (BETWEEN, *NAMED):
         return values
-    rest = _term(base, "unattributed", False)
+    rest = _term(base, REST, False)
     assert rest is not None
     if name == BETWEEN:
         return np.maximum(rest, 0.0)
@@ -353,62 +280,30 @@ def _there(
             nameless += max(float(there.mean()) - less, 0.0)
     activity = _term(steps, name, outside)
     assert activity is not None
-    if nameless * ratio > _NAMELESS * float(activity.mean()):
-        return None
-    return np.zeros_like(rest)
+    return None if nameless * ratio > _NAMELESS * float(activity.mean()) else nothing
 
 
-def _knows_exchange(base: MeasuredSteps) -> bool:
-    """Whether the ranks of a point say what they wait for, or wait for nobody: there is one."""
-    return all(
-        account.form == STEPS and (account.ranks == 1 or account.forward is not None)
-        for account in base.accounts
-    )
-
-
-def _computation(here: _Part, ideal: _Part, batch: MeasuredSteps | None) -> list[dict[str, Any]]:
+def _computation(here: _Part, ideal: _Part, batch: MeasuredSteps | None) -> Iterator[Cells]:
     """Computation as at the reference, and why the rest of it is slower."""
-    at_reference = _around(float(ideal.values.mean()), ideal.error)
-    rows = [_stated(LEDGER, AT_REFERENCE, ideal.values, "ms", at_reference)]
+    yield _row(LEDGER, AT_REFERENCE, ideal.estimate)
     alone = None if batch is None else batch.term(here.name)
     if batch is not None and alone is not None:
         smaller = _Part(batch, here.name, alone * _MS)
-        rows.append(_slower(LOCAL_BATCH, smaller, ideal))
+        yield _slower(LOCAL_BATCH, smaller.loss(ideal))
         ideal = smaller
-    by_clock = _by_clock(here, ideal)
+    known, by_clock = 0.0, _by_clock(here, ideal)
     if by_clock is not None:
-        rows.append(by_clock)
-    rows.append(_slower(SLOWER, here, ideal, 0.0 if by_clock is None else by_clock["value"]))
-    return rows
+        known = by_clock["loss"].value
+        yield _slower(CLOCK, by_clock)
+    yield _slower(SLOWER, here.loss(ideal, known))
 
 
-def _with_machine(
-    rows: list[dict[str, Any]],
-    name: str,
-    steps: MeasuredSteps,
-    base: MeasuredSteps,
-    ratio: float,
-    batch: MeasuredSteps | None,
-) -> list[dict[str, Any]]:
-    """The parts of computation with what the machine needs of each: these add up, too."""
-    ideal = base.least.get(name)
-    needed = None if ideal is None else ideal.times(ratio)
-    with_machine: list[dict[str, Any]] = []
-    for row in rows:
-        if row["term"] == AT_REFERENCE:
-            with_machine.append(row | value_columns(needed))
-            continue
-        if row["term"] == CLOCK:  # its least time is of no clock in particular
-            with_machine.append(row)
-            continue
-        here = (batch if row["term"] == LOCAL_BATCH and batch else steps).least.get(name)
-        more = more_than(here, needed)
-        with_machine.append(row | value_columns(more) | loss_columns(more))
-        needed = here
-    return with_machine
+def _slower(term: str, loss: Cells) -> Cells:
+    """A term that is all loss."""
+    return _row(LEDGER, term, loss["loss"], **loss)
 
 
-def _by_clock(here: _Part, ideal: _Part) -> dict[str, Any] | None:
+def _by_clock(here: _Part, ideal: _Part) -> Cells | None:
     """What a lower clock explains of slower computation, at most; None where clocks are unknown.
 
     Computation that depends on the clock alone takes f_ref / f times as long: what waits for
@@ -418,72 +313,54 @@ def _by_clock(here: _Part, ideal: _Part) -> dict[str, Any] | None:
     clocks, base = here.steps.clocks, ideal.steps.clocks
     if clocks is None or base is None:
         return None
-    computation = float(ideal.values.mean())
-    reference = computation * float(base.mean())
-    sides = (
-        _Part(here.steps, CLOCK, reference / clocks),
-        _Part(ideal.steps, CLOCK, reference / base),
+    reference = ideal.mean * float(base.mean())
+    slowed, usual = (
+        _Part(part.steps, CLOCK, reference / mhz) for part, mhz in ((here, clocks), (ideal, base))
     )
-    row = _slower(CLOCK, *sides)
-    low, high = sorted((0.0, float(here.values.mean()) - computation))
-    names = ("value", "low", "high", "loss", "loss_low", "loss_high")
-    return row | {name: min(max(row[name], low), high) for name in names}
+    cells = slowed.loss(usual)
+    low, high = sorted((0.0, here.mean - ideal.mean))
+    loss = cells["loss"]
+    ends = (None if end is None else min(max(end, low), high) for end in (loss.low, loss.high))
+    return cells | {"loss": Estimate(min(max(loss.value, low), high), *ends)}
 
 
-def _slower(term: str, here: _Part, there: _Part, known: float = 0.0) -> dict[str, Any]:
-    """What is more here than there, without what is ``known`` of it, which is all loss."""
-    loss = _loss(here, there, known)
-    value = {"value": loss["loss"], "low": loss["loss_low"], "high": loss["loss_high"]}
-    return {"kind": LEDGER, "term": term, "unit": "ms", **value, **loss}
-
-
-def _loss(here: _Part, there: _Part, known: float = 0.0) -> dict[str, float]:
-    """What a term takes more than there, without what is ``known`` of that: with its 95 % interval
-    and the p value of its being none, of one error."""
-    more = float(here.values.mean() - there.values.mean()) - known
-    sides = [side.error for side in (here, there)]
-    errors = [side for side in sides if side is not None]
-    loss = {"loss": more, "loss_low": math.nan, "loss_high": math.nan, "loss_p": math.nan}
-    if len(errors) < len(sides) or not any(error.error for error in errors):
-        return loss
-    error = joined(errors)
-    half = t_quantile(error.degrees) * error.error
-    p = t_chance(more, error.error, error.degrees)
-    return loss | {"loss_low": more - half, "loss_high": more + half, "loss_p": p}
-
-
-def _factors(steps: MeasuredSteps, kind: str) -> list[dict[str, Any]]:
-    """The factors of each repeat, and their mean."""
-    of_runs: list[Mapping[str, float]] = [
-        account.factors() if kind == MULTIPLICATIVE else account.additive()
-        for account in steps.accounts
-    ]
-    return [
-        _row(kind, term, np.array([factors[term] for factors in of_runs]), "1")
-        for term in of_runs[0]
-        if all(term in factors for factors in of_runs)
-    ]
-
-
-def _scaling(steps: MeasuredSteps, base: MeasuredSteps, ratio: float) -> list[dict[str, Any]]:
-    """Computation scaling and global efficiency, against the reference."""
-    busy = base.term("mean_busy")
-    rows = []
-    for term, of in (
-        ("computation_scaling", "mean_busy"),
-        ("global_efficiency", "elapsed"),
+def _factors(
+    steps: MeasuredSteps, reference: tuple[MeasuredSteps, float] | None
+) -> Iterator[Cells]:
+    """The factors of the efficiency, their means over repeats; computation scaling and global
+    efficiency against the reference."""
+    of_runs = [account.factors() for account in steps.accounts]
+    for term in of_runs[0]:
+        if all(term in factors for factors in of_runs):
+            split = term in ("serialisation", "transfer")
+            mean = mean_of([factors[term] for factors in of_runs])
+            variant = steps.accounts[0].variant if split else None
+            yield _row(MULTIPLICATIVE, term, mean, "1", variant=variant)
+    if reference is None:
+        return
+    base, ratio = reference
+    for term, of, here in (
+        ("computation_scaling", "mean_busy", steps.busy),
+        ("global_efficiency", "elapsed", steps.elapsed),
     ):
-        here = steps.elapsed if of == "elapsed" else steps.term(of)
-        assert busy is not None
-        assert here is not None
-        value = ratio * float(busy.mean() / here.mean())
-        error = None if steps is base else steps.steps.error(steps.point, base.point, of)
-        bounds = error.interval(value) if error else ratio_interval(busy, here, ratio)
-        low, high = bounds.low, bounds.high
-        if steps is base and term == "computation_scaling":
-            value, low, high = 1.0, math.nan, math.nan  # by definition
-        rows.append(
-            {"kind": MULTIPLICATIVE, "term": term, "unit": "1", "value": value, "low": low,
-             "high": high}
-        )  # fmt: skip
-    return rows
+        value = ratio * float(base.busy.mean() / here.mean())
+        error = None if steps is base else steps.errors.ratio(steps.point, base.point, of)
+        bounds = error.interval(value) if error else ratio_interval(base.busy, here, ratio)
+        estimate = _estimate(value, bounds)
+        if steps is base and of == "mean_busy":
+            estimate = Estimate(1.0)  # by definition
+        yield _row(MULTIPLICATIVE, term, estimate, "1")
+
+
+def _shares(data: ExperimentData, steps: MeasuredSteps, machine: Machine) -> Iterator[Cells]:
+    """How much of what the machine could do computation, input and transfer reach: least time over
+    their own. Of a term that takes no time nothing is said."""
+    for name, least in least_of(data, steps.point, steps.accounts[0], machine).items():
+        values = steps.term(name)
+        if values is None or not least.value > 0 or not values.min() > 0:
+            continue
+        shares = least.value / (values * _MS)
+        share = _estimate(float(shares.mean()), share_interval(shares, least.reach))
+        needed = Estimate.of(least.value, least.low, least.high)
+        where = least.where or None
+        yield _row(MACHINE, name, share, "1", machine=needed, machine_from=where)

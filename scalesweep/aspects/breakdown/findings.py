@@ -2,8 +2,7 @@
 
 from scalesweep.analysis.multiple import STEP
 from scalesweep.aspects.breakdown.causes import RULES as CAUSES
-from scalesweep.aspects.breakdown.first_epoch_loss import RULE as FIRST
-from scalesweep.aspects.breakdown.first_epoch_loss import first_epoch_loss
+from scalesweep.aspects.breakdown.first_epoch_loss import RULES as FIRST
 from scalesweep.aspects.breakdown.losses import RULE as LOSS
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.breakdown.machine import RULES as MACHINE
@@ -11,7 +10,7 @@ from scalesweep.findings.base import Rule
 
 RULES = (
     Rule(LOSS, largest_loss, part=STEP, figures=("waterfall", "ledger")),
-    Rule(FIRST, first_epoch_loss, part=STEP, figures=("ledger-first",)),
+    *FIRST,
     *CAUSES,
     *MACHINE,
 )

@@ -7,18 +7,31 @@ of this follows where the reference read from memory as well, or where later epo
 batches again (``KEPT``), so then no cause is named.
 """
 
+from scalesweep.analysis.multiple import STEP
 from scalesweep.analysis.stats import SIGNIFICANT
+from scalesweep.analysis.step_account import REST
 from scalesweep.aspects.breakdown.efficiency import IMBALANCE
 from scalesweep.aspects.breakdown.ledgers import Ledger, Term, ledgers
-from scalesweep.aspects.breakdown.losses import largest_points, scale_of
+from scalesweep.aspects.breakdown.losses import largest_points
 from scalesweep.aspects.breakdown.table import FirstEpochRow
 from scalesweep.aspects.steps.causes import NOTABLE
-from scalesweep.core.formatting import number, with_interval
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CLEAR, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
+from scalesweep.findings.base import (
+    CLEAR,
+    NOTE,
+    OPEN,
+    SILENT,
+    Claim,
+    Finding,
+    Rule,
+    claim_of,
+    evidence_of,
+    number_of,
+    point_key,
+)
 
-RULE = "first epoch"
+RULE, LESS = "first epoch", "first epoch unattributed"
 INPUT = "input"
 WORDS = {
     INPUT: "reading",
@@ -39,83 +52,65 @@ def first_epoch_loss(results: ExperimentResults) -> list[Finding]:
     Nothing where the epoch is not clearly longer than the ideal, or by less than 2 %. What is
     claimed is that the part takes longer than at the reference.
     """
-    every = ledgers(results, FirstEpochRow)
-    later = {_key(results, ledger): ledger for ledger in ledgers(results)}
-    largest = largest_points(results, every)
+    later = {point_key(results, ledger.row): ledger for ledger in ledgers(results)}
+    largest = largest_points(results, ledgers(results, FirstEpochRow))
     tested = tuple(_claim(results, ledger, name) for ledger in largest for name in _losses(ledger))
     silent = [Finding(results.name, RULE, SILENT, "", claims=tested)] if tested else []
-    said = [_finding(results, ledger, later.get(_key(results, ledger))) for ledger in largest]
+    said = [_finding(results, each, later.get(point_key(results, each.row))) for each in largest]
     return [*filter(None, said), *silent]
 
 
 def _losses(ledger: Ledger) -> dict[str, float]:
     """What the parts that may be named take more than at the reference."""
-    return {
-        name: part.loss
-        for name, part in ledger.parts.items()
-        if name in WORDS and part.loss is not None
-    }
+    parts = ledger.parts.items()
+    return {n: part.loss for n, part in parts if n in WORDS and part.loss is not None}
 
 
 def _claim(results: ExperimentResults, ledger: Ledger, name: str) -> Claim:
-    return claim_of(ledger.parts[name].claimed, RULE, name, *_key(results, ledger))
-
-
-def _key(results: ExperimentResults, ledger: Ledger) -> tuple[object, ...]:
-    return (*results.key(ledger.row, results.axes), ledger.row["source"])
+    return claim_of(ledger.parts[name].claimed, RULE, name, *point_key(results, ledger.row))
 
 
 def _finding(results: ExperimentResults, ledger: Ledger, later: Ledger | None) -> Finding | None:
-    """The sentence on a point; None where there is no loss to speak of."""
+    """What is said of a point; None where there is no loss to speak of."""
     whole, ideal = ledger.elapsed, ledger.ideal
     assert ideal is not None
     losses = _losses(ledger)
     name = max(losses, key=lambda term: losses[term], default="")
-    largest = ledger.parts.get(name)
     short = whole.loss is None or whole.loss < NOTABLE * ideal.value
     unclear = whole.loss_low is not None and whole.loss_low <= 0
-    if largest is None or largest.loss is None or short or unclear:
+    if not name or short or unclear:
         return None
-    factor, unit = scale_of(ledger)
-    where = f"at {results.describe(ledger.row)}"
-    rest = abs(ledger.parts["unattributed"].loss or 0.0)
-    if largest.loss <= rest:
-        text = f"{where} the first epoch takes {number(whole.value * factor)} {unit}; "
-        text += f"{number(rest * factor)} {unit} are unattributed, more than any term explains"
-        state = NOTE
-    else:
-        low, high = (
-            None if v is None else v * factor for v in (largest.loss_low, largest.loss_high)
-        )
-        state = CLEAR if largest.claimed < SIGNIFICANT else OPEN
-        text = f"{where} the largest loss of the first epoch is {WORDS[name]}, "
-        text += with_interval(largest.loss * factor, low, high, unit)
-        text += _cause(results, ledger, later, name, largest) if state == CLEAR else ""
-    evidence = {
-        "experiment": results.name,
-        "table": FirstEpochRow.TABLE,
-        "key": {axis: ledger.row.get(axis) for axis in results.axes}
-        | {"source": ledger.row["source"]},
-        "numbers": {"loss": largest.loss, "low": largest.loss_low, "high": largest.loss_high},
-        "term": name,
-        "repeats": ledger.row.get("repeats"),
-    }
-    said = marked(ledger.row["source"], f"{text}.")
-    claims = (_claim(results, ledger, name),)
-    reason = "the repeats leave it open" if state == OPEN else ""
-    return Finding(results.name, RULE, state, said, evidence, claims=claims, reason=reason)
+    largest, rest = ledger.parts[name], abs(ledger.parts[REST].loss or 0.0)
+    state = CLEAR if largest.claimed < SIGNIFICANT else OPEN
+    rule, words = RULE, {"what": WORDS[name], "cause": "", "then": "repeat the runs"}
+    loss = number_of("loss", losses[name] / 1e3, "s", *_seconds(largest))
+    if losses[name] <= rest:
+        rule, state = LESS, NOTE
+        loss = number_of("loss", rest / 1e3, "s")
+    elif state == CLEAR:
+        words |= _cause(results, ledger, later, name, largest)
+    evidence = evidence_of(results, FirstEpochRow.TABLE, ledger.row) | {"term": name}
+    return Finding(
+        results.name, rule, state, subject=results.describe(ledger.row), words=words,
+        numbers=(loss, number_of("epoch", whole.value / 1e3, "s")), evidence=evidence,
+        claims=(_claim(results, ledger, name),) if rule == RULE else (),
+        reason="the repeats leave it open" if state == OPEN else "",
+    )  # fmt: skip
+
+
+def _seconds(term: Term) -> tuple[float | None, ...]:
+    return tuple(end and end / 1e3 for end in (term.loss_low, term.loss_high))
 
 
 def _cause(
     results: ExperimentResults, ledger: Ledger, later: Ledger | None, name: str, largest: Term
-) -> str:
+) -> dict[str, str]:
     """Whether it is the files that reading takes longer for; or why that is not known."""
     if name != INPUT:
-        return ""
+        return {"then": "look at the ranks' times: one may have slower files"}
     own = later.parts.get(INPUT) if later else None
     point = parameters_at(results.entry, ledger.row)
     kept = next((key for key, value in KEPT.items() if point.get(key) == value), None)
-    why = ""
     if later is None or own is None or later.ideal is None or ledger.ideal is None:
         why = "no later epochs show reading from memory"
     elif kept:
@@ -125,6 +120,24 @@ def _cause(
     else:
         most = own.value if own.high is None else max(own.high, own.value)
         least = largest.loss_low if largest.loss_low is not None else largest.loss
-        if least is None or most > OWN_WORK * least:
-            why = "later epochs read long too"
-    return f"; the cause is open: {why}" if why else ": it is the files"
+        why = "later epochs read long too" if least is None or most > OWN_WORK * least else ""
+    if why:
+        return {"cause": f"; {why}", "then": "measure the files with a reading probe"}
+    return {"cause": ": it is the files", "then": "spread the files, or stage them on the nodes"}
+
+
+RULES = (
+    Rule(
+        RULE, first_epoch_loss, part=STEP, figures=("ledger-first",),
+        says={CLEAR: "{subject}: the first epoch loses most to {what}, {loss}{cause}."},
+        next={CLEAR: "{then}", OPEN: "{then}"},
+    ),
+    Rule(
+        LESS, None, part=STEP, figures=("ledger-first",),
+        says={
+            NOTE: "{subject}: the first epoch takes {epoch}; {loss} are unattributed, more than "
+            "any term explains."
+        },
+        next={NOTE: "let the program keep its times of reading"},
+    ),
+)  # fmt: skip

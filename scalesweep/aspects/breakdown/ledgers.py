@@ -18,6 +18,7 @@ from scalesweep.aspects.breakdown.efficiency import (
 )
 from scalesweep.aspects.breakdown.table import EfficiencyRow, LedgerRow
 from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.table.declared import numbers_of
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
@@ -34,8 +35,7 @@ SMALL = 0.005  # of a step: terms that readers are shown as one
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a step in ms, what it takes more than in the ideal step, and what of the two the
-    machine needs; None: missing.
+    """A part of a step in ms, and what it takes more than in the ideal step; None: missing.
 
     ``p``: of the loss being none.
     """
@@ -46,8 +46,6 @@ class Term:
     loss: float | None
     loss_low: float | None
     loss_high: float | None
-    machine: float | None
-    machine_loss: float | None
     p: float | None = None
 
     @property
@@ -98,7 +96,7 @@ def _merged(parts: Mapping[str, Term], names: AbstractSet[str]) -> dict[str, Ter
     kept = {name: term for name, term in parts.items() if name not in names}
     losses = [term.loss for term in own if term.loss is not None]
     value, loss = sum(term.value for term in own), sum(losses) if losses else None
-    other = Term(value, None, None, loss, None, None, None, None)
+    other = Term(value, None, None, loss, None, None)
     return {**kept, OTHER: other} if own else kept
 
 
@@ -122,15 +120,4 @@ def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) 
 
 
 def _term(row: LedgerRow) -> Term:
-    loss = row.loss
-    return Term(
-        value=row.value.value,
-        low=row.value.low,
-        high=row.value.high,
-        loss=loss.value if loss else None,
-        loss_low=loss.low if loss else None,
-        loss_high=loss.high if loss else None,
-        machine=row.machine.value if row.machine else None,
-        machine_loss=row.machine_loss.value if row.machine_loss else None,
-        p=row.loss_p,
-    )
+    return Term(*numbers_of(row.value), *numbers_of(row.loss), p=row.loss_p)  # type: ignore[arg-type]

@@ -6,25 +6,93 @@ mean of the T[i]. Every term of the ledger is therefore averaged with the weight
 terms add up to that step, and the ideal step over it is the efficiency of the table `scaling`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import json
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalesweep.analysis.stats import Interval
-from scalesweep.analysis.step_account import StepAccount
+from scalesweep.analysis.blocks import Errors
+from scalesweep.analysis.stats import MISSING, Interval, LogError, mean_interval
+from scalesweep.analysis.step_account import FINEST, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, NAMED
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.breakdown.step_errors import StepErrors
-from scalesweep.tables.machine_terms import Least
-from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
 
 # A rate that makes the steps of every point longer (or shorter) by one factor beyond this, within
 # so much of it, is of other samples than the steps.
 _OTHER, _ONE_FACTOR = 2.0, 0.02
 # What is outside of the accounted steps has a line of its own from this share of a step on.
 NOTABLE_OUTSIDE = 0.005
+NOTABLE = 0.02  # of a step: what is shorter shares no variance with other terms
 _OF_SAMPLES = ("samples/s", "images/s")
+
+
+def stated_accounts(data: ExperimentData, name: str = ACCOUNT) -> dict[int, StepAccount]:
+    """The accounts that the records of an experiment's runs hold, by row of the summary.
+
+    ``name``: the column, ACCOUNT or FIRST_EPOCH.
+    """
+    texts = data.texts(name)
+    return {
+        row: StepAccount.from_json(json.loads(texts[row]))
+        for row in data.row_of.values()
+        if texts[row] is not None
+    }
+
+
+class StepErrors:
+    """The errors of steps and of their terms, by the runs of all points (``analysis.blocks``)."""
+
+    def __init__(self, data: ExperimentData) -> None:
+        self._data = data
+        self.accounts: dict[int, StepAccount] = {}  # by row of the summary; all before a question
+        self._kept: dict[tuple[int | None, str], Mapping[str | None, Errors]] = {}
+        self._terms: dict[str | None, dict[Hashable, Floats]] = {}
+        self._of_terms: dict[str | None, Errors] = {}
+
+    def add_term(self, point: Point, name: str, values: Floats, step: float) -> None:
+        """Take what a term of a step is in each repeat of a point; all before the first
+        question."""
+        if abs(float(values.mean())) >= NOTABLE * step:
+            self._terms.setdefault(point.source, {})[place_of(point), name] = values
+
+    def of_term(self, point: Point, name: str, values: Floats) -> LogError | None:
+        """Standard error of the mean of a term, in its unit.
+
+        Terms of a step scatter about alike on logarithms, so they tell of each other's variance;
+        one that is short, or not positive in each run, has its own repeats alone. None of one run,
+        and of runs that are all the same, unless these have none of it.
+        """
+        if not values.any():
+            return LogError(0.0, math.inf)
+        source = point.source
+        if source not in self._of_terms:
+            known, shared = self._terms.get(source, {}), source != "imported"
+            self._of_terms[source] = Errors(known, shared=shared, unlike=True)
+        error = self._of_terms[source].mean((place_of(point), name))
+        if error is not None:
+            return LogError(error.error * float(values.mean()), error.degrees)
+        return Errors({name: values}, logs=False).mean(name)
+
+    def ratio(self, point: Point, base: Point, of: str, busy: bool = True) -> LogError | None:
+        """Of the logarithm of the base's mean computation (of its own ``of``, unless ``busy``) over
+        a point's ``of``, an attribute of its accounts; None where nothing tells it."""
+        errors = self.of_steps(base if busy else None, of)[point.source]
+        return errors.ratio(place_of(point), place_of(base))
+
+    def of_steps(self, base: Point | None, of: str) -> Mapping[str | None, Errors]:
+        """By source those of an attribute at all points, at the base of ``mean_busy``."""
+        key = (None if base is None else place_of(base), of)
+        if key not in self._kept:
+            values = np.full(len(self._data.summary), math.nan)
+            at_base = set() if base is None else {*base.rows.tolist()}
+            for row, account in self.accounts.items():
+                values[row] = getattr(account, "mean_busy" if row in at_base else of)
+            self._kept[key] = self._data.errors_in(values)
+        return self._kept[key]
 
 
 @dataclass(frozen=True)
@@ -34,16 +102,20 @@ class MeasuredSteps:
     ``workers``: what it scales over. ``lengths``: seconds of a step of each repeat by the rate that
     its efficiency is taken from; None where there is no such rate, and the accounts' own are taken.
     ``rate``: that of these lengths, if all runs of the point have accounts.
-    ``least``: what the machine needs for terms, of those that it has probes for.
     """
 
+    data: ExperimentData
     point: Point
     accounts: Sequence[StepAccount]
-    steps: StepErrors
+    errors: StepErrors
     workers: float
     lengths: Floats | None = None
-    least: Mapping[str, Least] = field(default_factory=dict)
     rate: Measure | None = None
+
+    @property
+    def form(self) -> str:
+        """That of its accounts."""
+        return self.accounts[0].form
 
     def term(self, name: str) -> Floats | None:
         """A term of the ledger, in s per step, of each repeat; None if one has none.
@@ -51,28 +123,37 @@ class MeasuredSteps:
         Of host time, 0 in repeats that do not show it while others do: they have it elsewhere.
         Their mean is the term of the point: they are pseudo-values where repeats have weights.
         """
-        values = [getattr(account, name) for account in self.accounts]
+        values = [account.term(name) for account in self.accounts]
         if name in (BETWEEN, *NAMED) and any(value is not None for value in values):
             values = [0.0 if value is None else value for value in values]
         return None if None in values else self._weighted(np.array(values, np.float64))
 
     @property
-    def elapsed(self) -> Floats:
-        """The measured step, as ``term``."""
-        return self._weighted(self._lengths)
+    def busy(self) -> Floats:
+        """Input and computation, mean over the ranks, as ``term``."""
+        return self._weighted(np.array([account.mean_busy for account in self.accounts]))
 
     @property
-    def _lengths(self) -> Floats:
-        """Seconds of a step of each repeat."""
-        if self.lengths is not None:
-            return self.lengths
+    def elapsed(self) -> Floats:
+        """The measured step, as ``term``."""
+        return self._weighted(self._own if self.lengths is None else self.lengths)
+
+    @property
+    def _own(self) -> Floats:
+        """Seconds of the accounted steps of each repeat."""
         return np.array([account.elapsed for account in self.accounts], np.float64)
 
     @property
-    def step_interval(self) -> Interval:
+    def interval(self) -> Interval:
         """95 % interval of the measured step in s, that of the point's rate where it has one."""
-        bounds = self.steps.step(self.point, self._lengths, self.rate)
-        return _times(bounds, float(self.elapsed.mean()))
+        step, level = float(self.elapsed.mean()), self.data.level
+        if self.rate is not None:
+            mean = float(self.data.repeats(self.point, self.rate).mean())
+            return _inverse(self.data.interval(self.point, self.rate), mean * step)
+        error = self.errors.of_steps(None, "elapsed")[self.point.source].mean(place_of(self.point))
+        if error is not None:
+            return error.interval(step, level)
+        return mean_interval(self._own if self.lengths is None else self.lengths, level)
 
     def loss_interval(self, base: "MeasuredSteps", ratio: float) -> Interval:
         """95 % interval in s of what a step takes more than the ideal, ``ratio`` of the base's.
@@ -81,25 +162,27 @@ class MeasuredSteps:
         where the efficiency is clear of 1. The scatter of the ideal counts in full in the
         efficiency, and where time is lost as no less than in the difference.
         """
-        rate = self.rate if base.rate is not None else None
-        bounds = self.steps.longer(self.point, base.point, rate)
         step, ideal = float(self.elapsed.mean()), float(base.elapsed.mean()) * ratio
-        whole = _times(bounds, step)
+        if self.rate is not None and base.rate is not None:
+            points = (self.point, base.point)
+            here, there = (float(self.data.repeats(p, self.rate).mean()) for p in points)
+            rates = self.data.compare(*points, self.rate)
+            bounds = Interval(rates.low, rates.high, rates.how, rates.df)
+            whole = _inverse(bounds, here / there * step)
+        else:
+            error = self.errors.ratio(self.point, base.point, "elapsed", busy=False)
+            whole = MISSING if error is None else error.interval(step, self.data.level)
         return replace(whole, low=whole.low - ideal, high=whole.high - ideal)
 
     @property
     def outside(self) -> Floats | None:
         """What the step of the throughput has and the accounted steps have not, as ``term``."""
-        if self.lengths is None:
-            return None
-        own = np.array([account.elapsed for account in self.accounts])
-        return self._weighted(self.lengths - own)
+        return None if self.lengths is None else self._weighted(self.lengths - self._own)
 
     @property
     def longer(self) -> float:
         """The step of the throughput over the accounted one."""
-        own = sum(account.elapsed for account in self.accounts)
-        return float(self._lengths.sum()) / own
+        return 1.0 if self.lengths is None else float(self.lengths.sum() / self._own.sum())
 
     @property
     def clocks(self) -> Floats | None:
@@ -123,9 +206,9 @@ class MeasuredSteps:
         return np.asarray(mean + weights / weights.mean() * (values - mean))
 
 
-def _times(bounds: Interval, value: float) -> Interval:
-    """Bounds that are over a value, of the value."""
-    return replace(bounds, low=bounds.low * value, high=bounds.high * value)
+def _inverse(bounds: Interval, value: float) -> Interval:
+    """A value over both bounds."""
+    return replace(bounds, low=value / bounds.high, high=value / bounds.low)
 
 
 def main_rate(data: ExperimentData) -> Measure | None:
@@ -148,54 +231,67 @@ def main_rate(data: ExperimentData) -> Measure | None:
 
 def measured_steps(
     data: ExperimentData,
-    point: Point,
-    accounts: Mapping[int, StepAccount],
-    steps: StepErrors,
+    series: Sequence[Sequence[Point]],
+    known: Mapping[int, StepAccount],
     rate: Measure | None,
-) -> MeasuredSteps:
-    """A point with accounts by row of the summary, which ``steps`` takes too; ``rate``: that of
-    ``main_rate``."""
-    steps.add(point, accounts)
-    measured = list(accounts.values())
-    workers = float(point.values.get(data.scale) or measured[0].ranks)
-    lengths = None if rate is None else _lengths(data, point, accounts, rate)
-    whole = lengths is not None and len(measured) == point.rows.size
-    return MeasuredSteps(point, measured, steps, workers, lengths, rate=rate if whole else None)
+) -> list[list[MeasuredSteps]]:
+    """The points of each series that have accounts, of the finest form of a point's runs.
+
+    ``known``: accounts by row of the summary; ``rate``: that of ``main_rate``. No point has a
+    rate where one has none, or where all rates are of other samples than the steps: all steps are
+    of one kind. Where rates and steps disagree otherwise, it shows in ``outside``.
+    """
+    errors = StepErrors(data)
+    groups = []
+    for points in series:
+        made = (_measured(data, point, known, errors, rate) for point in points)
+        groups.append([each for each in made if each])
+    every = [steps for group in groups for steps in group]
+    longer = sorted(steps.longer for steps in every) or [1.0]
+    other = longer[0] > _OTHER or longer[-1] < 1 / _OTHER
+    other = other and longer[-1] <= longer[0] * (1 + _ONE_FACTOR)
+    if all(steps.lengths is not None for steps in every) and not other:
+        return groups
+    return [[replace(steps, lengths=None, rate=None) for steps in group] for group in groups]
+
+
+def _measured(
+    data: ExperimentData,
+    point: Point,
+    known: Mapping[int, StepAccount],
+    errors: StepErrors,
+    rate: Measure | None,
+) -> MeasuredSteps | None:
+    accounts = {row: known[row] for row in point.rows.tolist() if row in known}
+    finest = min((a.form for a in accounts.values()), key=FINEST.index, default=None)
+    accounts = {row: account for row, account in accounts.items() if account.form == finest}
+    if not accounts:
+        return None
+    errors.accounts |= accounts
+    ranks = next(iter(accounts.values())).ranks
+    workers = float(point.values.get(data.scale) or ranks)
+    lengths = None if rate is None else _lengths(data, point, accounts, rate, ranks)
+    whole = lengths is not None and len(accounts) == point.rows.size
+    own = list(accounts.values())
+    return MeasuredSteps(data, point, own, errors, workers, lengths, rate if whole else None)
 
 
 def _lengths(
-    data: ExperimentData, point: Point, accounts: Mapping[int, StepAccount], measure: Measure
+    data: ExperimentData,
+    point: Point,
+    accounts: Mapping[int, StepAccount],
+    rate: Measure,
+    ranks: int,
 ) -> Floats | None:
     """Seconds of a step of each run by its main rate; None where that is of something else."""
     if point.samples is None:
         return None
-    ranks = float(next(iter(accounts.values())).ranks)
-    share = 1.0 if data.quantities[measure[0]].scope == "total" else ranks
-    rates = data.numbers(measure[0], "mean", measure[1])[list(accounts)]
+    share = 1.0 if data.quantities[rate[0]].scope == "total" else float(ranks)
+    rates = data.numbers(rate[0], "mean", rate[1])[list(accounts)]
     if not (np.isfinite(rates) & (rates > 0)).all():
         return None
     per_epoch = np.array([account.per_epoch for account in accounts.values()])
     return np.asarray(point.samples / share / per_epoch / rates)
-
-
-def by_throughput(
-    groups: Sequence[Sequence[MeasuredSteps | None]],
-) -> list[list[MeasuredSteps | None]]:
-    """The same points; without their rates where one has none, or where all rates are of other
-    samples than the steps: all steps are of one kind. Where rates and steps disagree otherwise, it
-    shows in ``outside``."""
-    every = [steps for group in groups for steps in group if steps]
-    if all(steps.lengths is not None for steps in every) and not _of_other_samples(every):
-        return [list(group) for group in groups]
-    return [
-        [steps and replace(steps, lengths=None, rate=None) for steps in group] for group in groups
-    ]
-
-
-def _of_other_samples(every: Sequence[MeasuredSteps]) -> bool:
-    longer = sorted(steps.longer for steps in every) or [1.0]
-    beyond = longer[0] > _OTHER or longer[-1] < 1 / _OTHER
-    return beyond and longer[-1] <= longer[0] * (1 + _ONE_FACTOR)
 
 
 def has_outside(every: Sequence[MeasuredSteps], rate: Measure | None) -> bool:
@@ -203,12 +299,6 @@ def has_outside(every: Sequence[MeasuredSteps], rate: Measure | None) -> bool:
 
     Rates of epochs are of the same epochs as the accounts; they differ by how these are averaged.
     """
-    return (
-        rate is not None
-        and rate[1] == "run"
-        and any(
-            float(np.abs(steps.outside / steps.elapsed).max()) > NOTABLE_OUTSIDE
-            for steps in every
-            if steps.outside is not None
-        )
-    )
+    known = [(steps.outside, steps.elapsed) for steps in every]
+    shares = [float(np.abs(out / step).max()) for out, step in known if out is not None]
+    return rate is not None and rate[1] == "run" and max(shares, default=0.0) > NOTABLE_OUTSIDE

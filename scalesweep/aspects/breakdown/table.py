@@ -1,17 +1,37 @@
 """Where the time of a step goes: `efficiency`, `first_epoch`, `exchange`, `noexchange`."""
 
-from collections.abc import Iterator, Mapping
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.aspects.breakdown.accounts import stated_accounts
-from scalesweep.aspects.breakdown.companions import companion_accounts, finer, noexchange_rows
-from scalesweep.aspects.breakdown.efficiency import efficiency_rows
-from scalesweep.aspects.breakdown.exchange import exchange_rows
-from scalesweep.aspects.breakdown.first_epoch import first_epoch_rows
-from scalesweep.aspects.breakdown.measured_steps import main_rate
-from scalesweep.table.declared import DeclaredRow, Estimate, column, row_of
-from scalesweep.tables.making import Maker, TableInputs
+import numpy as np
+
+from scalesweep.analysis.profile import bus_factor
+from scalesweep.analysis.roofline import share_interval
+from scalesweep.analysis.step_account import NOEXCHANGE, STEPS, StepAccount, companion_account
+from scalesweep.aspects.breakdown.efficiency import IMBALANCE, LEDGER, efficiency_rows
+from scalesweep.aspects.breakdown.measured_steps import main_rate, stated_accounts
+from scalesweep.core.errors import UserError
+from scalesweep.core.npy import NO_USE, NOT_ARRAYS
+from scalesweep.core.profilers import NOEXCHANGE as KIND
+from scalesweep.core.profilers import split_name
+from scalesweep.core.status import Status
+from scalesweep.table.declared import DeclaredRow, Estimate, column
+from scalesweep.tables.epoch_curves import FIRST_EPOCH
+from scalesweep.tables.machine import whole_point
+from scalesweep.tables.machine_terms import Least, sent_in_a_step
+from scalesweep.tables.making import Maker, TableInputs, mean_of, signed_mean_of
+from scalesweep.tables.points import Point
+from scalesweep.tables.rank_layout import Layout
+from scalesweep.tables.run_arrays import read_arrays
+from scalesweep.tables.sweeps import ALLREDUCE
+
+_log = logging.getLogger(__name__)
+_MS = 1e3
+_RATE = ("total_throughput", "init")  # of first epochs
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,18 +55,15 @@ class LedgerRow(_BreakdownRow):
     form: str = column(
         "of the accounts: `steps`, `noexchange`, `trace`, `epochs`, `profile` or `first`"
     )
-    kind: str = column(
-        "`ledger`, `part` (of computation), `multiplicative`, `additive` or `machine`"
-    )
-    variant: str | None = column("how serialisation and transfer are defined")
+    kind: str = column("`ledger`, `part` (of computation), `multiplicative` or `machine`")
+    variant: str | None = column("how serialisation and transfer are defined", default=None)
     term: str = column("the term (docs/methods/time_breakdown.md)")
     value: Estimate = column("the term", ends=("low", "high"))
     unit: str = column("its unit: ms (of a step) or 1")
-    loss: Estimate | None = column("what it takes more than in the ideal step", "ms")
-    loss_p: float | None = column("p value of its taking no more, nor less", "1")
-    machine_from: str | None = column("the probe that `machine` is of")
-    machine: Estimate | None = column("what the machine needs for the term", "ms")
-    machine_loss: Estimate | None = column("what the machine needs of its loss", "ms")
+    loss: Estimate | None = column("what it takes more than in the ideal step", "ms", default=None)
+    loss_p: float | None = column("p value of its taking no more, nor less", "1", default=None)
+    machine_from: str | None = column("of kind `machine`, the probe", default=None)
+    machine: Estimate | None = column("what the machine needs for the term", "ms", default=None)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -115,17 +132,100 @@ class NoExchangeRow(_BreakdownRow, table="noexchange"):
 
 def breakdown_rows(inputs: TableInputs) -> Iterator[_BreakdownRow]:
     """The rows of all tables, from the accounts of the runs, which are read once."""
-    data, machine = inputs.data, inputs.machine
-    own, against = stated_accounts(data), companion_accounts(data, inputs.runs)
-    known = finer(own, against)
-    for cells in efficiency_rows(data, inputs.series, machine, known, main_rate(data)):
-        yield row_of(EfficiencyRow, cells.pop("point"), cells)
-    for cells in first_epoch_rows(data, inputs.series, machine):
-        yield row_of(FirstEpochRow, cells.pop("point"), cells)
-    for cells in exchange_rows(data, inputs.points, machine, own):
-        yield row_of(ExchangeRow, cells.pop("point"), cells)
-    for cells in noexchange_rows(inputs.points, against, own):
-        yield row_of(NoExchangeRow, cells.pop("point"), cells)
+    data, machine, series = inputs.data, inputs.machine, inputs.series
+    own, against = stated_accounts(data), companion_accounts(inputs)
+    # The finer of each run: its own time stamps, its run without exchange, what else it holds.
+    known = own | against | {row: each for row, each in own.items() if each.form == STEPS}
+    for point, cells in efficiency_rows(data, series, machine, known, main_rate(data)):
+        yield EfficiencyRow(point=point.values, source=point.source, **cells)
+    first = stated_accounts(data, FIRST_EPOCH)
+    for point, cells in efficiency_rows(data, series, machine, first, _RATE):
+        # Of several epochs an imbalance may be persistent or alternate; of one it is imbalance.
+        if cells["kind"] == LEDGER and cells["term"] != "alternating":
+            named = {"term": IMBALANCE} if cells["term"] == "persistent" else {}
+            yield FirstEpochRow(point=point.values, source=point.source, **(cells | named))
+    for point in inputs.points:
+        if sent := _exchange(inputs, point, own):
+            yield sent
+    for point in inputs.points:
+        if pairs := [(row, against[row]) for row in point.rows.tolist() if row in against]:
+            yield _noexchange(point, pairs, [own[row] for row, _ in pairs if row in own])
 
 
 MAKERS = (Maker((EfficiencyRow, FirstEpochRow, ExchangeRow, NoExchangeRow), breakdown_rows),)
+
+
+def _exchange(
+    inputs: TableInputs, point: Point, known: Mapping[int, StepAccount]
+) -> ExchangeRow | None:
+    """The exchange of a mean step next to what networks can do; None where no run has times of its
+    steps, an exchange that takes time, or a network to compare with."""
+    own = [known[row] for row in point.rows.tolist() if row in known]
+    transfers = np.array([a.term("transfer") or 0.0 for a in own if a.form == STEPS], np.float64)
+    sent = sent_in_a_step(inputs.data, point, inputs.machine) if transfers.size else None
+    if sent is None or not transfers.min() > 0:
+        return None
+    exchange, single = sent.exchange, sent.as_one
+    shares = single.value / (transfers * _MS)
+    share = share_interval(shares, single.reach)
+    ranks = Layout.of(whole_point(inputs.data, point)).ranks
+    moved = (bus_factor(ALLREDUCE, ranks) or math.nan) * exchange.total
+    return ExchangeRow(
+        point=point.values, source=point.source, repeats=transfers.size,
+        message_bytes=exchange.total, tensors=len(exchange.tensor_bytes),
+        messages=len(exchange.messages), largest_bytes=max(exchange.messages),
+        bucket_bytes=exchange.bucket_bytes,
+        cycle_ms=None if exchange.cycle_s is None else exchange.cycle_s * _MS,
+        transfer_ms=mean_of(transfers * _MS), rate=mean_of(moved / transfers),
+        fused_ms=_needed(sent.as_fused), one_ms=_needed(single),
+        of_network=Estimate.of(float(shares.mean()), share.low, share.high),
+        machine_from=single.where,
+    )  # fmt: skip
+
+
+def _needed(least: Least) -> Estimate:
+    return Estimate.of(least.value, least.low, least.high)
+
+
+def companion_accounts(inputs: TableInputs) -> dict[int, StepAccount]:
+    """The account of each measured run against its run without exchange (``<run id>.noexchange``),
+    by row of the summary. A pair of which one cannot be read is left out, with a line."""
+    data, accounts = inputs.data, dict[int, StepAccount]()
+    for run in data.experiment["profiles"] if inputs.runs is not None else ():
+        run_id = split_name(run["run_id"])[0]
+        row = data.row_of.get(run_id)
+        if run["kind"] != KIND or run["status"] != Status.DONE or row is None or not inputs.runs:
+            continue
+        try:
+            measured, samples = read_arrays(inputs.runs / run_id)
+            alone, without = read_arrays(inputs.runs / run["run_id"])
+        except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
+            data.unread.append(run["run_id"])
+            _log.warning("%s: %s: not compared with its run", run["run_id"], error)
+            continue
+        notes, others = measured.get("notes") or {}, alone.get("notes") or {}
+        ranks = int(measured["point"].get("ranks", 1))
+        if account := companion_account(samples, notes, without, others, ranks):
+            accounts[row] = account
+    return accounts
+
+
+def _noexchange(
+    point: Point, pairs: Sequence[tuple[int, StepAccount]], stamped: Sequence[StepAccount]
+) -> NoExchangeRow:
+    every = [account for _, account in pairs]
+    exposed = np.array([account.terms["communication"] for account in every])
+    steps = np.array([account.elapsed for account in every])
+    by_stamps = None
+    if len(stamped) == len(pairs) and all(account.form == STEPS for account in stamped):
+        # Transfer, and waiting that alternates; what rounding leaves of nothing is nothing.
+        terms = [[a.term(name) or 0.0 for name in ("transfer", "alternating")] for a in stamped]
+        mean = float(np.sum(terms, axis=1).mean())
+        by_stamps = mean * _MS if mean > _ROUNDING * stamped[0].elapsed else 0.0
+    return NoExchangeRow(
+        point=point.values, source=point.source, pairs=len(pairs), method=NOEXCHANGE,
+        step_ms=mean_of(steps * _MS),
+        without_ms=mean_of([account.max_busy * _MS for account in every]),
+        communication_ms=signed_mean_of(exposed * _MS),
+        communication_share=signed_mean_of(exposed / steps), stamped_ms=by_stamps,
+    )  # fmt: skip

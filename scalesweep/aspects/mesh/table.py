@@ -25,7 +25,7 @@ from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.roofline import COMPUTE as RATE
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.breakdown.accounts import stated_accounts
+from scalesweep.aspects.breakdown.measured_steps import stated_accounts
 from scalesweep.config.shapes import planned, planned_mesh, planned_shape, value_at
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
@@ -97,7 +97,7 @@ def mesh_rows(inputs: TableInputs) -> Iterator[MeshStep | PipelineIdle]:
     accounts = {
         row: account
         for row, account in stated_accounts(data).items()
-        if account.form == STEPS and account.forward is not None
+        if account.form == STEPS and account.parts
     }
     for point in inputs.points:
         peak, where = _peak(inputs, point)
@@ -147,13 +147,13 @@ def _terms(
     Without FLOP or peak ``compute`` stands for the first three, without what is recomputed
     ``slower`` for it too.
     """
-    working = (account.forward or 0.0) + (account.backward or 0.0)
+    working = account.parts.get("forward", 0.0) + account.parts.get("backward", 0.0)
     terms = {"compute": working}
     if flop and peak:
         terms = {"least": flop / peak} | ({} if again is None else {"recompute": again / peak})
         terms["slower"] = working - math.fsum(terms.values())
     for name, parts in _OF_ACCOUNT.items():
-        known = [value for part in parts if (value := getattr(account, part)) is not None]
+        known = [value for part in parts if (value := account.term(part)) is not None]
         if known:
             terms[name] = math.fsum(known)
     rest = account.elapsed - math.fsum(terms.values())

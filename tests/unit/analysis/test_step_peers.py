@@ -76,12 +76,10 @@ def test_without_host_time_the_factors_are_those_of_talp_and_pypop() -> None:
     del arrays["span_between"]
     account, work = account_of(arrays, {}, 2), work_of(arrays)
     assert account is not None
-    factors, additive = account.factors(), account.additive()
+    factors = account.factors()
     balance, communication = talp(work)
     assert factors["load_balance"] == pytest.approx(balance, rel=1e-9)
     assert factors["serialisation"] * factors["transfer"] == pytest.approx(communication, rel=1e-9)
-    terms = ("load_balance", "serialisation", "transfer")
-    assert [additive[name] for name in terms] == pytest.approx(list(pypop(work)), rel=1e-9)
 
 
 def words(row: str) -> str:

@@ -64,10 +64,8 @@ def test_printed_steps_are_the_arrays_of_a_native_program(tmp_path: Path, sealed
     kept = {name: values[WARM:] for name, values in planted.items()}
     expected, account = account_of(kept, {}, 4), account_of(arrays, stamped.notes, 4)
     assert expected is not None and account is not None
-    for name in ("elapsed", "persistent", "input", "compute", "transfer", "between"):
-        assert getattr(account, name) == pytest.approx(getattr(expected, name), abs=1e-5)
-    assert account.slowest == expected.slowest == 1
-    assert account.slowest_input == pytest.approx(0.03, abs=2e-3)
+    assert account.elapsed == pytest.approx(expected.elapsed, abs=1e-5)
+    assert account.terms == pytest.approx(expected.terms, abs=1e-5)
     seconds = (kept["step_times"] + kept["span_between"]).sum(axis=0).max()
     rates = [stamped.metrics[f"{n}_per_second"]["value"] for n in ("samples", "tokens")]
     assert rates == pytest.approx([16 * 4 * 40 / seconds, 160 * 4 * 40 / seconds], rel=1e-5)

@@ -80,13 +80,12 @@ def test_parts_belong_to_their_whole() -> None:
     arrays[LAYERS] = 0.25 * arrays[STAGES]
     arrays[STAGES] = 0.75 * arrays[STAGES]
     account = account_of(arrays, {}, 4)
-    assert account is not None and account.pipeline is not None and account.tensor is not None
-    assert account.transfer == 0.0 and account.sharded is None
-    assert account.pipeline == pytest.approx(3 * account.tensor)
-    assert account.compute == pytest.approx(
-        sum(getattr(account, name) for name in ("forward", "backward", "optimizer"))
-    )
-    terms = [getattr(account, name) for name in TERMS if getattr(account, name) is not None]
+    assert account is not None
+    assert account.terms["transfer"] == 0.0 and "sharded" not in account.terms
+    assert account.terms["pipeline"] == pytest.approx(3 * account.terms["tensor"])
+    assert account.terms["compute"] == pytest.approx(sum(account.parts.values()))
+    assert set(account.parts) == {"forward", "backward", "optimizer"}
+    terms = [term for name in TERMS if (term := account.term(name)) is not None]
     assert sum(terms) == pytest.approx(account.elapsed)
     for name, whole in (("span_backward", "span_compute"), (STAGES, "span_communication")):
         less = {**arrays, name: 0.3 * arrays[name]}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.analysis.first_epoch import first_epoch_account
+from scalesweep.analysis.step_account import first_epoch_account
 from scalesweep.aspects.breakdown.figure import first_epoch_figures, ledger_figures
-from scalesweep.aspects.breakdown.first_epoch_loss import first_epoch_loss
+from scalesweep.aspects.breakdown.first_epoch_loss import RULES, first_epoch_loss
 from scalesweep.aspects.find import find
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
@@ -52,7 +52,7 @@ def study_of(
 
 def said(study: ExperimentResults) -> Finding:
     (finding,) = spoken(first_epoch_loss(study))
-    return finding
+    return RULES[0].say(finding)
 
 
 def test_the_account_of_the_first_epoch() -> None:
@@ -60,10 +60,10 @@ def test_the_account_of_the_first_epoch() -> None:
     account = first_epoch_account(samples, {}, 4)
     assert account is not None
     middle = sorted(samples["local_times"][0])[1]
-    assert account.form == "first" and account.input == pytest.approx(middle)
-    assert account.persistent == pytest.approx(samples["local_times"][0].max() - middle)
-    assert account.barrier == pytest.approx(0.5, rel=0.2)
-    assert account.unattributed == pytest.approx(0, abs=1e-9)
+    assert account.form == "first" and account.terms["input"] == pytest.approx(middle)
+    assert account.terms["persistent"] == pytest.approx(samples["local_times"][0].max() - middle)
+    assert account.terms["barrier"] == pytest.approx(0.5, rel=0.2)
+    assert account.term("unattributed") == pytest.approx(0, abs=1e-9)
     alone = {name: array[:1] for name, array in samples.items()}
     assert first_epoch_account(alone, {}, 4) is None  # its usual account is of that epoch
     trains = {**samples, "span_input": samples["local_times"] / 2}
@@ -75,7 +75,7 @@ def test_files_are_the_cause_where_later_epochs_exclude_the_node(tmp_path: Path)
     study = study_of(tmp_path, lambda seed: times(16, seed, 2 * BASE, 1.5 * LATER))
     finding = said(study)
     assert finding.state == CLEAR and finding.evidence["term"] == "input"
-    assert "the largest loss of the first epoch is reading, 1" in finding.sentence
+    assert "the first epoch loses most to reading, 1" in finding.sentence
     assert finding.sentence.endswith("s: it is the files.")
     rows = {row["term"]: row for row in study.rows("first_epoch") if row["ranks"] == 16}
     assert rows["input"]["loss"] == pytest.approx(1e3 * BASE, rel=0.03)
@@ -93,9 +93,9 @@ def test_files_are_the_cause_where_later_epochs_exclude_the_node(tmp_path: Path)
     ("change", "base", "term", "words"),
     [
         # One rank's files are slow: the others wait.
-        ({"slow": 60.0}, BASE, "imbalance", "load imbalance, "),
+        ({"slow": 60.0}, BASE, "imbalance", "most to load imbalance, "),
         # Ranks read as fast as at the reference, and the end of the epoch takes long.
-        ({"barrier": 60.0}, BASE, "barrier", "the barrier at its end, "),
+        ({"barrier": 60.0}, BASE, "barrier", "most to the barrier at its end, "),
         # As slow in later epochs: the pipeline or the node, or nothing stays in memory.
         ({"reading": 2 * BASE, "later": 20 * LATER}, BASE, "input", "later epochs read long too"),
         # The reference read from memory: the files are not slower at scale, they are read at all.
@@ -118,7 +118,7 @@ def test_no_cause_is_named_where_later_epochs_do_not_decode_again(
     finding = said(study_of(tmp_path, lambda seed: times(16, seed, 2 * BASE), **kept))
     assert finding.state == CLEAR and finding.evidence["term"] == "input"
     (name, value), *_ = kept.items()
-    assert f"is open: with {name} {value} later epochs do not decode" in finding.sentence
+    assert f"; with {name} {value} later epochs do not decode" in finding.sentence
     assert "it is the files" not in finding.sentence
 
 

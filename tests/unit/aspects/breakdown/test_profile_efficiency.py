@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.analysis.pop import MODELFACTORS, PYPOP
+from scalesweep.analysis.pop import MODELFACTORS
 from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import PROFILE, StepAccount
 from scalesweep.aspects.breakdown.figure import ledger_figures, waterfall_figures
@@ -75,16 +75,8 @@ def test_the_published_factors_come_out_exactly(tmp_path: Path) -> None:
     assert variants == {
         ("multiplicative", "serialisation"): MODELFACTORS,
         ("multiplicative", "transfer"): MODELFACTORS,
-        ("additive", "serialisation"): PYPOP,
-        ("additive", "transfer"): PYPOP,
     }
     assert {row["form"] for row in rows} == {PROFILE}
-    # The additive form: what its parts lack adds up; PyPOP's definitions, from the durations.
-    additive = terms_of(one, 16, "additive")
-    assert additive["serialisation"] == pytest.approx(1 - (2310335.96 - 2242981.13) / 2339560.72)
-    assert additive["transfer"] == pytest.approx(2310335.96 / 2339560.72)
-    whole = 1 - additive.pop("parallel_efficiency")
-    assert sum(1 - value for value in additive.values()) == pytest.approx(whole)
     # The ledger adds up to the run, whose ideal is that of one process over 16.
     ledger = terms_of(one, 16)
     elapsed, ideal = ledger.pop("elapsed"), ledger.pop("ideal")
@@ -107,12 +99,13 @@ def test_talp_and_mpitrace_have_no_replay_and_split_nothing(tmp_path: Path) -> N
     """What waits and what transfers is one term there: none is guessed."""
     found = accounts(tmp_path / "talp", talp__json=fake.talp())
     (account,) = found.values()
-    assert (account.transfer, account.alternating, account.variant) == (None, None, "")
-    assert account.communication == pytest.approx(10 - 8)
-    assert account.persistent == pytest.approx(8 - sum(fake.USEFUL) / 4)
-    assert account.unattributed == pytest.approx(0)
+    mean = sum(fake.USEFUL) / 4
+    assert account.terms == pytest.approx(
+        {"compute": mean, "persistent": 8 - mean, "communication": 10 - 8}
+    )
+    assert account.term("unattributed") == pytest.approx(0)
     one = study(found, scaling="none")
-    assert set(terms_of(one, 4, "additive")) == {
+    assert set(terms_of(one, 4, "multiplicative")) == {
         "load_balance", "communication", "parallel_efficiency",
     }  # fmt: skip
     # Its source states no kind of scaling: there is no ideal, and no loss.
@@ -120,10 +113,7 @@ def test_talp_and_mpitrace_have_no_replay_and_split_nothing(tmp_path: Path) -> N
     assert largest_loss(one) == []
     several = {f"mpi_profile__7__{rank}": fake.mpitrace(rank) for rank in range(4)}
     (traced,) = accounts(tmp_path / "trace", **several).values()
-    assert traced.communication is not None
-    assert traced.elapsed == pytest.approx(
-        traced.mean_busy + traced.persistent + traced.communication
-    )
+    assert traced.elapsed == pytest.approx(sum(traced.terms.values()))
 
 
 @pytest.mark.parametrize(
