@@ -336,16 +336,3 @@ def units_of(
                 "scope": quantity.scope,
             }
     return result
-
-
-def units_with_bounds(
-    columns: Iterable[str], kinds: Mapping[str, tuple[str, str]], scope: str
-) -> dict[str, dict[str, str]]:
-    """As ``units_of``, of the columns ``kinds`` (label and unit by name) and of their bounds,
-    ``_low`` and ``_high``; lower is better."""
-    units = {}
-    for name in columns:
-        kind = kinds.get(name.removesuffix("_low").removesuffix("_high"))
-        if kind is not None:
-            units[name] = {"label": kind[0], "unit": kind[1], "better": "lower", "scope": scope}
-    return units

@@ -57,11 +57,6 @@ _OTHER_TABLES: Mapping[str, str] = {
     "that carry them.",
     "points": "One row per point: means over its runs, standard deviation, 95 % interval.",
     "scaling": "Points by series and scale: speedup, efficiency and ideal, with 95 % intervals.",
-    "threads": "A row per point, metric and phase: the heat map of two parameters in long form.",
-    "comparisons": "Ratios between the values of a parameter at points that are otherwise equal.",
-    "best": "The best value of a parameter at each point of the others, and whether its interval "
-    "is clear.",
-    "sites": "The same runs on several sites.",
 }
 
 

@@ -304,11 +304,6 @@ class ExperimentResults:
                 return measure
         return None
 
-    @property
-    def scaled_stem(self) -> str:
-        """How the columns of its ideal, efficiency and speedup begin in the table ``scaling``."""
-        return self.scaled_measure.stem if self.scaled_measure else ""
-
     @cached_property
     def _planned_work(self) -> dict[Key, Any]:
         return {self.key(run["point"], self.axes): run.get("work") for run in self.entry["runs"]}

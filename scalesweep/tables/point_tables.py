@@ -1,4 +1,4 @@
-"""The tables of runs and points: every run, statistics of each point, heat maps in long form."""
+"""The tables of runs and points: every run, and statistics of each point."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,13 +34,12 @@ NAMED_HOSTS = 3
 
 
 def point_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
-    """``runs`` and ``points``, and ``threads`` where two parameters or more vary besides the scale.
+    """``runs`` and ``points``.
 
     A quantity has a column for each statistic and phase (``analysis.metrics.column``), in its own
     unit. Measured, imported and simulated runs of one point have rows of their own and are never
     averaged together.
     """
-    statistics = _statistics(data, points)
     stated = _stated_words(data, points)
     tables = {
         "runs": _runs(data, points),
@@ -51,12 +50,10 @@ def point_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.
                 **derived_columns(data, [point.values for point in points]),
                 **state_columns(data.axes, points),
                 **({"stated": typed_values(stated)} if any(stated) else {}),
-                **statistics,
+                **_statistics(data, points),
             }
         ),
     }
-    if len(set(data.axes) - {data.scale, *data.experiment["scale_parameters"]}) >= 2:
-        tables["threads"] = _threads(data, points, statistics)
     return tables
 
 
@@ -196,22 +193,3 @@ def _over_repeats(means: Floats, stds: Floats) -> Floats:
         columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, none, none]
         result[alike] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
     return result
-
-
-def _threads(
-    data: ExperimentData, points: Sequence[Point], statistics: Mapping[str, Floats]
-) -> pd.DataFrame:
-    """Heat maps in long form: one row per point, metric and phase."""
-    measures = data.measures
-    repeated = [point for point in points for _ in measures]
-    table = identity_columns(data.axes, repeated, samples=True)
-    for place, name in enumerate(("metric", "phase")):
-        table[name] = typed_values([measure[place] for measure in measures] * len(points))
-    quantities = [data.quantities[metric] for metric, _ in measures]
-    table["unit"] = typed_values([quantity.unit for quantity in quantities] * len(points))
-    table["better"] = typed_values([quantity.better for quantity in quantities] * len(points))
-    for stat in STATS:
-        by_measure = [statistics[column(metric, stat, phase)] for metric, phase in measures]
-        # [measure, point] to the order of the rows: points outside, measures inside.
-        table[stat] = np.array(by_measure).reshape(len(measures), -1).T.reshape(-1)
-    return pd.DataFrame(table)

@@ -2,18 +2,24 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.factors import series_parameters
 from scalesweep.analysis.metrics import EPOCH_PHASES, Quantity, column
+from scalesweep.analysis.multiple import LEVELS, VERDICTS, holm_cut
 from scalesweep.analysis.stats import Ratio
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
-from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.core.formatting import text_of
+from scalesweep.core.plan_format import target_efficiency
+from scalesweep.table.declared import Estimate
+from scalesweep.tables.comparisons import EFFICIENCY, SCALING, SPEEDUP, Comparison, comparison
+from scalesweep.tables.points import ExperimentData, Measure, Point, point_id
 
 
 def series_of(data: ExperimentData, points: Sequence[Point]) -> list[list[int]]:
@@ -41,6 +47,87 @@ def scaled_measures(data: ExperimentData) -> Iterator[tuple[Measure, str, Quanti
             yield (metric, phase), metric, quantity
 
 
+def scaling_rows(data: ExperimentData, points: Sequence[Point]) -> Iterator[Comparison]:
+    """Efficiency and speedup of each point, against the smallest finished scale of its series."""
+    target = target_efficiency(data.experiment)
+    rows: list[tuple[Comparison, Ratio]] = []
+    for group in series_of(data, points) if data.scale in data.axes else ():
+        ran = [points[place] for place in group if points[place].rows.size]
+        for measure, _, quantity in scaled_measures(data):
+            for point, ideal, factor in _ideals(data, measure, ran, quantity)[1:]:
+                values = data.repeats(point, measure)
+                if not values.size or ideal <= 0 or (quantity.of_time and values.mean() <= 0):
+                    continue
+                over = (ran[0], point) if quantity.of_time else (point, ran[0])
+                for kind, per, null in ((EFFICIENCY, factor, target), (SPEEDUP, 1.0, 1.0)):
+                    ratio = data.compare(*over, measure, per, null)
+                    row = comparison(
+                        data, SCALING, (data.scale,), measure, (point, ran[0]), ratio,
+                        quantity=kind, null=null, value=text_of(point.values[data.scale]),
+                        base_value=text_of(ran[0].values[data.scale]), series_id=point_id(ran[0]),
+                    )  # fmt: skip
+                    rows.append((row, ratio))
+    return _decided(data, rows)
+
+
+def _decided(
+    data: ExperimentData, rows: Sequence[tuple[Comparison, Ratio]]
+) -> Iterator[Comparison]:
+    """The rows, with the interval that decides where efficiencies are judged: those of the
+    metric that says how the experiment scales, in its steady phase; of other phases the largest
+    scale of each series (Holm over all of these)."""
+    shares = [row for row, _ in rows if row.quantity == EFFICIENCY]
+    order = [data.experiment["main_metric"], "total_throughput", *data.experiment["metrics"]]
+    metric = min(
+        dict.fromkeys(row.metric for row in shares),
+        key=lambda name: order.index(name) if name in order else len(order), default="",
+    )  # fmt: skip
+    steady = "later" if (metric, "later") in data.measures else "run"
+    last = {(row.series_id, row.phase): row.point_id for row in shares if row.metric == metric}
+    judged = {
+        (row.point_id, row.phase): 1.0 if row.p is None else row.p
+        for row in shares
+        if row.metric == metric
+        and (row.phase == steady or last[row.series_id, row.phase] == row.point_id)
+    }
+    cut = holm_cut([*judged.values()], LEVELS[VERDICTS])
+    for row, ratio in rows:
+        mine = row.metric == metric and (row.point_id, row.phase) in judged
+        if row.quantity == EFFICIENCY and ratio.known and mine:
+            bounds = ratio.excluding(cut, data.level)
+            yield replace(row, decides_low=bounds.low, decides_high=bounds.high)
+        else:
+            yield row
+
+
+def _ideals(
+    data: ExperimentData, measure: Measure, ran: Sequence[Point], quantity: Quantity
+) -> list[tuple[Point, float, float]]:
+    """The finished points of a series, by scale, each with its ideal value and the share of the
+    first one's work that it has; none if the first lacks the metric.
+
+    A rate ideally grows with that share; a time falls with it in strong scaling, and stays in weak
+    scaling.
+    """
+    base = data.repeats(ran[0], measure) if ran else np.empty(0)
+    if not base.size:
+        return []
+    timed = quantity.of_time
+    grows = not timed or data.experiment["scaling"] == "strong"
+    shares = [_share(data, p, "total" if timed else quantity.scope) if grows else 1.0 for p in ran]
+    factors = [share / shares[0] for share in shares]
+    first = float(base.mean())
+    return [(p, first / f if timed else first * f, f) for p, f in zip(ran, factors, strict=True)]
+
+
+def _share(data: ExperimentData, point: Point, scope: str) -> float:
+    """What an ideal rate is proportional to: all ranks (or devices), or those of one rank."""
+    count = float(point.values[data.scale])
+    if scope == "total" or data.scale == "ranks":
+        return count if scope == "total" else 1.0
+    return count / float(point.values.get("ranks") or data.experiment["fixed"]["ranks"])
+
+
 def scaling_table(
     data: ExperimentData, points: Sequence[Point], table: pd.DataFrame
 ) -> pd.DataFrame:
@@ -53,105 +140,43 @@ def scaling_table(
     base lacks a metric, so does the series.
     """
     groups = series_of(data, points)
-    bases = _bases(data, points, groups)
+    series = [[i for i in group if points[i].rows.size] for group in groups]
+    scale = [int(point.values[data.scale]) for point in points]
+    base_of = {place: scale[ran[0]] for ran in series for place in ran}
     smallest: dict[str | None, int] = {}
-    for place, scale in bases.items():
-        source = points[place].source
-        smallest[source] = min(scale, smallest.get(source, scale))
+    for ran in filter(None, series):
+        source = points[ran[0]].source
+        smallest[source] = min(scale[ran[0]], smallest.get(source, scale[ran[0]]))
+    own = {
+        ran[0] for ran in series
+        if ran and scale[ran[-1]] > scale[ran[0]] == smallest[points[ran[0]].source]
+    }  # fmt: skip
+    ratios = {
+        (row.point_id, row.metric, row.phase, row.quantity): row.ratio
+        for row in scaling_rows(data, points)
+    }
+    ids = [point_id(point) for point in points]
     columns: dict[str, Floats] = {}
     for measure, stem, quantity in scaled_measures(data):
-        parts = [f"{stem}_ideal", f"{stem}_eff", f"{stem}_eff_low", f"{stem}_eff_high"]
-        if quantity.scope == "total" or quantity.of_time:
-            parts += [f"{stem}_speedup", f"{stem}_speedup_low", f"{stem}_speedup_high"]
-        efficiencies = np.full((len(points), 7), math.nan)
-        for group in groups:
-            finished = [position for position in group if points[position].rows.size]
-            if finished:
-                chosen = [points[i] for i in finished]
-                rows = [_numbers(at) for at in against_base(data, measure, chosen, quantity, 1.0)]
-                first = chosen[0]
-                if not math.isnan(rows[0][0]):
-                    rows[0][1] = rows[0][4] = 1.0
-                alone = chosen[-1].values[data.scale] == first.values[data.scale]
-                if alone or first.values[data.scale] > smallest[first.source]:
-                    rows[0][1] = rows[0][4] = math.nan
-                efficiencies[finished] = rows
-        for part, values in zip(parts, efficiencies.T, strict=False):
-            columns[column(part, "", measure[1])] = values
-    based = pd.DataFrame(
-        {f"base_{data.scale}": typed_values([bases.get(i) for i in range(len(points))], int)}
-    )
-    frame = pd.concat([table, based, pd.DataFrame(columns)], axis=1)
+        known = [_ideals(data, measure, [points[i] for i in ran], quantity) for ran in series]
+        ideals = np.full(len(points), math.nan)
+        for ran, of_series in zip(series, known, strict=True):
+            ideals[ran[: len(of_series)]] = [ideal for _, ideal, _ in of_series]
+        columns[column(f"{stem}_ideal", "", measure[1])] = ideals
+        of_rank = quantity.scope != "total" and not quantity.of_time
+        for kind, word in ((EFFICIENCY, "eff"), (SPEEDUP, "speedup"))[: 1 if of_rank else 2]:
+            values = np.full((len(points), 3), math.nan)
+            for place, name in enumerate(ids):
+                if (ratio := ratios.get((name, *measure, kind))) is not None:
+                    values[place] = [ratio.value, *_ends(ratio)]
+                elif place in own and math.isfinite(ideals[place]):
+                    values[place, 0] = 1.0
+            for end, numbers in zip(("", "_low", "_high"), values.T, strict=True):
+                columns[column(f"{stem}_{word}{end}", "", measure[1])] = numbers
+    based = {f"base_{data.scale}": typed_values([base_of.get(i) for i in range(len(ids))], int)}
+    frame = pd.concat([table, pd.DataFrame(based), pd.DataFrame(columns)], axis=1)
     return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
 
 
-class AgainstBase(NamedTuple):
-    """A point against the smallest scale of its series: the ideal value, and ratios, which the base
-    itself and points without a value have not."""
-
-    point: Point
-    ideal: float
-    efficiency: Ratio | None = None
-    speedup: Ratio | None = None
-
-
-def _numbers(at: AgainstBase) -> list[float]:
-    """Ideal, efficiency with bounds, speedup with bounds."""
-    ratios = (at.efficiency, at.speedup)
-    parts = [[math.nan] * 3 if r is None else [r.value, r.low, r.high] for r in ratios]
-    return [at.ideal, *parts[0], *parts[1]]
-
-
-def _bases(
-    data: ExperimentData, points: Sequence[Point], groups: Sequence[Sequence[int]]
-) -> dict[int, int]:
-    """By position of a finished point the smallest finished scale of its series."""
-    bases: dict[int, int] = {}
-    for group in groups:
-        finished = [position for position in group if points[position].rows.size]
-        for position in finished:
-            bases[position] = int(points[finished[0]].values[data.scale])
-    return bases
-
-
-def against_base(
-    data: ExperimentData,
-    measure: Measure,
-    points: Sequence[Point],
-    quantity: Quantity,
-    target: float,
-) -> list[AgainstBase]:
-    """Ideal, efficiency and speedup of the finished points of a series, sorted by scale.
-
-    A rate ideally grows with the share of the work that is done; a time falls with it in strong
-    scaling, and stays in weak scaling. p values of efficiencies are of their being ``target``.
-    """
-    base = data.repeats(points[0], measure) if points else np.empty(0)
-    if base.size == 0:
-        return [AgainstBase(point, math.nan) for point in points]
-    timed = quantity.of_time
-    scope = "total" if timed else quantity.scope
-    grows = not timed or data.experiment["scaling"] == "strong"
-    result = []
-    for place, point in enumerate(points):
-        factor = _share(data, point, scope) / _share(data, points[0], scope) if grows else 1.0
-        ideal = float(base.mean()) * (1 / factor if timed else factor)
-        values = data.repeats(point, measure)
-        if place == 0 or not values.size or ideal <= 0 or (timed and values.mean() <= 0):
-            result.append(AgainstBase(point, ideal))
-            continue
-        top, bottom = (points[0], point) if timed else (point, points[0])
-        ratios = (
-            data.compare(top, bottom, measure, per, null)
-            for per, null in ((factor, target), (1, 1))
-        )
-        result.append(AgainstBase(point, ideal, *ratios))
-    return result
-
-
-def _share(data: ExperimentData, point: Point, scope: str) -> float:
-    """What an ideal rate is proportional to: all ranks (or devices), or those of one rank."""
-    count = float(point.values[data.scale])
-    if scope == "total" or data.scale == "ranks":
-        return count if scope == "total" else 1.0
-    return count / float(point.values.get("ranks") or data.experiment["fixed"]["ranks"])
+def _ends(ratio: Estimate) -> list[float]:
+    return [math.nan if end is None else end for end in (ratio.low, ratio.high)]

@@ -11,6 +11,7 @@ import pytest
 from scalesweep.adaptive.policy import plan_runs
 from scalesweep.adaptive.repeats import repeats_entry
 from scalesweep.aspects.comparisons.findings import benchmark_settings
+from scalesweep.aspects.comparisons.table import comparison_rows
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import (
@@ -27,7 +28,6 @@ from scalesweep.planning.plan import build_plan
 from scalesweep.report.sections import fixed_parameters
 from scalesweep.state.run_state import RunState
 from scalesweep.table.declared import frame_of
-from scalesweep.tables.comparisons import comparison_rows
 from scalesweep.tables.points import ExperimentData
 from tests.fakes.two_benchmarks import BOTH, add_toy_fast
 

@@ -319,7 +319,7 @@ def test_pairs_differ_in_one_parameter_and_skip_holes(campaign: Campaign) -> Non
     (row,) = table.query("against == 'reference'").to_dict("records")
     assert (row["value"], row["base_value"]) == ("2", "1") and math.isnan(row["mean"])
     assert row["ratio"] == pytest.approx(math.sqrt(1.1 * 0.5))
-    assert (row["pairs"], row["higher"], row["without"]) == (2, 1, 1)
+    assert row["pairs"] == 2
     assert (row["least"], row["most"]) == (pytest.approx(0.5), pytest.approx(1.1))
     assert row["low"] < row["ratio"] < row["high"]
     (note,) = said(campaign.study(), "effects")

@@ -85,14 +85,14 @@ def test_failed_points_are_holes(study: Study) -> None:
     runs = tables["runs"].set_index("run_id")
     assert runs.loc[failed, "cause"] == "TIMEOUT"
     assert math.isnan(runs.loc[failed, "total_time_mean_later"])
-    assert "scaling" in tables and "threads" not in tables
+    assert "scaling" in tables
 
 
 def test_nothing_finished_still_makes_every_column(study: Study) -> None:
     for ranks in (1, 2):
         study.run({"ranks": ranks, "inter": ranks, "intra": 3 * ranks}, None)
     tables = study.tables()
-    assert set(tables) == {"runs", "points", "scaling", "threads"}
+    assert set(tables) == {"runs", "points", "scaling"}
     assert tables["points"]["total_throughput_mean_later"].isna().all()
     assert tables["scaling"]["total_eff_init"].isna().all()
 
@@ -103,23 +103,6 @@ def test_a_plan_and_a_summary_that_do_not_belong_together(study: Study) -> None:
         UserError, match=f"{run_id} is done in the plan but missing from the summary"
     ):
         make_tables(build_summary([]), {"experiments": [study.experiment]})
-
-
-def test_heat_map_in_long_form(study: Study) -> None:
-    for inter in (0, 2):
-        for intra in (6, 12, 24):
-            point = {"ranks": 1, "inter_threads": inter, "intra_threads": intra}
-            study.run(point, 1.0 + inter + intra / 100)
-    tables = study.tables()
-    assert "scaling" not in tables
-    threads = tables["threads"]
-    chosen = threads[(threads["metric"] == "total_time") & (threads["phase"] == "later")]
-    assert len(chosen) == 6
-    for row in chosen.to_dict("records"):
-        seconds = 1.0 + row["inter_threads"] + row["intra_threads"] / 100
-        assert row["mean"] == pytest.approx(seconds)
-        assert (row["unit"], row["better"], row["repeats"]) == ("s", "lower", 1)
-    assert len(threads) == 6 * 5 * 2
 
 
 def test_plain_metrics_get_points_and_scaling(study: Study) -> None:
