@@ -5,7 +5,6 @@ import pytest
 
 from scalesweep.analysis.repeat_rule import level_of
 from scalesweep.analysis.sequential import expected_repeats, look_at, relative_width
-from scalesweep.analysis.stats import CONFIDENCE, mean_interval, ratio_interval
 from tests.fakes.repeats import NORMAL, measure
 
 RATIOS = np.geomspace(0.1, 8, 12)  # of spread to target
@@ -23,37 +22,10 @@ def test_intervals_cover_the_mean_whatever_the_spread(least: int, most: int) -> 
     assert np.mean(covered) == pytest.approx(0.955, abs=0.01)
 
 
-def test_a_plain_interval_would_cover_too_little() -> None:
-    rng = np.random.default_rng(21)
-    covered = [
-        measure(3, 12, 0.02, 0.02 * ratio, 2500, rng, NORMAL, CONFIDENCE).coverage
-        for ratio in (0.5, 0.7, 1)
-    ]
-    assert min(covered) < 0.92
-
-
 def test_the_level_falls_towards_95_percent_with_the_least_repeats() -> None:
     levels = [level_of(least) for least in (3, 5, 10, 100)]
     assert levels == sorted(levels, reverse=True)
     assert levels[0] == pytest.approx(0.9683, abs=1e-4) and levels[-1] < 0.951
-
-
-def test_a_higher_level_is_wider_for_means_and_ratios_and_never_a_bootstrap() -> None:
-    values = np.random.default_rng(1).lognormal(0, 0.1, 30)
-    for few in (values[:4], values):
-        plain, wide = mean_interval(few), mean_interval(few, 0.968)
-        assert wide.low < plain.low and wide.high > plain.high and wide.method == "t-log"
-        ratio = ratio_interval(few, values[::-1][: few.size])
-        wider = ratio_interval(few, values[::-1][: few.size], level=0.968)
-        assert wider.low < ratio.low and wider.high > ratio.high and wider.method == "t-log"
-
-
-def test_half_width_over_the_mean_is_that_of_the_interval() -> None:
-    values = [1.0, 1.1, 0.9, 1.05]
-    interval = mean_interval(values, 0.968)
-    half = (interval.high - interval.low) / 2 / np.mean(values)
-    assert relative_width(values, 0.968) == pytest.approx(half)
-    assert np.isnan(relative_width([1.0], 0.968)) and np.isinf(relative_width([-1.0, 1.0], 0.95))
 
 
 @pytest.mark.parametrize(

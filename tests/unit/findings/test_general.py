@@ -141,12 +141,6 @@ def test_coverage_counts_what_an_import_refused_and_what_is_unfinished(
     assert (found.state, found.sentence) == ("attention", sentence)
 
 
-def test_nothing_finished_gives_coverage_only() -> None:
-    s = study([{"ranks": 1, "source": None, "repeats": 0}, {"ranks": 2, "repeats": 0}], ["ranks"])
-    assert [finding.rule for finding in find(s)] == ["coverage"]
-    assert [finding.rule for finding in find(ExperimentResults(s.entry, {}))] == ["coverage"]
-
-
 def test_every_finding_names_the_table_it_rests_on() -> None:
     findings = find(scaling((0.9, 0.88, 0.92), (0.7, 0.68, 0.72)))
     assert [f.rule for f in findings] == ["verdict", "coverage"]

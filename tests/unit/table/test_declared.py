@@ -8,8 +8,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scalesweep.analysis.table_io import read_table, write_tables
 from scalesweep.experiment.results import ExperimentResults
@@ -77,21 +75,6 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     assert read_back(frame, ["ranks", "phase"])[0].row["phase"] == "cold"
 
 
-@given(
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.one_of(st.none(), st.floats()),
-    st.one_of(st.none(), st.text(max_size=5)),
-    st.integers(-(2**62), 2**62),
-)
-def test_any_value_comes_back(value: float, low: float | None, note: str | None, n: int) -> None:
-    known = low is not None and math.isfinite(low)
-    rows = [speed({"ranks": 1}, share=Estimate.of(value, low, low), note=note, hosts=n)]
-    frame = frame_of(rows)
-    assert frame is not None
-    (row,) = read_back(frame, ["ranks"])
-    assert row == rows[0] and (row.share.low is not None) == known
-
-
 def test_an_interval_needs_the_column_that_it_follows() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Lost(PointRow, table="lost"):
@@ -99,14 +82,6 @@ def test_an_interval_needs_the_column_that_it_follows() -> None:
 
     with pytest.raises(TypeError, match="Lost"):
         columns_of(Lost)
-
-
-def test_a_table_of_an_earlier_version_lacks_columns() -> None:
-    rows = [
-        {"ranks": 1, "phase": "init", "rate": 1, "hosts": 1, "share": 0.5, "source": "imported"}
-    ]
-    (row,) = rows_of(Speed, rows, ["ranks"])
-    assert row.note is None and row.share == Estimate(0.5) and row.rate.low is None
 
 
 def test_a_row_of_no_point_with_a_list_a_missing_estimate_and_values_of_several_types() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -151,12 +150,6 @@ def test_two_ways_to_the_same_number_of_devices_are_two_series(campaign: Campaig
     expected = [1, 1, math.nan, 1]
     assert scaling[f"{MAIN}_eff_run"].tolist() == pytest.approx(expected, nan_ok=True)
     assert scaling["base_devices"].tolist() == [1, 1, 2, 2]
-
-
-def test_what_follows_another_parameter_is_not_compared(campaign: Campaign) -> None:
-    for mode, reduce in (("one", "ring"), ("two", "tree")):
-        campaign.add({"mode": mode, "all_reduce": reduce}, around(100))
-    assert compared_parameters(campaign.experiment) == [("all_reduce",)]
 
 
 def test_efficiency_by_size_of_the_model(campaign: Campaign) -> None:
@@ -324,18 +317,3 @@ def test_pairs_differ_in_one_parameter_and_skip_holes(campaign: Campaign) -> Non
     assert row["low"] < row["ratio"] < row["high"]
     (note,) = said(campaign.study(), "effects")
     assert note[1] == ("Size 1 over 2, mean of 2 pairs: images rate is 1.35 [1.33, 1.37] times.")
-
-
-@pytest.mark.parametrize("repeats", [3, 5])
-def test_intervals_of_ratios_hold_the_truth(tmp_path: Path, repeats: int) -> None:
-    """Without any effect 95 % of the intervals hold 1, of points and of pairs."""
-    draw_ = np.random.default_rng(repeats)
-    held = []
-    for study in range(8):
-        campaign = Campaign(tmp_path / str(study))
-        for layout, mode in itertools.product("abcd", "xyz"):
-            rates = (100 * np.exp(0.05 * draw_.standard_normal(repeats))).tolist()
-            campaign.add({"layout": layout, "mode": mode}, rates)
-        table = campaign.tables()["comparisons"].query("against == 'reference'")
-        held += ((table["low"] <= 1) & (table["high"] >= 1))[table["low"].notna()].tolist()
-    assert len(held) > 100 and 0.88 < np.mean(held) <= 1

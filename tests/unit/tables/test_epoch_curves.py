@@ -27,13 +27,6 @@ def test_epochs_are_means_over_the_ranks() -> None:
     assert found == {"loss": [2.0, 0.375], "epoch_ends": [10.0, 20.0]}
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_missing(bad: float) -> None:
-    loss = np.array([[1.0, 3.0], [bad, 0.25], [0.5, 0.5]])
-    assert epochs_of({"loss": loss}) == {"loss": [2.0, None, 0.5]}
-    assert epochs_of({"loss": np.full((2, 2), bad)}) is None
-
-
 def test_one_column_stands_for_all_ranks_only_of_imported_runs() -> None:
     loss = np.array([[1.0], [0.5]])
     assert epochs_of({"validation_mae": loss}, source="imported") == {"validation_mae": [1.0, 0.5]}

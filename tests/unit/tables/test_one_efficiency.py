@@ -113,12 +113,3 @@ def test_devices_of_one_rank_share_its_samples() -> None:
     assert last.ideal is not None
     assert last.ideal.value == pytest.approx(100, rel=0.03)
     assert last.parts["slower"].value == pytest.approx(25, abs=4)
-
-
-def test_another_main_metric_changes_nothing(tmp_path: Path) -> None:
-    """No rate of samples: the ledger's step is its own."""
-    study = measured(tmp_path, main_metric="training_time")
-    every = ledgers(study)
-    assert len(every) == 3
-    assert not any("outside" in one.parts for one in every)
-    assert all(abs(one.parts["unattributed"].value) < 1e-9 for one in every)

@@ -15,7 +15,7 @@ from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.finding_rows import spoken
 from tests.fakes.plan import whole_plan
-from tests.unit.aspects.breakdown.test_efficiency import account, noisy, study_of
+from tests.unit.aspects.breakdown.test_efficiency import account
 
 STEPS = 10  # of an epoch, as in ``account``
 
@@ -101,16 +101,3 @@ def test_efficiency_and_loss_agree_in_every_campaign(in_blocks: bool) -> None:
             assert (one.elapsed.loss_high < 0) == (low > 1)
             clear.append(high < 1)
     assert 0.2 < np.mean(clear) < 0.9
-
-
-def test_steps_without_a_rate_have_the_interval_of_their_ratio() -> None:
-    """A main metric that is no rate: the steps of the accounts, on logarithms as well."""
-    base = [account(1, compute=ms) for ms in (100, 101, 99)]
-    large = [account(4, compute=100, transfer=ms) for ms in (240, 800, 420)]
-    (one,) = [
-        one for one in ledgers(study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)]))
-        if one.elapsed.loss is not None
-    ]  # fmt: skip
-    assert one.elapsed.loss_low is not None and one.elapsed.loss_low > 0
-    (alone,) = ledgers(study_of([({"ranks": 1}, noisy(1, compute=1), 10)]))
-    assert alone.elapsed.loss is None

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis import stats
 from scalesweep.analysis.blocks import Errors
 from scalesweep.tables.machine_load import undisturbed
 from tests.unit.tables.test_point_tables import Study
@@ -119,12 +118,6 @@ def test_intervals_are_those_of_all_points(tables: dict[str, pd.DataFrame]) -> N
             assert row["total_eff_high_later"] == pytest.approx(span.high / row["ranks"])
     rows = tables["comparisons"].query("question == 'setting' and point_id.notna()")
     assert set(rows["how"]) == {"repeats"} and (rows["df"] > 2).all()
-
-
-def test_imported_runs_are_in_no_blocks(tmp_path: Path) -> None:
-    row = _tables(tmp_path, in_blocks, source="imported")["points"].iloc[0]
-    span = stats.mean_interval(_seconds()[0])
-    assert row["total_time_low_later"] == pytest.approx(span.low)
 
 
 def test_runs_that_others_disturbed_enter_no_estimate() -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.stats import Interval, widened
 from scalesweep.aspects.make_tables import make_tables
 from tests.fakes.plan import whole_plan
 
@@ -58,8 +57,3 @@ def test_an_efficiency_is_off_by_both_sides() -> None:
     for end, sign in (("low", -1), ("high", 1)):
         name = f"rate_eff_{end}_run"
         assert rounded[name][row] / exact[name][row] == pytest.approx(1 + sign * share)
-
-
-def test_an_interval_that_is_none_stays_none() -> None:
-    assert np.isnan(widened(Interval(np.nan, np.nan, "none"), 0.1).low)
-    assert widened(Interval(-2.0, 2.0, "t"), 0.5) == Interval(-3.0, 3.0, "t")

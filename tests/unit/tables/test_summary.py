@@ -66,12 +66,6 @@ def test_columns_equal_a_naive_loop_at_1024_ranks() -> None:
     assert row["read_rate_mean_init"] == pytest.approx(math.fsum(read) / 1024, rel=1e-12)
 
 
-def test_a_single_epoch_has_no_later() -> None:
-    row = summarise_run(make_record(), times(LOCAL[:1], GLOBAL[:1]))
-    assert row["total_time_mean_init"] == pytest.approx(156.49343)
-    assert all(math.isnan(row[name]) for name in row if name.endswith("_later"))
-
-
 def test_slow_second_epoch_is_a_warning() -> None:
     total = np.full((12, 2), 6.0)
     total[0], total[1] = 150.0, 60.0
@@ -103,11 +97,6 @@ def test_plain_metrics_need_no_times() -> None:
     assert row["images_mean_run"] == 52.5
     assert math.isnan(row["lost_mean_run"])
     assert math.isnan(row["total_time_mean_init"])
-
-
-def test_slurm_nodes_count_before_host_names() -> None:
-    resources = {"hosts": ["m", "m"], "slurm_nodes": ["node1", "node2"]}
-    assert summarise_run(by_column(make_record(resources=resources)), {})["hosts"] == 2
 
 
 def test_summary_file_round_trip_and_types(tmp_path: Path) -> None:

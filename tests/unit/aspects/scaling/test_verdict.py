@@ -4,8 +4,6 @@ import pytest
 
 from scalesweep.aspects.find import find
 from scalesweep.aspects.scaling.findings import (
-    ABOVE,
-    BELOW,
     UNDECIDED,
     UNKNOWN,
     other_phases,
@@ -84,12 +82,6 @@ def test_what_changes_with_the_ranks_is_named() -> None:
     assert found.flags == ("also changed: threads (1 to 2)",)
 
 
-def test_what_stays_above_is_run_at_the_most() -> None:
-    found = verdict((0.9, 0.88, 0.92), (0.85, 0.83, 0.87))
-    assert found.state == "clear"
-    assert found.sentence.startswith("Efficient up to 4 ranks; efficiency at 4 ranks: 85")
-
-
 def test_an_interval_that_includes_80_percent_decides_nothing() -> None:
     found = verdict((0.9, 0.88, 0.92), (0.79, 0.74, 0.84))
     assert found.state == "open"
@@ -102,16 +94,6 @@ def test_an_interval_that_includes_80_percent_decides_nothing() -> None:
     found = verdict((0.9, 0.88, 0.92), (0.7, None, None))
     assert found.state == "open" and "4 ranks: 70.0 %" in found.sentence
     assert found.reason == "one repeat"
-
-
-def test_single_runs_tell_the_largest_scale_and_where_80_percent_is_passed() -> None:
-    """As published tables have it: not "not decided" of the smallest."""
-    found = verdict((0.97, None, None), (0.95, None, None), (0.931, None, None))
-    assert found.state == "open"
-    assert found.sentence == "Not decided; efficiency at 8 ranks: 93.1 %."
-    found = verdict((0.9, None, None), (0.75, None, None), (0.5, None, None))
-    assert found.sentence == "Not decided; efficiency at 8 ranks: 50.0 %."
-    assert found.evidence["key"]["ranks"] == 8
 
 
 def test_far_more_than_the_ideal_is_no_good_result() -> None:
@@ -224,18 +206,6 @@ def test_series_are_named_by_what_differs_between_them() -> None:
     assert not any("host" in one.sentence or "batch" in one.sentence for one in (unknown, below))
 
 
-def test_kinds() -> None:
-    cases = {
-        ABOVE: [(0.9, 0.88, 0.92)],
-        BELOW: [(0.7, 0.68, 0.72)],
-        UNDECIDED: [(0.79, 0.7, 0.9)],
-        UNKNOWN: [(0.7, None, None)],
-    }
-    for kind, effs in cases.items():
-        (one,) = verdicts(scaling(*effs))
-        assert one.kind == kind
-
-
 def test_a_time_that_leads_a_table_hides_no_efficiency() -> None:
     """A published table leads with its times; how it scales is in its rates."""
     rows = []
@@ -260,15 +230,3 @@ def test_other_phases_have_a_sentence_of_their_own_and_no_number_is_told_twice()
     told = [one.sentence for one in find(s)]
     assert sum("70 [67, 73] %" in text for text in told) == 1
     assert sum("40 [33, 49] %" in text for text in told) == 1
-
-
-def test_a_single_run_on_one_side_is_said_so() -> None:
-    rows = [
-        {"ranks": ranks, "repeats": repeats, **value("later", ends), **eff("later", triple)}
-        for ranks, repeats, ends, triple in (
-            (1, 1, (10, None, None), (1, None, None)),
-            (2, 3, (10, 9, 11), (0.5, None, None)),
-        )
-    ]
-    found = only(scaling_verdict(study(rows, ["ranks"])))
-    assert found.reason == "one repeat" and found.sentence.endswith("50.0 %.")

@@ -40,14 +40,6 @@ def test_olympic_mean(values: list[float], unfinished: int, mean: float) -> None
     assert olympic_mean(values, unfinished) == pytest.approx(mean, nan_ok=True)
 
 
-def test_olympic_mean_that_drops_several() -> None:
-    values = [9.0, 1.0, 2.0, 5.0, 3.0, 4.0, 100.0]
-    assert olympic_mean(values, 0, 2) == pytest.approx(4.0)
-    assert olympic_mean(values[:-1], 1, 2) == pytest.approx(4.0)  # one without an end is dropped
-    assert math.isnan(olympic_mean(values, 3, 2))
-    assert math.isnan(olympic_mean(values[:4], 0, 2))
-
-
 def score(results: ExperimentResults) -> list[Finding]:
     return [rules()["score"].say(finding) for finding in found_score(results)]
 

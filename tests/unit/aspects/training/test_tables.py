@@ -128,11 +128,6 @@ def test_points_without_a_finished_run_stay_holes(tmp_path: Path) -> None:
         assert table is not None and set(table["ranks"]) == {1, 4}
 
 
-def test_nothing_finished(tmp_path: Path) -> None:
-    study = one(tmp_path, nt3(fate=lambda p, r: "new"))
-    assert not {n for n in ("epochs", "accuracy", "phases", "power") if study.tables[n] is not None}
-
-
 def test_phases_table(tmp_path: Path) -> None:
     skipped = {"import": 3.0, "data_loading": 9.0, "odd": 1.0}
 
@@ -151,13 +146,6 @@ def test_phases_table(tmp_path: Path) -> None:
     assert first.loc["odd", "energy_runs"] == 0 and math.isnan(first.loc["odd", "energy"])
     assert loading["energy"] == pytest.approx(500.0)
     assert table.attrs["units"]["energy"]["unit"] == "J"
-
-
-def test_without_energy_none_is_known(tmp_path: Path) -> None:
-    study = one(tmp_path, nt3(watts=lambda p, r: None))
-    assert frame(study, "phases")["energy"].isna().all()
-    assert study.tables["power"] is None
-    assert "energy_mean_run" not in frame(study, "accuracy")
 
 
 def test_power_table_keeps_the_energy(tmp_path: Path) -> None:
