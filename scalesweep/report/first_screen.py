@@ -31,28 +31,6 @@ CLEAR_WORDS, OPEN_WORDS = (
     "holds in 95 of 100 such experiments, all claims of the experiment taken together",
     "measured, but the repeats leave room for chance",
 )
-# What to do about a loss, by its term.
-_DO: Mapping[str, str] = {
-    "local_batch": "give each rank a larger batch: a small one computes slowly",
-    "slower": "compare fewer threads per rank: ranks share cores, memory or disks",
-    "clock": "look at limits of power and heat: cores have a lower clock than alone",
-    "input": "compare more parallel reads, more prefetching or a cache",
-    "checkpoint": "write checkpoints less often, or beside the steps",
-    "validation": "validate less often, or on fewer samples",
-    "logging": "log less often, and on no rank alone",
-    "between": "look at what the program does between its steps: callbacks, logging, copies",
-    "persistent": "look at the slow rank and its host: it is late in every step",
-    "stalls": "look at the steps that stall: checkpoints, garbage collection, file systems",
-    "alternating": "look for jitter: other work on the nodes, threads that share cores",
-    "transfer": "profile the exchange (docs/guide/profiles.md)",
-    "sharded": "compare `reshard_after_forward: false`, or shards within a node",
-    "tensor": "keep `tp` within a node, or compare a smaller one",
-    "pipeline": "compare more micro-batches, or an interleaved schedule",
-    "communication": "record time stamps of each step: they tell waiting from transfer",
-    "barrier": "run longer epochs, or look at what ranks do at their ends",
-    "outside": "record what lies between steps (docs/guide/time_breakdown.md)",
-    "unattributed": "run more and longer steps, or profile one run",
-}
 
 
 @dataclass(frozen=True)
@@ -268,23 +246,22 @@ def next_step(
         return Next(text, again, _cost(results, facts, failed))
     if results.control or set(results.sources) == {"imported"}:
         return None
-    sure = [f for f in findings if f.rule == LOSS and f.state == CLEAR]
-    if sure and (act := _act(findings, str(sure[0].evidence.get("term")))):
-        return Next(act)
+    losses = [finding for finding in findings if finding.rule == LOSS]
+    if sure := [loss for loss in losses if loss.state == CLEAR]:
+        return Next(_act(findings, sure[0]))
     if results.entry.get("noexchange") and not series:
         text = "separate communication from computation: steps on GPUs have no time stamps"
         return Next(text, f"{again} --profiler noexchange")
-    terms = [str(finding.evidence.get("term")) for finding in findings if finding.rule == LOSS]
-    advised = [_act(findings, term) or "" for term in terms]
+    advised = [_act(findings, loss) for loss in losses]
     advised += [finding.next for finding in sentences_of(findings)]
     measured = _measure(results, findings, reaches, facts, again)
     return measured or next((Next(text) for text in advised if text), None)
 
 
-def _act(findings: Sequence[Finding], term: str) -> str | None:
+def _act(findings: Sequence[Finding], loss: Finding) -> str:
     """What to do about a loss; of the exchange what the network's own numbers say."""
     advice = [str(f.evidence["do"]) for f in findings if f.evidence.get("do")]
-    return advice[0] if advice and term == "transfer" else _DO.get(term)
+    return advice[0] if advice and loss.evidence.get("term") == "transfer" else loss.next
 
 
 def _measure(

@@ -37,7 +37,7 @@ from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.joined_experiments import benchmarks_of, parameters_at
-from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.core.plan_format import PlanExperiment, PlanRun
 from scalesweep.core.status import Status
 from scalesweep.tables.epoch_curves import ROUNDED, STATED
 from scalesweep.tables.machine_load import LOAD, undisturbed
@@ -379,45 +379,29 @@ class ExperimentData:
     def _points(self) -> list[Point]:
         """The points of the plan, one for each source of numbers; without a source where no run is
         finished."""
-        sources = self.summary["source"].tolist()
-        samples = self.summary["samples"].tolist()
+        sources, samples = (self.summary[name].tolist() for name in ("source", "samples"))
         others = [None if text is None else float(text) for text in self.texts(LOAD)]
-        work: dict[str, int | None] = {}
-        values: dict[str, dict[str, Any]] = {}
-        planned: dict[str, int] = {}
-        stale: dict[str, int] = {}
-        loads: dict[str, float | None] = {}
-        rows: dict[str, dict[str, list[int]]] = {}
+        runs_at: dict[str, list[PlanRun]] = {}
         for run in self.experiment["runs"]:
-            here = {name: run["point"][name] for name in self.axes}
-            key = canonical_json(here)
-            values[key] = here
-            work[key] = run.get("work")
-            planned[key] = planned.get(key, 0) + 1
-            stale[key] = stale.get(key, 0) + (run["status"] == Status.STALE)
-            loads[key] = run.get("threads_per_core")
-            by_source = rows.setdefault(key, {})
-            if (row := self.row_of.get(run["run_id"])) is not None:
-                by_source.setdefault(sources[row], []).append(row)
-        result = []
-        for key, by_source in rows.items():
-            for source, every in by_source.items():
-                indices = [every[place] for place in undisturbed([others[row] for row in every])]
-                sizes = {None if pd.isna(samples[row]) else int(samples[row]) for row in indices}
-                result.append(
-                    Point(
-                        values[key],
-                        source,
-                        np.array(indices, np.intp),
-                        planned[key],
-                        sizes.pop() if len(sizes) == 1 else None,
-                        work[key],
-                        stale[key],
-                        loads[key],
-                    )
-                )
-            if not by_source:
-                nothing = np.empty(0, np.intp)
-                known = (planned[key], None, work[key], stale[key], loads[key])
-                result.append(Point(values[key], None, nothing, *known))
-        return result
+            key = canonical_json({name: run["point"][name] for name in self.axes})
+            runs_at.setdefault(key, []).append(run)
+        points = []
+        for runs in runs_at.values():
+            about: dict[str, Any] = {
+                "values": {name: runs[-1]["point"][name] for name in self.axes},
+                "planned": len(runs),
+                "work": runs[-1].get("work"),
+                "stale": sum(run["status"] == Status.STALE for run in runs),
+                "threads_per_core": runs[-1].get("threads_per_core"),
+            }
+            by_source: dict[str | None, list[int]] = {}
+            for run in runs:
+                if (row := self.row_of.get(run["run_id"])) is not None:
+                    by_source.setdefault(sources[row], []).append(row)
+            for source, every in (by_source or {None: []}).items():
+                kept = [every[place] for place in undisturbed([others[row] for row in every])]
+                sizes = {None if pd.isna(samples[row]) else int(samples[row]) for row in kept}
+                size = sizes.pop() if len(sizes) == 1 else None
+                rows = np.array(kept, np.intp)
+                points.append(Point(source=source, rows=rows, samples=size, **about))
+        return points

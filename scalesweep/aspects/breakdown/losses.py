@@ -3,15 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from scalesweep.analysis.multiple import STEP
 from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.analysis.step_account import EPOCHS, NOEXCHANGE, STEP_WORDS
 from scalesweep.analysis.step_work import INPUT
 from scalesweep.aspects.breakdown.ledgers import Ledger, Term, ledgers
 from scalesweep.aspects.steps.causes import NOTABLE, rounded
 from scalesweep.aspects.steps.table import CauseRow
-from scalesweep.core.formatting import number, with_interval
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.findings.base import CLEAR, NOTE, OPEN, SILENT, Claim, Finding, claim_of, marked
+from scalesweep.findings.base import (
+    ATTENTION,
+    CLEAR,
+    NOTE,
+    OPEN,
+    SILENT,
+    Claim,
+    Finding,
+    Number,
+    Rule,
+    claim_of,
+    evidence_of,
+    number_of,
+)
 
 RULE = "largest loss"
 # What a term is called when it is a loss.
@@ -34,6 +47,28 @@ WORDS = {
     "communication": "exposed communication",
     "barrier": "the barrier",
     "outside": "time outside of the steps",
+}
+# What to do about a loss, by its term.
+DO = {
+    "local_batch": "give each rank a larger batch: a small one computes slowly",
+    "slower": "compare fewer threads per rank: ranks share cores, memory or disks",
+    "clock": "look at limits of power and heat: cores have a lower clock than alone",
+    "input": "compare more parallel reads, more prefetching or a cache",
+    "checkpoint": "write checkpoints less often, or beside the steps",
+    "validation": "validate less often, or on fewer samples",
+    "logging": "log less often, and on no rank alone",
+    "between": "look at what the program does between its steps: callbacks, logging, copies",
+    "persistent": "look at the slow rank and its host: it is late in every step",
+    "stalls": "look at the steps that stall: checkpoints, garbage collection, file systems",
+    "alternating": "look for jitter: other work on the nodes, threads that share cores",
+    "transfer": "profile the exchange (docs/guide/profiles.md)",
+    "sharded": "compare `reshard_after_forward: false`, or shards within a node",
+    "tensor": "keep `tp` within a node, or compare a smaller one",
+    "pipeline": "compare more micro-batches, or an interleaved schedule",
+    "communication": "record time stamps of each step: they tell waiting from transfer",
+    "barrier": "run longer epochs, or look at what ranks do at their ends",
+    "outside": "record what lies between steps (docs/guide/time_breakdown.md)",
+    "unattributed": "run more and longer steps, or profile one run",
 }
 # Why steps are shorter, or longer, than the rate of samples says.
 CONTRADICTS = (
@@ -90,21 +125,21 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> Finding | None:
     if not losses or whole.loss is None or whole.loss < NOTABLE * ideal:
         return None
     term = max(losses, key=lambda name: losses[name])
-    largest = parts[term]
-    if (open_end := _abstained(results, ledger, losses[term])) is not None:
-        return open_end
-    factor, unit = scale_of(ledger)
-    low, high = (None if v is None else v * factor for v in (largest.loss_low, largest.loss_high))
-    interval = with_interval(losses[term] * factor, low, high, unit)
+    if (unnamed := _unnamed(results, ledger, losses[term])) is not None:
+        return unnamed
+    doubt = _doubt(results, ledger, term, parts[term])
     reached = min(1.0, ideal / (whole.value - losses[term]))
-    text = (
-        f"{_where(results, ledger)} the largest loss is {_named(ledger, term)}, {interval}: "
-        f"without it the {STEP_WORDS[ledger.form]} reaches {whole_percent(reached)} of the ideal"
-    )
-    doubt = _doubt(results, ledger, term, largest)
-    state = OPEN if doubt else CLEAR
-    finding = _loss_finding(results, ledger, state, f"{text}.", largest, term)
-    return replace(finding, reason=doubt)
+    numbers = _loss(ledger, parts[term]), number_of("reached", round(reached, 2), "1")
+    made = _loss_finding(results, ledger, OPEN if doubt else CLEAR, term, numbers)
+    words = {**made.words, "name": _named(ledger, term)}
+    return replace(made, reason=doubt, words=words, next=DO[term])
+
+
+def _loss(ledger: Ledger, part: Term) -> Number:
+    factor, unit = scale_of(ledger)
+    ends = (part.loss, part.loss_low, part.loss_high)
+    value, low, high = (None if end is None else end * factor for end in ends)
+    return number_of("loss", value, unit, low, high)
 
 
 def _doubt(results: ExperimentResults, ledger: Ledger, term: str, largest: Term) -> str:
@@ -145,31 +180,18 @@ def _named(ledger: Ledger, term: str) -> str:
     return WORDS[term]
 
 
-def _where(results: ExperimentResults, ledger: Ledger) -> str:
-    return f"at {results.describe(ledger.row)}" if results.axes else "here"
-
-
-def _abstained(results: ExperimentResults, ledger: Ledger, largest: float) -> Finding | None:
+def _unnamed(results: ExperimentResults, ledger: Ledger, largest: float) -> Finding | None:
     """The sentence if no term can be named; None if one can."""
-    assert ledger.ideal is not None
     factor, unit = scale_of(ledger)
-    step, whole = STEP_WORDS[ledger.form], ledger.elapsed.value * factor
-    head = f"{_where(results, ledger)} {'an' if ledger.form == EPOCHS else 'a'} {step} takes "
+    whole, rest = ledger.elapsed.value, ledger.parts[REST]
     if ledger.contradicts:
-        own = whole - ledger.parts["outside"].value * factor
-        text = (
-            f"{head}{number(whole)} {unit} by its rate of samples, {number(own)} {unit} by its "
-            f"step times: {CONTRADICTS[own > whole]}."
-        )
-        return _loss_finding(results, ledger, OPEN, text, ledger.parts["outside"], "outside")
-    rest = ledger.parts[REST]
+        own = whole - ledger.parts["outside"].value
+        numbers = number_of("by rate", whole * factor, unit), number_of("own", own * factor, unit)
+        made = _loss_finding(results, ledger, ATTENTION, "outside", numbers)
+        return replace(made, reason=CONTRADICTS[own > whole])
     if largest <= abs(rest.loss or 0.0):
-        text = (
-            f"{head}{number(whole)} {unit}, not the ideal {number(ledger.ideal.value * factor)} "
-            f"{unit}; {number((rest.loss or 0.0) * factor)} {unit} are unattributed, more than any "
-            "term explains."
-        )
-        return _loss_finding(results, ledger, NOTE, text, rest, REST)
+        made = _loss_finding(results, ledger, NOTE, REST, (_loss(ledger, rest),))
+        return replace(made, reason="more than any term explains", next=DO[REST])
     # Terms that the reference may have too, without their name.
     nameless = {
         name: part.value
@@ -179,12 +201,9 @@ def _abstained(results: ExperimentResults, ledger: Ledger, largest: float) -> Fi
     if not nameless:
         return None
     term = max(nameless, key=lambda name: nameless[name])
-    text = (
-        f"{_where(results, ledger)} no loss is named: {WORDS[term]} takes "
-        f"{number(nameless[term] * factor)} {unit}, and the reference, which does not print it, "
-        "may have the same."
-    )
-    return _loss_finding(results, ledger, OPEN, text, ledger.parts[term], term)
+    takes = number_of("loss", nameless[term] * factor, unit)
+    made = _loss_finding(results, ledger, NOTE, term, (takes,))
+    return replace(made, reason="the reference, which does not print it, may have the same")
 
 
 def scale_of(ledger: Ledger) -> tuple[float, str]:
@@ -192,34 +211,40 @@ def scale_of(ledger: Ledger) -> tuple[float, str]:
     return (1.0, "ms") if ledger.elapsed.value < LONG else (1e-3, "s")
 
 
-def whole_percent(share: float) -> str:
-    """A share in whole percent, as verdicts write it with an interval."""
-    return f"{100 * share:.0f} %"
-
-
 def _key(results: ExperimentResults, row: Row) -> tuple[object, ...]:
     return (*results.key(row, results.axes), row["source"])
 
 
 def _loss_finding(
-    results: ExperimentResults, ledger: Ledger, level: str, text: str, part: Term, term: str
+    results: ExperimentResults, ledger: Ledger, state: str, term: str, numbers: tuple[Number, ...]
 ) -> Finding:
-    evidence = {
-        "experiment": results.name,
-        "table": "efficiency",
-        "key": {name: ledger.row.get(name) for name in results.axes}
-        | {"source": ledger.row["source"]},
-        "numbers": {"loss": part.loss, "low": part.loss_low, "high": part.loss_high},
-        "term": term,
-        "contradicts": ledger.contradicts,
-        "repeats": ledger.row.get("repeats"),
-        "share": None if ledger.ideal is None else ledger.ideal.value / ledger.elapsed.value,
-    }
-    claims = (_claim(results, ledger, term),) if term in ledger.parts else ()
-    said = marked(ledger.row["source"], text)
-    return Finding(results.name, RULE, level, said, evidence, claims=claims)
+    at = f"at {results.describe(ledger.row)}" if results.axes else "here"
+    evidence = evidence_of(results, "efficiency", ledger.row) | {"term": term}
+    return Finding(
+        results.name, RULE, state, evidence=evidence, numbers=numbers,
+        claims=(_claim(results, ledger, term),) if term in ledger.parts else (),
+        words={"at": at, "step": STEP_WORDS[ledger.form], "name": WORDS.get(term, term)},
+    )  # fmt: skip
 
 
 def _claim(results: ExperimentResults, ledger: Ledger, name: str) -> Claim:
     """That a term takes longer than at the reference."""
     return claim_of(ledger.parts[name].claimed, RULE, name, *_key(results, ledger.row))
+
+
+RULES = (
+    Rule(
+        RULE, largest_loss, part=STEP, figures=("waterfall", "ledger"),
+        says={
+            CLEAR: "{at} the largest loss is {name}, {loss}: without it the {step} reaches "
+            "{reached:%} of the ideal.",
+            ATTENTION: "{at} a {step} takes {by rate} by its rate of samples, {own} by its step "
+            "times.",
+            NOTE: "{at} no loss is named: {name} takes {loss}.",
+        },
+        next={
+            ATTENTION: "check the clock and the unit of the step times, and which samples the rate "
+            "counts",
+        },
+    ),
+)  # fmt: skip

@@ -11,7 +11,7 @@ from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.scaling.efficiencies import efficiencies
 from scalesweep.aspects.scaling.findings import scaling_verdict
 from scalesweep.experiment.results import ExperimentResults
-from tests.fakes.finding_rows import only, spoken
+from tests.fakes.finding_rows import only, said
 from tests.fakes.training import Training, make_training
 from tests.unit.aspects.breakdown.test_efficiency import noisy, study_of
 
@@ -78,7 +78,7 @@ def test_repeats_that_differ_give_one_efficiency(tmp_path: Path) -> None:
         rest = one.parts["unattributed"].value
         # Means of the epochs' rates are not the rates of their means: a rest, always shown.
         assert 0 < abs(rest) < 0.06 * one.elapsed.value
-    (loss,) = spoken(largest_loss(study))
+    (loss,) = said(largest_loss(study))
     verdict = only(scaling_verdict(study))
     largest = check(study)[-1]
     assert largest.ideal is not None

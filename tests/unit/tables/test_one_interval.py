@@ -13,7 +13,7 @@ from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
-from tests.fakes.finding_rows import spoken
+from tests.fakes.finding_rows import said
 from tests.fakes.plan import whole_plan
 from tests.unit.aspects.breakdown.test_efficiency import account
 
@@ -76,7 +76,7 @@ def test_scatter_of_40_percent_leaves_one_interval_and_one_answer() -> None:
     assert step.low > 0
     assert step.loss_low > 0
     # The finding speaks, of one loss that is all there is: with the interval that its term has.
-    (finding,) = spoken(largest_loss(study))
+    (finding,) = said(largest_loss(study))
     assert finding.state != "silent" and "communication" in finding.sentence
     transfer = one.parts["transfer"]
     assert transfer.low is not None and transfer.low > 0

@@ -11,7 +11,7 @@ from scalesweep.aspects.breakdown.figure import ledger_figures
 from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.epoch_curves import curves_of
-from tests.fakes.finding_rows import spoken
+from tests.fakes.finding_rows import said
 from tests.unit.aspects.breakdown.test_efficiency import noisy, stepwise, study_of, terms_of
 
 
@@ -34,7 +34,7 @@ def test_the_example_of_the_page() -> None:
     assert ledger["clock"] == pytest.approx(20, rel=0.03)
     parts = ledger["at_reference"] + ledger["clock"] + ledger["slower"]
     assert parts + ledger["unattributed"] == pytest.approx(ledger["elapsed"])
-    (finding,) = spoken(largest_loss(one))
+    (finding,) = said(largest_loss(one))
     assert "a lower clock of the cores, at most" in finding.sentence
     assert ledger_figures(one)
 

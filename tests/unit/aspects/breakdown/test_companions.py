@@ -16,7 +16,7 @@ from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.profiles_section import profiles_section
-from tests.fakes.finding_rows import spoken
+from tests.fakes.finding_rows import said
 from tests.fakes.training import SITE, Training, make_training
 
 STEPS = {"spans": {"method": "none", "steps_per_epoch": 2}}
@@ -117,7 +117,7 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     assert last.parts["communication"].loss == pytest.approx(30, rel=1e-3)
     assert last.parts["slower"].value == pytest.approx(3, rel=1e-2)
     assert "transfer" not in last.parts
-    (finding,) = spoken(largest_loss(study))
+    (finding,) = said(largest_loss(study))
     assert "exposed communication" in finding.sentence
     (drawing,) = ledger_figures(study)
     assert "ledger" in drawing.name

@@ -16,7 +16,7 @@ from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
-from tests.fakes.finding_rows import figure_for, spoken
+from tests.fakes.finding_rows import figure_for, said
 from tests.fakes.plan import whole_plan
 
 # Two ranks, two steps: docs/reference/step_causes.md works with the same numbers.
@@ -266,14 +266,14 @@ def test_what_drift_does_to_all_scales_is_in_no_loss() -> None:
                 widths[name, row["term"]] = row["high"] - row["low"]
     for term in ("global_efficiency", "computation_scaling"):
         assert widths["within", term] < widths["alone", term] / 3
-    (finding,) = spoken(largest_loss(within))
+    (finding,) = said(largest_loss(within))
     assert finding.state == "clear" and "communication" in finding.sentence
 
 
 def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     base, large = noisy(1, compute=100), noisy(4, compute=101, transfer=25, alternating=5)
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
-    (finding,) = spoken(largest_loss(study))
+    (finding,) = said(largest_loss(study))
     assert finding.state == "clear"
     assert "the largest loss is exposed communication, 2" in finding.sentence
     assert "reaches" in finding.sentence
@@ -314,9 +314,9 @@ def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:
 def test_it_abstains_where_more_is_unattributed() -> None:
     base, large = noisy(1, compute=100), noisy(4, compute=100, transfer=10, unattributed=30)
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
-    (finding,) = spoken(largest_loss(study))
+    (finding,) = said(largest_loss(study))
     assert finding.state == "note"
-    assert "unattributed, more than any term explains" in finding.sentence
+    assert "unattributed takes" in finding.sentence and finding.reason
 
 
 @pytest.mark.slow
@@ -328,6 +328,6 @@ def test_false_alarms_of_unplanted_runs_are_rare() -> None:
             ({"ranks": n}, noisy(n, 3, seed, compute=100, input=5, unattributed=2), 10 * n)
             for n in (1, 4)
         ]
-        found = spoken(largest_loss(study_of(points)))
+        found = said(largest_loss(study_of(points)))
         said += any(finding.state == "clear" for finding in found)
     assert said <= 5

@@ -15,7 +15,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
 from tests.fakes import profiles as fake
-from tests.fakes.finding_rows import spoken
+from tests.fakes.finding_rows import said
 from tests.unit.aspects.breakdown.test_efficiency import study_of, terms_of
 
 # 1 and 16 processes of numericalalgorithmsgroup/pypop's example, as BSC's modelfactors.py prints.
@@ -90,7 +90,7 @@ def test_the_published_factors_come_out_exactly(tmp_path: Path) -> None:
     ]  # fmt: skip
     (legend,) = ledger_figures(one)[0].figure.legends
     assert "ideal run" in [said.get_text() for said in legend.get_texts()]
-    (finding,) = spoken(largest_loss(one))
+    (finding,) = said(largest_loss(one))
     assert "the largest loss is" in finding.sentence
     assert "slower computation" in finding.sentence
 
