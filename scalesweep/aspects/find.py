@@ -15,7 +15,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import drift, general
 from scalesweep.findings.base import CLEAR, DISAGREE, DISTURBED, OPEN, Finding, Rule
 from scalesweep.findings.family import judged
-from scalesweep.findings.table import numbers_stated, runs_of
+from scalesweep.findings.table import runs_of
 from scalesweep.findings.totals import unsure_total
 
 # Those that lie in no folder of an aspect.
@@ -32,8 +32,7 @@ def find(results: ExperimentResults) -> list[Finding]:
     unsure = unsure_total(results, results.main.metric) if results.main else ""
     disturbed = {str(row["run_id"]) for row in general.disturbed_runs(results)}
     findings = [_flagged(results, finding, disturbed, unsure) for finding in findings]
-    findings = [every[finding.rule].say(finding) for finding in findings]
-    return [replace(finding, numbers=numbers_stated(results, finding)) for finding in findings]
+    return [every[finding.rule].say(finding) for finding in findings]
 
 
 def _flagged(

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes, planned_points, series_parameters
-from scalesweep.analysis.metrics import QUANTITIES, column, split_column
+from scalesweep.analysis.metrics import column
 from scalesweep.analysis.repeat_rule import COVERAGE
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
@@ -190,16 +190,6 @@ class ExperimentResults:
     def scaling(self) -> list[Row]:
         """Rows of the scaling table, empty when the experiment has one rank count only."""
         return self.rows("scaling")
-
-    def unit_of(self, table: str, name: str) -> str:
-        """Unit of a column of a table (``1``: a ratio or count); empty where nothing says."""
-        frame = self.tables.get(table)
-        known = {} if frame is None else frame.attrs.get("units", {})
-        if name in known:
-            return str(known[name]["unit"])
-        parts = split_column(name)
-        quantity = QUANTITIES.get(parts.metric) if parts else None
-        return quantity.unit if quantity else ""
 
     def rows(self, table: str, names: Sequence[str] | None = None) -> list[Row]:
         """Rows of a table (or of its columns ``names``) as dicts of plain Python values."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scalesweep.analysis.multiple import OTHERS
-from scalesweep.core.formatting import finite, percent, plain, scaled_unit, with_interval
+from scalesweep.core.formatting import finite, percent, scaled_unit, with_interval
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.table.declared import DeclaredRow
 from scalesweep.table.declared import Estimate as TableEstimate
@@ -114,7 +114,6 @@ class Finding:
     evidence: dict[str, Any] = field(default_factory=dict)
     numbers: tuple[Number, ...] = ()
     claims: tuple[Claim, ...] = ()
-    unless: str = ""
     subject: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
@@ -161,31 +160,15 @@ def _filled(template: str, known: Mapping[str, Any]) -> str:
     return text if keep else text[:1].upper() + text[1:]
 
 
-def evidence_of(
-    results: ExperimentResults, table: str, row: Row, columns: Sequence[str] = ()
-) -> dict[str, Any]:
-    """The row of a table that a sentence rests on (and ``columns`` of it, until its rule states
-    its numbers)."""
-    return {
-        "experiment": results.name,
-        "table": table,
-        "key": {n: row.get(n) for n in results.axes} | {"source": row.get("source")},
-        "numbers": {name: row.get(name) for name in columns},
-    }
+def evidence_of(results: ExperimentResults, table: str, row: Row) -> dict[str, Any]:
+    """The row of a table that a sentence rests on."""
+    key = {name: row.get(name) for name in results.axes} | {"source": row.get("source")}
+    return {"experiment": results.name, "table": table, "key": key}
 
 
-def declared_evidence(
-    results: ExperimentResults, row: DeclaredRow, columns: Sequence[str] = ()
-) -> dict[str, Any]:
-    """The row of a declared table that a sentence rests on; ``columns`` as in ``evidence_of``."""
-    cells = row.cells
-    return {
-        "experiment": results.name,
-        "table": row.TABLE,
-        "key": {name: row.point.get(name) for name in results.axes}
-        | {"source": getattr(row, "source", None)},
-        "numbers": {name: plain(cells[name]) for name in columns},
-    }
+def declared_evidence(results: ExperimentResults, row: DeclaredRow) -> dict[str, Any]:
+    """The row of a declared table that a sentence rests on."""
+    return evidence_of(results, row.TABLE, {**row.point, "source": getattr(row, "source", None)})
 
 
 def one_source(results: ExperimentResults) -> list[Row]:
@@ -199,17 +182,6 @@ def point_key(results: ExperimentResults, row: Row) -> Key:
     return (*results.key(row, results.axes), row["source"])
 
 
-def marked(source: Any, text: str, capital: bool = True) -> str:
-    """Sentences on numbers that were not measured say so first.
-
-    ``capital`` is False where a sentence starts with a parameter's name.
-    """
-    text = text[:1].upper() + text[1:] if capital else text
-    if source in ("measured", None):  # None: of points without a result
-        return text
-    return f"{str(source).capitalize()}: {text}"
-
-
 def figure_of(
     finding: Finding, figures: Mapping[str, Mapping[str, Any]], begin: Sequence[str] = ()
 ) -> str | None:
@@ -217,19 +189,17 @@ def figure_of(
 
     ``figures``: by name what each ``shows`` (``figures.drawing.Drawing``); ``begin``: how those of
     its rule begin (``Rule.figures``), unless its evidence says ``figures``. The one that its
-    evidence names, else the first of these: of the phase that its numbers are of, if several are.
+    evidence names, else the first of these, of later epochs if there are any.
     """
     begin = finding.evidence.get("figures", begin)
     there = [name for name, shows in figures.items() if _shown(finding, shows)]
     wanted = finding.evidence.get("figure")
     if wanted in there:
         return str(wanted)
-    phases = {str(name).rpartition("_")[2] for name in finding.evidence.get("numbers") or {}}
     for start in begin:
         names = [name for name in there if name.startswith(start)]
         if names:
-            later = [name for name in names if not name.endswith("-init")] or names
-            return next((name for name in names if name.rpartition("-")[2] in phases), later[0])
+            return next((name for name in names if not name.endswith("-init")), names[0])
     return None
 
 

@@ -41,8 +41,8 @@ def _judged(finding: Finding, cut: float, among: int) -> Finding:
     if not finding.claims:
         return finding
     p = max(claim.p for claim in finding.claims)
-    settled = replace(finding, p=p, claims=(), unless="")
+    settled = replace(finding, p=p, claims=())
     if finding.state != CLEAR or p <= cut:
         return settled
     why = finding.reason or f"not clear among {counted(among, 'claim')}"
-    return replace(settled, state=OPEN, reason=why, sentence=finding.unless or finding.sentence)
+    return replace(settled, state=OPEN, reason=why)

@@ -11,7 +11,7 @@ from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.aspects.energy.section import DEFINITIONS
 from scalesweep.aspects.probes.campaign import ceilings_section
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import PHASES, counted, listed, number, text_of
+from scalesweep.core.formatting import PHASES, counted, listed, text_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.cells import unbroken
@@ -215,18 +215,14 @@ def _minute(text: Any) -> str:
 
 
 def _described(evidence: Mapping[str, Any]) -> str:
-    """Evidence in one line: table, row, numbers."""
+    """The rows that a sentence rests on, in one line."""
 
     def said(value: Any) -> str:
         several = isinstance(value, list)
         return listed([str(part) for part in value], 3) if several else text_of(value)
 
     key = ", ".join(f"{name} {said(value)}" for name, value in (evidence.get("key") or {}).items())
-    numbers = ", ".join(
-        f"{name} = {number(value, 6) if isinstance(value, float) else text_of(value)}"
-        for name, value in list((evidence.get("numbers") or {}).items())[:8]
-    )
-    return f"{evidence.get('table', '')}{f' [{key}]' if key else ''}: {numbers or 'whole table'}"
+    return f"{evidence.get('table', '')}: {key or 'whole table'}"
 
 
 _FILTERS = {

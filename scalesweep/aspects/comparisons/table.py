@@ -362,10 +362,10 @@ class _Study:
             mean_of(self.data, top, measure) / mean_of(self.data, bottom, measure)
             for top, bottom in pairs
         ]
-        found = {"mean": mean_ratio(self.data, pairs, measure)}
+        both = {"mean": mean_ratio(self.data, pairs, measure)}
         if against == REFERENCE:
-            found["median"] = Ratio(float(np.median(ratios)), how="a median has none")
-        for statistic, ratio in found.items():
+            both["median"] = Ratio(float(np.median(ratios)), how="a median has none")
+        for statistic, ratio in both.items():
             yield comparison(
                 self.data, SCALING if name == self.data.scale else SETTING, (name,), measure,
                 (None, None), ratio, statistic=statistic, against=against,

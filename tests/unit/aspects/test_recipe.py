@@ -59,7 +59,9 @@ def test_the_aspect_reaches_tables_figures_findings_and_page(
     table = results.tables["warmup"]
     assert table is not None
     assert list(table)[-3:] == ["ratio", "ratio_low", "ratio_high"] and len(table) == 3
-    assert (table["ratio_low"] < table["ratio"]).all() and results.unit_of("warmup", "ratio") == "1"
+    assert (table["ratio_low"] < table["ratio"]).all() and table.attrs["units"]["ratio"][
+        "unit"
+    ] == "1"
     findings = find.find(results)
     write_tables({"io": {"findings": findings_table(results, findings)}}, root / "tables")
     (finding,) = [item for item in findings if item.rule == "warmup"]

@@ -3,7 +3,6 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,7 +12,7 @@ from scalesweep.aspects.find import find
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.findings.base import CLEAR, STATES, Finding, number_of
-from scalesweep.findings.table import COLUMNS, findings_in, findings_table, numbers_stated
+from scalesweep.findings.table import COLUMNS, findings_in, findings_table
 from scalesweep.report.export_tables import write_all
 from tests.fakes.results import Fake, make_results
 
@@ -76,40 +75,11 @@ def test_what_is_not_finite_is_missing_and_survives_the_file(tmp_path: Path) -> 
     (entry,) = read_plan(tmp_path / "plan.json")["experiments"]
     study = load_results(entry, tmp_path / "tables")
     numbers = (number_of("a", math.nan, "s"), number_of("b", 2.0, "1", 1.0, math.inf))
-    said = Finding("e", "r", CLEAR, "Said.", {"numbers": {"x": math.inf}, "t": (1,)}, numbers)
+    said = Finding("e", "r", CLEAR, "Said.", {"x": math.inf, "t": (1,)}, numbers)
     frame = findings_table(study, [said, Finding("e", "r", CLEAR, "Bare.")])
     write_tables({"e": {"findings": frame}}, tmp_path / "tables")
     first, second = findings_in(load_results(entry, tmp_path / "tables")) or []
     assert first.numbers == numbers and first.numbers[0].value is None
     assert first.numbers[1].low is None
-    assert first.evidence == {"numbers": {"x": None}, "t": [1]}
+    assert first.evidence == {"x": None, "t": [1]}
     assert second.numbers == () and second.evidence == {}
-
-
-@pytest.mark.parametrize(
-    ("numbers", "named"),
-    [
-        ({"ratio": 2.0, "low": 1.5, "high": 3.0}, [("ratio", 1.5, 3.0)]),
-        (
-            {"mean": 1.0, "low": 0.5, "high": 2.0, "next_mean": 3.0, "next_low": 2, "next_high": 4},
-            [("mean", 0.5, 2.0), ("next_mean", 2, 4)],
-        ),
-        (
-            {"share": 0.1, "share_low": None, "seconds": 4.0},
-            [("share", None, None), ("seconds", None, None)],
-        ),
-        (
-            {"energy_mean_run": 1.0, "energy_low_run": 0.9, "energy_high_run": 2.0},
-            [("energy_mean_run", 0.9, 2.0)],
-        ),
-    ],
-)
-def test_bounds_belong_to_their_number(
-    tmp_path: Path, numbers: dict[str, Any], named: list[Any]
-) -> None:
-    make_results(tmp_path, [Fake("e", WEAK, "weak")])
-    (entry,) = read_plan(tmp_path / "plan.json")["experiments"]
-    study = load_results(entry, tmp_path / "tables")
-    said = Finding("e", "r", CLEAR, "Said.", {"table": "points", "numbers": numbers})
-    found = numbers_stated(study, said)
-    assert [(one.name, one.low, one.high) for one in found] == named
