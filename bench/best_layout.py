@@ -9,18 +9,16 @@ repeats that did not choose, each minus the true lead of the chosen one over the
 and how often the bounds hold it (up to 100 layouts). Repeats are compared by Welch's t, as those of
 imported runs are; measured runs in blocks have less noise.
 
-    python -m bench.best_layout [--campaigns 400] [--json FILE]
+    python -m bench.best_layout [--campaigns 400]
 """
 
-import argparse
 import math
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.lib.pairs import figure, write_json
+from bench.lib.pairs import figure, run
 from scalesweep.analysis.best_of_many import ahead_of_others
 from scalesweep.analysis.stats import SIGNIFICANT, LogError, ratio_of_means, stated_ratio_error
 from scalesweep.analysis.types import Floats
@@ -103,47 +101,27 @@ def campaign(rates: Floats, noise: Floats) -> dict[str, float]:
     }
 
 
-def study(campaigns: int) -> Iterator[dict[str, Any]]:
-    """A row for each kind of truth, noise, number of layouts and repeats."""
+def measure(campaigns: int = 400) -> Iterator[dict[str, Any]]:
+    """Of so many campaigns of each kind of truth, noise, number of layouts and repeats."""
     for truth, rates in TRUTH.items():
         for name, noise in NOISE.items():
             for layouts in LAYOUTS:
                 for repeats in REPEATS:
+                    if repeats < 2:
+                        continue
                     rng = np.random.default_rng(20261125)
                     rows = [
                         campaign(rates(rng, layouts), noise(rng, layouts, repeats))
                         for _ in range(campaigns)
                     ]
-                    means = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
-                    yield {
-                        "truth": truth, "noise": name, "layouts": layouts, "repeats": repeats,
-                        **means,
-                    }  # fmt: skip
-
-
-def main() -> None:
-    """Print a line for each row, shares and leads in percent."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--campaigns", type=int, default=400)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    rows = []
-    for row in study(args.campaigns):
-        rows.append(row)
-        numbers = " ".join(
-            f"{key} {100 * row[key]:.2f}" for key in ("clear", "false", "measured", "apart", "held")
-        )
-        print(f"{row['truth']:9} {row['noise']:12} {row['layouts']:3} x {row['repeats']} {numbers}",
-              flush=True)  # fmt: skip
-    figures = [
-        figure(
-            f"{row['layouts']} layouts, {row['truth']}, {row['noise']}, {row['repeats']} repeats: "
-            "falsely clear", 100 * row["false"], "%", MOST,
-        )
-        for row in rows if row["repeats"] > 1
-    ]  # fmt: skip
-    write_json({"rows": rows, "figures": figures}, args.json)
+                    words = f"{layouts} layouts, {truth}, {name}, {repeats} repeats"
+                    false = 100 * float(np.mean([row["false"] for row in rows]))
+                    yield figure(f"{words}: falsely clear", false, "%", MOST)
+                    off = 100 * float(np.nanmean([row["apart"] for row in rows] or [np.nan]))
+                    yield figure(
+                        f"{words}: lead, from repeats that did not choose, off by", off, "%"
+                    )
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

@@ -3,31 +3,22 @@
 (a) The step loop of the benchmark against the bare loop: the same step without time stamps in its
 graph, called without clocks and without looking at the loss. (b) The benchmark against the same
 network written for a TensorFlow 1 session in the plainest way, which fetches the update and the
-loss in each step. (c) With --tf-cnn-benchmarks, whole programs: the benchmark against
-tf_cnn_benchmarks with the same settings, by the images/s that each says itself. All with one
-process on a CPU, float32, NHWC, SGD with L2 decay of all variables. Each comparison takes turns, in
-a new order each round; a ratio is the median over rounds of theirs / ours in seconds a step, above
-1 where ours is faster.
+loss in each step. All with one process on a CPU, float32, NHWC, SGD with L2 decay of all variables.
+Each comparison takes turns, in a new order each round; a ratio is the median over rounds of theirs
+/ ours in seconds a step, above 1 where ours is faster.
 
-    python -m bench.cnn_training [--json FILE] [--rounds N] [--steps N] [--tf-cnn-benchmarks PATH]
+    python -m bench.cnn_training [--rounds N] [--steps N]
 """
 
-import argparse
-import json
-import os
-import random
-import re
 import statistics
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from bench.lib.pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, median_interval, ratio, run, take_turns
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # before this folder, whose cnn_training.py this is
@@ -203,159 +194,35 @@ def stamp_cost(stamps: int = 200, rounds: int = 40) -> float:
     return statistics.median(each)
 
 
-def at_least(ones: list[float], others: list[float]) -> float:
-    """Return the lower 95 % bound of the median over rounds of one / other, by order statistics."""
-    ratios = sorted(a / b for a, b in zip(ones, others, strict=True))
-    place = int(len(ratios) / 2 - 0.98 * len(ratios) ** 0.5)
-    return ratios[max(place, 0)]
-
-
 def compare(loops: dict[str, Loop], steps: int, rounds: int) -> dict[str, list[float]]:
     """Let the loops take turns; seconds a step by loop."""
     return take_turns({name: partial(loop, steps) for name, loop in loops.items()}, rounds, steps)
 
 
-def run_benchmark(model: str, batch_size: int, steps: int) -> float:
-    """Run this benchmark's program; return the images/s that it measured."""
-    with tempfile.TemporaryDirectory(prefix="bench-cnn-training-") as folder:
-        content = {
-            "run_id": "bench",
-            "benchmark": "cnn_training",
-            "version": 1,
-            "params": parameters(model, batch_size, steps),
-            "repeat": 0,
-            "data": None,
-            "out": folder,
-            "node_local": folder,
-        }
-        path = Path(folder) / "run.json"
-        path.write_text(json.dumps(content))
-        words = [sys.executable, str(BENCHMARKS), "cnn_training", "--run", str(path)]
-        subprocess.run(words, check=True, capture_output=True)
-        native = json.loads((Path(folder) / "native.json").read_text())
-    return native["metrics"]["total_images_per_second"]["value"]
-
-
-def run_tf_cnn_benchmarks(path: Path, model: str, batch_size: int, steps: int) -> float:
-    """Run tf_cnn_benchmarks, with SGD and the decay it has anyway; return the total it prints."""
-    program = path / "tf_cnn_benchmarks.py" if path.is_dir() else path
-    flags = {"device": "cpu", "data_format": "NHWC", "data_name": "cifar10", "model": model}
-    flags |= {"batch_size": batch_size, "num_batches": steps, "num_warmup_batches": 10}
-    flags |= {"variable_update": "parameter_server", "local_parameter_device": "cpu"}
-    words = [sys.executable, str(program), *(f"--{name}={value}" for name, value in flags.items())]
-    env = os.environ | {"TF_USE_LEGACY_KERAS": "1"}
-    done = subprocess.run(words, check=True, capture_output=True, text=True, env=env)
-    rates = re.findall(r"total images/sec: ([0-9.]+)", done.stdout + done.stderr)
-    if not rates:
-        raise SystemExit(f"{program} printed no total images/sec")
-    return float(rates[-1])
-
-
-def compare_in_process(model: str, batch_size: int, steps: int, rounds: int) -> dict[str, Any]:
-    """Return the report on one case: the program's loop, the bare one, and TensorFlow 1's."""
-    own, bare = own_loops(model, batch_size)
-    loops = {"own": own, "bare": bare, "session": session_loop(model, batch_size)}
-    seconds = compare(loops, steps, rounds)
-    medians = {name: statistics.median(each) for name, each in seconds.items()}
-    return {
-        "model": model,
-        "batch_size": batch_size,
-        "images_per_second": {name: batch_size / each for name, each in medians.items()},
-        "best_images_per_second": {name: batch_size / min(seconds[name]) for name in seconds},
-        "measuring_cost": ratio(seconds["own"], seconds["bare"]) - 1,
-        "measuring_cost_at_least": at_least(seconds["own"], seconds["bare"]) - 1,
-        "code_cost": code_cost() / medians["own"],
-        "stamp_cost": STAMPS * stamp_cost() / medians["own"],
-        "session_over_own": ratio(seconds["session"], seconds["own"]),
-    }
-
-
-def compare_programs(path: Path, case: dict[str, Any], steps: int, rounds: int) -> None:
-    """Add to a report how the whole program compares with tf_cnn_benchmarks at `path`."""
-    what = (case["model"], case["batch_size"])
-    programs: dict[str, Callable[[], float]] = {
-        "program": lambda: run_benchmark(*what, steps),
-        "tf_cnn_benchmarks": lambda: run_tf_cnn_benchmarks(path, *what, steps),
-    }
-    speeds: dict[str, list[float]] = {name: [] for name in programs}
-    for _ in range(rounds):
-        for name in random.sample(list(programs), len(programs)):
-            speeds[name].append(programs[name]())
-    for name, each in speeds.items():
-        case["images_per_second"][name] = statistics.median(each)
-        case["best_images_per_second"][name] = max(each)
-    # Of speeds, so the other way round than of seconds.
-    case["tf_cnn_benchmarks_over_own"] = ratio(speeds["program"], speeds["tf_cnn_benchmarks"])
-
-
-def print_report(report: dict[str, Any]) -> None:
-    """Print the table of loops and one line for each ratio."""
-    print(f"{'case':<20}{'loop':<20}{'images/s':>10}{'best':>10}")
-    for case in report["cases"]:
-        name = f"{case['model']}, batch {case['batch_size']}"
-        for loop, speed in case["images_per_second"].items():
-            best = case["best_images_per_second"][loop]
-            print(f"{name:<20}{loop:<20}{speed:>10.1f}{best:>10.1f}")
-    for case in report["cases"]:
-        print(f"{case['model']}, batch {case['batch_size']}:")
-        print(
-            f"  measuring costs {case['measuring_cost']:.2%} of the bare loop"
-            f" (target: {COST_BOUND:g} %; clearly more than {case['measuring_cost_at_least']:.2%};"
-            f" stamps alone {case['stamp_cost']:.4%}, the loop's code {case['code_cost']:.4%})"
-        )
-        print(f"  time of a TensorFlow 1 session / ours: {case['session_over_own']:.3f}")
-        if "tf_cnn_benchmarks_over_own" in case:
-            print(f"  time of tf_cnn_benchmarks / ours: {case['tf_cnn_benchmarks_over_own']:.3f}")
-
-
-def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the figures of a case."""
-    name = f"{case['model']}, batch {case['batch_size']}"
-    rows = [
-        # The cost as a difference of loops is mostly their noise: the bound is for what is clear.
-        figure(f"{name}: ours / the bare loop", 1 + case["measuring_cost"], "x"),
-        figure(
-            f"{name}: the same, lower 95 % bound",
-            1 + case["measuring_cost_at_least"],
-            "x",
-            1 + COST_BOUND / 100,
-        ),
-        figure(f"{name}: time stamps, of a step", 100 * case["stamp_cost"], "%", COST_BOUND),
-        figure(f"{name}: code that measures, of a step", 100 * case["code_cost"], "%", COST_BOUND),
-        figure(f"{name}: TensorFlow 1 session / ours", case["session_over_own"], "x"),
-    ]
-    if "tf_cnn_benchmarks_over_own" in case:
-        other = case["tf_cnn_benchmarks_over_own"]
-        rows.append(figure(f"{name}: tf_cnn_benchmarks / ours", other, "x"))
-    return rows
-
-
-def main() -> int:
-    """Measure, print the table and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write the result to this file")
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument(
-        "--steps", type=int, default=3, help="in each turn; few, as machines change their speed"
-    )
-    parser.add_argument("--tf-cnn-benchmarks", type=Path, help="the program, or its folder")
-    parser.add_argument("--program-rounds", type=int, default=5, help="of whole programs")
-    parser.add_argument("--program-steps", type=int, default=100, help="timed in each of them")
-    args = parser.parse_args()
-
+def measure(rounds: int = 60, steps: int = 3) -> Iterator[dict[str, Any]]:
+    """Medians of so many rounds of so many steps; few, as machines change their speed."""
     ranks.use("tensorflow")
     ranks.start(1)
-    cases = [compare_in_process(*case, args.steps, args.rounds) for case in CASES]
-    if args.tf_cnn_benchmarks:
-        for case in cases:
-            compare_programs(args.tf_cnn_benchmarks, case, args.program_steps, args.program_rounds)
-    report = {"rounds": args.rounds, "steps": args.steps, "cases": cases}
-    print_report(report)
-    report["figures"] = [row for case in cases for row in rows_of(case)]
-    write_json(report, args.json)
+    for model, batch_size in CASES:
+        own, bare = own_loops(model, batch_size)
+        loops = {"own": own, "bare": bare, "session": session_loop(model, batch_size)}
+        seconds = compare(loops, steps, rounds)
+        each = statistics.median(seconds["own"])
+        name = f"{model}, batch {batch_size}"
+        yield figure(f"{name}: ours", batch_size / each, "1/s")
+        # The cost as a difference of loops is mostly their noise: the bound is for what is clear.
+        yield figure(f"{name}: ours / the bare loop", ratio(seconds["own"], seconds["bare"]), "x")
+        ratios = [a / b for a, b in zip(seconds["own"], seconds["bare"], strict=True)]
+        low, _ = median_interval(ratios)
+        yield figure(f"{name}: the same, lower 95 % bound", low, "x", 1 + COST_BOUND / 100)
+        stamps = 100 * STAMPS * stamp_cost() / each
+        yield figure(f"{name}: time stamps, of a step", stamps, "%", COST_BOUND)
+        code = 100 * code_cost() / each
+        yield figure(f"{name}: code that measures, of a step", code, "%", COST_BOUND)
+        session = ratio(seconds["session"], seconds["own"])
+        yield figure(f"{name}: TensorFlow 1 session / ours", session, "x")
     ranks.stop()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

@@ -4,17 +4,15 @@ Both sides of each comparison are equal: one experiment of so many points, its m
 without a first phase, and a second metric. A page's first line is false where it names a point that
 is faster or slower. A change of 5 % at one point is planted too, for the power.
 
-    python -m bench.comparisons [--json FILE] [--comparisons N]
+    python -m bench.comparisons [--comparisons N]
 """
 
-import argparse
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, run
 from scalesweep.analysis.types import Floats
 from scalesweep.compare.page import sentences
 from scalesweep.compare.ratios import ratios
@@ -56,37 +54,28 @@ def comparison(
     return sentences(shown)[0]["tag"], own
 
 
-def main() -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--comparisons", type=int, default=300, help="of each layout and noise")
-    args = parser.parse_args()
-    figures = []
+def measure(comparisons: int = 300) -> Iterator[dict[str, Any]]:
+    """Of so many comparisons of each layout and noise."""
     everything = []
     for noise, draw in NOISE.items():
         rng = np.random.default_rng(17)
         false, own = [], []
         for points, repeats in LAYOUTS:
-            for _ in range(args.comparisons):
+            for _ in range(comparisons):
                 tag, alone = comparison(rng, draw, points, repeats)
                 false.append(tag != "open")
                 own.append(alone)
         everything += false
         name = f"comparisons without a change whose first line claims one, {noise}"
-        figures.append(figure(name, float(np.mean(false)), "", 0.05))
+        yield figure(name, float(np.mean(false)), "", 0.05)
         name = f"the same, any point whose own interval excludes 1, {noise}"
-        figures.append(figure(name, float(np.mean(own)), ""))
-    figures.append(figure("first lines that are false, all", float(np.mean(everything)), "", 0.05))
+        yield figure(name, float(np.mean(own)), "")
+    yield figure("first lines that are false, all", float(np.mean(everything)), "", 0.05)
     rng = np.random.default_rng(19)
-    tags = [comparison(rng, NOISE["normal"], 12, 5, -0.05)[0] for _ in range(args.comparisons)]
+    tags = [comparison(rng, NOISE["normal"], 12, 5, -0.05)[0] for _ in range(comparisons)]
     share = tags.count(REGRESSION) / len(tags)
-    figures.append(figure("5 % at one of 12 points, 2 % noise, 5 repeats: said first", share, ""))
-    for row in figures:
-        print(line(row))
-    write_json({"figures": figures}, args.json)
-    return 0
+    yield figure("5 % at one of 12 points, 2 % noise, 5 repeats: said first", share, "")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

@@ -6,21 +6,20 @@ A ratio is the median over rounds of loop time / pipeline time, above 1 where th
 fastest loop then meets the pipeline again in as many pairs: being the fastest of many is partly
 luck. Last, the cost of the measuring code: epochs without files, timed by the same code.
 
-    python -m bench.data_loading [--json FILE] [--rounds N] [--shape 64 64 64 4] [--samples 128]
+    python -m bench.data_loading [--rounds N] [--edge 64] [--samples 128]
 """
 
-import argparse
 import json
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from bench.lib.pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, run, take_turns
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -136,131 +135,59 @@ def compare(loops: dict[str, Loop], files: dict[str, tf.Tensor], rounds: int) ->
     return take_turns({name: partial(loop, files) for name, loop in loops.items()}, rounds)
 
 
-def measuring_cost(drain: pipeline.Drain | None, epochs: int) -> float:
-    """Return the median seconds of an epoch that reads nothing, timed as the benchmark does.
-
-    With `drain` it makes, exhausts and destroys both pipelines without a file in them; without,
-    only the barriers and clocks are left.
-    """
+def measuring_cost(drain: pipeline.Drain, epochs: int) -> float:
+    """Return the median seconds of an epoch that reads nothing, timed as the benchmark does: it
+    makes, exhausts and destroys both pipelines without a file in them."""
     nothing = tf.constant([], tf.string)
 
     def work(_: None) -> bool:
-        if drain:
-            drain(nothing)
-            drain(nothing)
+        drain(nothing)
+        drain(nothing)
         return True
 
     times = time_epochs(epochs, lambda _: None, work, ranks.barrier)
     return statistics.median(times.total)
 
 
-def print_report(report: dict) -> None:
-    """Print the table of loops and one line for each question."""
-    print(f"{'loop':<42}{'median':>10}{'best':>10}{'samples/s':>11}{'time/ours':>11}")
-    for row in report["loops"]:
-        print(
-            f"{row['loop']:<42}{row['median_s'] * 1e3:>7.1f} ms{row['best_s'] * 1e3:>7.1f} ms"
-            f"{row['samples_per_s']:>11.1f}{row['time_over_ours']:>11.3f}"
-        )
-    print(
-        f"throughput over the best hand-written loop ({report['best_hand_written']}),"
-        f" {report['rounds']} more pairs: {report['throughput_over_best']:.3f}"
-        f" (target: {THROUGHPUT_BOUND:g})"
-    )
-    print(
-        f"measuring cost: {report['measuring_cost_s'] * 1e3:.2f} ms per epoch"
-        f" ({report['measuring_cost_barriers_s'] * 1e3:.2f} ms of it barriers and clocks, the rest"
-        " making and destroying two empty pipelines)"
-    )
-    print(
-        f"  = {report['measuring_cost_over_epoch']:.2%} of this epoch of {report['epoch_s']:.3f} s,"
-        f" {report['measuring_cost_over_default_epoch']:.2%} of the default epoch (320 samples of"
-        f" 16 MiB), about {report['default_epoch_estimate_s']:.1f} s here"
-        f" (target: under {COST_BOUND:g} %)"
-    )
-
-
-def main() -> int:
-    """Stage the data, measure, print the table and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write the result to this file")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--shape", type=int, nargs=4, default=[64, 64, 64, 4])
-    parser.add_argument("--samples", type=int, default=128, help="training samples")
-    parser.add_argument("--data", type=Path, help="keep the data set here")
-    args = parser.parse_args()
-
-    fmt = dataset.Format(tuple(args.shape))
+def measure(rounds: int = 15, edge: int = 64, samples: int = 128) -> Iterator[dict[str, Any]]:
+    """Medians of so many rounds, on so many training samples of edge x edge x edge x 4 values."""
+    shape = [edge, edge, edge, 4]
+    fmt = dataset.Format(tuple(shape))
     tf.get_logger().setLevel("ERROR")  # it takes the loops' functions for retracing
-    scratch = tempfile.mkdtemp(prefix="bench-data-loading-") if args.data is None else None
-    folder = args.data or Path(scratch)
     ranks.use("tensorflow")
     ranks.start(1)
-    counts = {"train": args.samples, "valid": args.samples // 4 // BATCH * BATCH}
-    try:
+    counts = {"train": samples, "valid": samples // 4 // BATCH * BATCH}
+    with tempfile.TemporaryDirectory(prefix="bench-data-loading-") as name:
+        folder = Path(name)
         stage = [sys.executable, BENCHMARKS, "cosmoflow_data.stage", "--out", folder]
         stage += ["--train", counts["train"], "--valid", counts["valid"], "--workers", 2]
         stage += ["--params", json.dumps(fmt.describe())]
-        subprocess.run([str(word) for word in stage], check=True)
+        subprocess.run([str(word) for word in stage], check=True, stdout=subprocess.DEVNULL)
         files = {
             split: tf.constant([dataset.file_path(folder, split, i) for i in range(count)])
             for split, count in counts.items()
         }
-        params = defaults() | {"sample_shape": args.shape, "batch_size": BATCH}
+        params = defaults() | {"sample_shape": shape, "batch_size": BATCH}
         drain = pipeline.make_drain(pipeline.Options.from_params(params))
-        ours = "this benchmark's pipeline"
-        loops = {ours: lambda files: sum(drain(names).samples for names in files.values())}
-        loops |= hand_written(args.shape)
-        seconds = compare(loops, files, args.rounds)
+        loops = {"ours": lambda files: sum(drain(names).samples for names in files.values())}
+        loops |= hand_written(shape)
+        seconds = compare(loops, files, rounds)
         medians = {name: statistics.median(times) for name, times in seconds.items()}
-        rival = min((name for name in loops if name != ours), key=medians.get)
-        final = compare({name: loops[name] for name in (ours, rival)}, files, args.rounds)
-        cost, barriers = measuring_cost(drain, 100), measuring_cost(None, 100)
-    finally:
-        if scratch:
-            shutil.rmtree(scratch)
-
+        rival = min((name for name in loops if name != "ours"), key=medians.get)
+        final = compare({name: loops[name] for name in ("ours", rival)}, files, rounds)
+        cost = measuring_cost(drain, 100)
     total = sum(counts.values())
-    epoch = statistics.median(seconds[ours] + final[ours])
+    epoch = statistics.median(seconds["ours"] + final["ours"])
+    yield figure("our pipeline", total / epoch, "1/s")
+    over = ratio(final[rival], final["ours"])
+    name = f"throughput over the best hand-written loop ({rival})"
+    yield figure(name, over, "x", THROUGHPUT_BOUND, "higher")
     # An epoch of the published study, 320 samples of 16 MiB, at the rate measured here.
     default_epoch = epoch * 320 * 128**3 * 4 / (total * fmt.values)
-    rows = [
-        {
-            "loop": name,
-            "median_s": medians[name],
-            "best_s": min(seconds[name]),
-            "samples_per_s": total / medians[name],
-            "time_over_ours": ratio(seconds[name], seconds[ours]),
-        }
-        for name in sorted(loops, key=medians.get)
-    ]
-    report = {
-        "shape": args.shape,
-        "samples": total,
-        "rounds": args.rounds,
-        "loops": rows,
-        "best_hand_written": rival,
-        "throughput_over_best": ratio(final[rival], final[ours]),
-        "epoch_s": epoch,
-        "measuring_cost_s": cost,
-        "measuring_cost_barriers_s": barriers,
-        "measuring_cost_over_epoch": cost / epoch,
-        "default_epoch_estimate_s": default_epoch,
-        "measuring_cost_over_default_epoch": cost / default_epoch,
-    }
-    print_report(report)
-    share = 100 * report["measuring_cost_over_default_epoch"]
-    report["figures"] = [
-        figure(
-            "throughput over the best hand-written loop",
-            report["throughput_over_best"], "x", THROUGHPUT_BOUND, "higher",
-        ),
-        figure("measuring cost of the default epoch", share, "%", COST_BOUND),
-    ]  # fmt: skip
-    write_json(report, args.json)
+    share = 100 * cost / default_epoch
+    yield figure("measuring cost of the default epoch", share, "%", COST_BOUND)
     ranks.stop()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

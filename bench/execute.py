@@ -10,10 +10,9 @@ Then the launcher's own start: from the start of its process until that of its p
 when it was; next to it an interpreter that does nothing. With the bytecode that the first launch
 has left, and without any.
 
-    python -m bench.execute [--json FILE] [--runs N] [--starts N]
+    python -m bench.execute [--runs N] [--starts N]
 """
 
-import argparse
 import os
 import shutil
 import statistics
@@ -21,11 +20,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.lib.pairs import figure, write_json
+from bench.lib.pairs import figure, run
 from bench.lib.projects import Cost, campaign, environment, project, snakemake, timed
 from scalesweep.compute.job_spec import Order, read_order, write_order
 
@@ -106,7 +105,7 @@ def interpreter_ms(env: dict[str, str]) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
-def starts(scratch: Path, rounds: int) -> dict[str, float]:
+def start_times(scratch: Path, rounds: int) -> dict[str, float]:
     """Medians of interleaved starts, in milliseconds."""
     order = read_order(scratch / "project" / "launchers" / "0.json")
     kept = environment()
@@ -128,36 +127,21 @@ def starts(scratch: Path, rounds: int) -> dict[str, float]:
     return {way: statistics.median(values) for way, values in times.items()}
 
 
-def main() -> None:
-    """Measure and print; with --json also write it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1000, help="in hundreds")
-    parser.add_argument("--starts", type=int, default=41)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+def measure(runs: int = 1000, starts: int = 41) -> Iterator[dict[str, Any]]:
+    """Of so many runs, in hundreds, and medians of so many starts."""
     with tempfile.TemporaryDirectory() as name:
-        costs = execute(Path(name), args.runs)
-        began = starts(Path(name), args.starts)
-    for way, cost in costs.items():
-        each = {key: 1000 * value / args.runs for key, value in cost.items()}
-        print(f"{way:10} {cost['cpu_s']:7.1f} CPU s, {each['cpu_s']:6.1f} CPU ms and"
-              f" {each['wall_s']:6.1f} ms a run")  # fmt: skip
-    for way, value in began.items():
-        print(f"{way:26} {value:6.1f} ms")
-    figures = []
-    for way, rival in (("programs", "programs"), ("launchers", "launchers")):
+        costs = execute(Path(name), runs)
+        began = start_times(Path(name), starts)
+    for way in ("programs", "launchers"):
         for key, clock, bound in (("cpu_s", "CPU", BOUND), ("wall_s", "wall", None)):
             ratio = costs["snakemake"][key] / costs[way][key]
-            name = f"{args.runs:,} runs, {clock}, to a bash loop of the {rival}"
-            figures.append(figure(name, ratio, "x", bound))
-    beyond = (costs["snakemake"]["cpu_s"] - costs["programs"]["cpu_s"]) / args.runs
-    figures.append(figure("a run beyond its program, CPU", 1000 * beyond, "ms"))
-    figures.append(figure("launcher's start", began["launcher"], "ms", START_BOUND_MS))
+            yield figure(f"{runs:,} runs, {clock}, to a bash loop of the {way}", ratio, "x", bound)
+    beyond = (costs["snakemake"]["cpu_s"] - costs["programs"]["cpu_s"]) / runs
+    yield figure("a run beyond its program, CPU", 1000 * beyond, "ms")
+    yield figure("launcher's start", began["launcher"], "ms", START_BOUND_MS)
     for way in ("launcher without bytecode", "interpreter"):
-        figures.append(figure(f"{way}'s start", began[way], "ms"))
-    result = {"runs": args.runs, "costs": costs, "starts_ms": began, "figures": figures}
-    write_json(result, args.json)
+        yield figure(f"{way}'s start", began[way], "ms")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

@@ -4,18 +4,18 @@ As many values as that are gathered from the real ranks that fit here (1,024,000
 them), then 16 times as many: how much rank 0 and the others grow meanwhile (VmHWM, reset before).
 Rank 0 then writes the 1,000 x 1,024 as every program of ours does, and reads them back.
 
-    python -m bench.gather [--json FILE] [--ranks 4]
+    python -m bench.gather [--ranks 4]
 """
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, run
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS, RANKS = 1000, 1024
@@ -46,45 +46,22 @@ def gather(ranks: int) -> dict[str, Any]:
         return measured
 
 
-def main() -> None:
-    """Measure and print rows; with --json also write them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    measured = gather(args.ranks)
+def measure(ranks: int = 4) -> Iterator[dict[str, Any]]:
+    """Of so many ranks."""
+    measured = gather(ranks)
     rest = PIECES * measured["piece_bytes"]
-    rows = []
     for measurement, times in zip(measured["gathered"], (1, TIMES), strict=True):
         first, *others = measurement["growth_bytes"]
-        many = "" if times == 1 else f"{times} x "
-        rows += [
-            figure(
-                f"gathering {many}1,024 x 1,000: rank 0 grows by", first / MB, "MB",
-                (times * RAW_BYTES + rest) / MB,
-            ),
-            figure(
-                f"gathering {many}1,024 x 1,000: another rank grows by", max(others) / MB, "MB",
-                rest / MB,
-            ),
-        ]  # fmt: skip
-    measurement = measured["gathered"][0]
-    rows += [
-        figure(
-            "their file / raw float64",
-            measurement["file_bytes"] / measurement["raw_bytes"],
-            "x",
-            SIZE_BOUND,
-        ),
-        figure("writing it once", measurement["write_seconds"], "s"),
-        figure("writing it: rank 0 grows by", measurement["write_growth_bytes"] / MB, "MB"),
-    ]
-    print(*map(line, rows), sep="\n")
-    # 1,024 ranks x 1,000 steps are one piece: 8.2 MB of at most 8.4 MB.
-    steps = measured["piece_bytes"] // (8 * RANKS)
-    details = {"ranks": args.ranks, "steps_in_a_piece_at_1024_ranks": steps, **measured}
-    write_json({**details, "figures": rows}, args.json)
+        name = f"gathering {'' if times == 1 else f'{times} x '}1,024 x 1,000"
+        most = (times * RAW_BYTES + rest) / MB
+        yield figure(f"{name}: rank 0 grows by", first / MB, "MB", most)
+        yield figure(f"{name}: another rank grows by", max(others) / MB, "MB", rest / MB)
+    once = measured["gathered"][0]
+    share = once["file_bytes"] / once["raw_bytes"]
+    yield figure("their file / raw float64", share, "x", SIZE_BOUND)
+    yield figure("writing it once", once["write_seconds"], "s")
+    yield figure("writing it: rank 0 grows by", once["write_growth_bytes"] / MB, "MB")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

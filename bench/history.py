@@ -4,19 +4,18 @@ Series without any change over a year of evenings, each judged on every one of t
 false verdict on any. Steps planted after 24 sessions: how many are found. Pairs of commits. Then
 1,000 sessions of 100 points on disk.
 
-    python -m bench.history [--json FILE] [--series N] [--years N] [--sessions N]
+    python -m bench.history [--series N] [--years N] [--sessions N]
 """
 
-import argparse
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, run
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.history.series import read_history
 from scalesweep.history.store import append, load
@@ -91,23 +90,12 @@ def figures_of(series: int, years: int) -> list[dict[str, Any]]:
     return figures
 
 
-def main() -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--series", type=int, default=400, help="series with a step")
-    parser.add_argument("--years", type=int, default=200, help="series of a year of evenings")
-    parser.add_argument("--sessions", type=int, default=1000, help="of the history on disk")
-    args = parser.parse_args()
-    figures = figures_of(args.series, args.years)
-    for what, seconds in cost(args.sessions).items():
-        title = f"{args.sessions:,} sessions of 100 points: {what}"
-        figures.append(figure(title, seconds, "s", 10.0))
-    for row in figures:
-        print(line(row))
-    write_json({"figures": figures}, args.json)
-    return 0
+def measure(series: int = 400, years: int = 200, sessions: int = 1000) -> Iterator[dict[str, Any]]:
+    """Of so many series with a step, series of a year of evenings, sessions on disk."""
+    yield from figures_of(series, years)
+    for what, seconds in cost(sessions).items():
+        yield figure(f"{what}: a history of {sessions:,} sessions of 100 points", seconds, "s")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

@@ -6,16 +6,15 @@ for all of its calls; clocks are apart by seconds, and drift by up to 100 ppm, n
 are the share of recordings in which any rank is named; and of recordings in which one rank is later
 by three standard deviations in each step, the share in which it is, and in which another one is.
 
-    python -m bench.late_ranks [--json FILE] [--recordings N] [--seed N]
+    python -m bench.late_ranks [--recordings N] [--seed N]
 """
 
-import argparse
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, run
 from scalesweep.analysis.kineto_lateness import Matched, lateness_of
 from scalesweep.analysis.kineto_stream import Collective
 
@@ -67,34 +66,28 @@ def named(rng: np.random.Generator, own: Any, calls: int) -> int | None:
     return next((row["rank"] for row in rows if row["latest"]), None)
 
 
-def main() -> int:
-    """Simulate, print and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--recordings", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=20261126)
-    arguments = parser.parse_args()
-    rng, count = np.random.default_rng(arguments.seed), arguments.recordings
-    rows = []
+def measure(recordings: int = 400, seed: int = 20261126) -> Iterator[dict[str, Any]]:
+    """Of so many recordings of each kind."""
+    rng = np.random.default_rng(seed)
     for steps, calls in RECORDINGS:
         for ranks in RANKS:
             size = f"{steps} steps of {calls} calls, {ranks} ranks"
             for kind in KINDS:
-                wrong = sum(named(rng, delays(rng, kind, steps, ranks), calls) is not None
-                            for _ in range(count))  # fmt: skip
-                rows.append(figure(f"{size}, {kind}: a rank named", wrong / count, "", MOST))
-                print(line(rows[-1]), flush=True)
+                wrong = sum(
+                    named(rng, delays(rng, kind, steps, ranks), calls) is not None
+                    for _ in range(recordings)
+                )
+                yield figure(f"{size}, {kind}: a rank named", wrong / recordings, "", MOST)
             late = np.zeros(ranks)
             late[1] = 3.0
-            said = [named(rng, late + delays(rng, "normal", steps, ranks), calls)
-                    for _ in range(count)]  # fmt: skip
-            rows.append(figure(f"{size}: a late rank named", said.count(1) / count, ""))
-            others = sum(each not in (None, 1) for each in said) / count
-            rows.append(figure(f"{size}: another one named instead", others, "", MOST))
-            print(line(rows[-2]), line(rows[-1]), sep="\n", flush=True)
-    write_json({"figures": rows}, arguments.json)
-    return 0
+            said = [
+                named(rng, late + delays(rng, "normal", steps, ranks), calls)
+                for _ in range(recordings)
+            ]
+            yield figure(f"{size}: a late rank named", said.count(1) / recordings, "")
+            others = sum(each not in (None, 1) for each in said) / recordings
+            yield figure(f"{size}: another one named instead", others, "", MOST)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run(measure)

@@ -4,18 +4,16 @@ From half of the layouts of simulated sweeps (``bench.lib.layout_truth``) on up 
 all that fit on twice as many are ranked. ``loss``: by which share the best of the first five falls
 short of the best that there is.
 
-    python -m bench.layouts [--sweeps N] [--json FILE]
+    python -m bench.layouts [--sweeps N]
 """
 
-import argparse
-import sys
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bench.lib.layout_truth import DEVICE, bytes_of, draw_program, layouts_on, seconds_of, sweep
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, run
 from scalesweep.analysis.layout_cost import TRIALS, fit_cost
 
 SEED, SWEEPS, STEPS = 43, 40, (2, 4, 8)
@@ -38,21 +36,12 @@ def losses(sweeps: int) -> Iterator[tuple[float, float]]:
             yield loss, float(np.median(np.abs(true / said - 1)))
 
 
-def main() -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sweeps", type=int, default=SWEEPS)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    loss, error = 100 * np.array(list(losses(args.sweeps))).T
-    figures = [
-        figure("layouts: mean loss of the first five", float(loss.mean()), "%", BOUND),
-        figure("layouts: median error of a step", float(np.median(error)), "%"),
-    ]
-    print("\n".join(line(row) for row in figures))
-    write_json({"figures": figures}, args.json)
-    return 0
+def measure(sweeps: int = SWEEPS) -> Iterator[dict[str, Any]]:
+    """Of so many sweeps."""
+    loss, error = 100 * np.array(list(losses(sweeps))).T
+    yield figure("layouts: mean loss of the first five", float(loss.mean()), "%", BOUND)
+    yield figure("layouts: median error of a step", float(np.median(error)), "%")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

@@ -5,16 +5,15 @@ unfinished, and the share of all that count with a mean more than 5 % off that o
 the true warm-up. Where the times never become steady, every run that counts is off. The rule was
 tuned on seeds 1, 20261126 and 20261127; simulated, half a minute.
 
-    python -m bench.log_warm_up [--json FILE] [--runs N] [--seed N]
+    python -m bench.log_warm_up [--runs N] [--seed N]
 """
 
-import argparse
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from bench.lib.pairs import figure, write_json
+from bench.lib.pairs import figure, run
 from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_steps import slow_end, slowed_down, steady_from
 
@@ -137,28 +136,16 @@ def outcome(shape: Shape, draw: Draw, count: int) -> tuple[bool, bool]:
     return True, abs(times[first:].mean() / times[warm:].mean() - 1) > OFF
 
 
-def main() -> None:
-    """Print a line for each shape: shares by number of lines."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--runs", type=int, default=400, help="of each shape and length")
-    parser.add_argument("--seed", type=int, default=FRESH)
-    args = parser.parse_args()
-    lines, rows = ", ".join(map(str, LINES)), []
-    print(f"seed {args.seed}, {args.runs} runs of {lines} lines: unfinished / off, %")
+def measure(runs: int = 400, seed: int = FRESH) -> Iterator[dict[str, Any]]:
+    """Of so many runs of each shape and length."""
     for name, shape in SHAPES.items():
-        cells = []
         for count in LINES:
-            draw = np.random.default_rng([args.seed, count])
-            counts, offs = np.transpose([outcome(shape, draw, count) for _ in range(args.runs)])
-            cells.append(f"{100 * (1 - counts.mean()):.1f} / {100 * offs.mean():.1f}")
-            rows.append(
-                figure(f"{name}, {count} lines: unfinished", 100 * (1 - counts.mean()), "%")
-            )
-            rows.append(figure(f"{name}, {count} lines: off", 100 * offs.mean(), "%"))
-        print(f"| {name} | {' | '.join(cells)} |")
-    write_json({"figures": rows}, args.json)
+            draw = np.random.default_rng([seed, count])
+            counts, offs = np.transpose([outcome(shape, draw, count) for _ in range(runs)])
+            words = f"{name}, {count} lines"
+            yield figure(f"{words}: unfinished", 100 * (1 - counts.mean()), "%")
+            yield figure(f"{words}: off", 100 * offs.mean(), "%")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

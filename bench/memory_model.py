@@ -14,32 +14,28 @@ is called failing too (its 1F1B takes stages - 1 micro-batches; a stage that get
 model); and without failures that cannot be memory, because a layout that needs no less ran. The fit
 sees measured peaks only.
 
-    MEMORY_TABLE=FILE python -m bench.memory_model [--json FILE]
+    MEMORY_TABLE=FILE python -m bench.memory_model
 """
 
-import argparse
 import csv
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from bench.lib.pairs import figure, write_json
-from scalesweep.analysis.memory_fit import FITS, UNCERTAIN, MemoryFit, fit_memory
+from bench.lib.pairs import figure, run
+from scalesweep.analysis.memory_fit import MemoryFit, fit_memory
 from scalesweep.analysis.memory_model import (
-    EMPTY_STAGE,
-    FEW_PASSES,
     MemoryLayout,
     obstacle,
     rank_bytes,
 )
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.analysis.types import Floats
-from scalesweep.planning.plan_text import aligned
 
 # Layers, width, heads, width of the wide layers; tied.
 SHAPES = {
@@ -139,36 +135,15 @@ def row_of(cells: Mapping[str, str]) -> Row:
     return Row(model=cells["model"], ran=ran, peak=peak, **counts)
 
 
-@dataclass(frozen=True)
-class Called:
-    """How "fits" was called for rows beyond ``NEAR``: by memory alone (``memory``), and where what
-    will not start is called failing too (``both``), as shares; by the latter, failures called
-    running (``fitting``) and runs called failing (``failing``); of all rows the share of likely
-    verdicts (``likely``, by memory alone) and how many of these are right (``sure``)."""
-
-    count: int
-    memory: float
-    both: float
-    fitting: int
-    failing: int
-    likely: float
-    sure: float
-
-
-def judged(fit: MemoryFit, rows: Sequence[Row]) -> Called:
-    """How a fit calls rows."""
+def judged(fit: MemoryFit, rows: Sequence[Row]) -> tuple[float, float]:
+    """Share of the rows beyond ``NEAR`` that are called right: by memory alone, and if what will
+    not start is called failing too."""
     share = np.array([fit.needed(row.parts) for row in rows]) * fit.fragments / DEVICE
     ran = np.array([row.ran for row in rows])
     starts = np.array([not row.obstacle for row in rows])
     far = np.abs(share - 1) > NEAR
-    verdicts = np.array([fit.verdict(row.parts, DEVICE) for row in rows])
-    likely = verdicts != UNCERTAIN
-    runs = (share < 1) & starts
-    return Called(
-        int(far.sum()), float(((share < 1) == ran)[far].mean()), float((runs == ran)[far].mean()),
-        int((runs & ~ran & far).sum()), int((~runs & ran & far).sum()), float(likely.mean()),
-        float(((verdicts == FITS) == ran)[likely].mean()),
-    )  # fmt: skip
+    by_memory, both = (share < 1) == ran, ((share < 1) & starts) == ran
+    return float(by_memory[far].mean()), float(both[far].mean())
 
 
 def splits(rows: Sequence[Row]) -> list[tuple[str, list[Row], list[Row]]]:
@@ -187,65 +162,27 @@ def splits(rows: Sequence[Row]) -> list[tuple[str, list[Row], list[Row]]]:
     return result
 
 
-def main() -> None:
-    """Fit and ask every split, print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+def measure() -> Iterator[dict[str, Any]]:
+    """Fit and ask every split; nothing if ``MEMORY_TABLE`` names no table."""
     file = os.environ.get("MEMORY_TABLE")
     if not file:
         print("skipped: MEMORY_TABLE names no table (a CSV file; see bench/memory_model.py)")
-        sys.exit(0)
+        return
     rows = read_rows(Path(file))
-    failed = [row for row in rows if not row.ran]
-    ran = [row for row in rows if row.ran]
+    failed, ran = ([row for row in rows if row.ran is ran] for ran in (False, True))
     other = {row for row in failed if any(map(row.needs_no_more_than, ran))}
-    print(f"{len(rows):,} rows, {len(failed):,} failed; {len(other):,} of these not for memory (a "
-          "layout that needs no less ran)")  # fmt: skip
-    for why in (EMPTY_STAGE, FEW_PASSES):
-        there = [row for row in rows if row.obstacle == why]
-        print(f"{why}: {sum(not row.ran for row in there):,} failed, "
-              f"{sum(row.ran for row in there):,} ran")  # fmt: skip
-    head: tuple[str, ...] = (
-        *("fitted, asked", "constants", "spread", "error", "90 % within", "memory alone"),
-        *("and what starts", "failed, called running", "of these not memory"),
-        *("ran, called failing", "without not memory", "likely: share, right"),
-    )
-    table: list[tuple[str, ...]] = [head]
-    figures = []
     for name, fitted, asked in splits(rows):
         fit = fit_memory([(r.parts, r.peak) for r in fitted if r.ran], of="first")
         logs = np.log([r.peak / fit.needed(r.parts, "first") for r in asked if r.ran])
+        yield figure(f"{name}: median error", 100 * float(np.median(np.abs(logs))), "%")
         every = judged(fit, asked)
         memory = judged(fit, [row for row in asked if row not in other])
-        can_be = judged(fit, [r for r in asked if r not in other and not r.obstacle])
-        table.append(
-            (
-                name,
-                f"{fit.states:.2f} {fit.activations:.2f} {fit.logits:.2f} {fit.overhead / 1e9:.2f}",
-                f"{fit.spread:.2f}",
-                f"{np.median(np.abs(logs)):.1%}",
-                f"{np.quantile(np.abs(logs), 0.9):.1%}",
-                f"{every.memory:.1%} of {every.count:,}",
-                f"{every.both:.1%}",
-                f"{every.fitting:,}",
-                f"{every.fitting - memory.fitting:,}",
-                f"{every.failing:,}",
-                f"{memory.both:.1%} of {memory.count:,}",
-                f"{can_be.likely:.1%} {can_be.sure:.1%}",
-            )
-        )
-        figures += [
-            figure(f"memory, {name}: called right, {how}", value, "", bound, "higher")
-            for how, value, bound in (
-                ("all rows, memory alone", every.memory, None),
-                ("all rows, with what will not start", every.both, RIGHT),
-                ("without failures that are not memory", memory.both, RIGHT),
-            )
-        ]
-    print("\n".join(aligned(table, left={0, 1})))
-    write_json({"figures": figures}, args.json)
+        yield figure(f"{name}: called right by memory alone", every[0], "")
+        words = f"{name}: called right, with what will not start"
+        yield figure(words, every[1], "", RIGHT, "higher")
+        words = f"{name}: called right, without failures that are not memory"
+        yield figure(words, memory[1], "", RIGHT, "higher")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

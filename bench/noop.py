@@ -9,10 +9,9 @@ as `snakemake` does it and as each job of a cluster does. (c) Ten points more: u
 job's shell is there, against a whole call with the empty Snakefile. Every run is a point of its
 own: repeats of a point would cost less. `tests/acceptance/test_noop.py` holds the bound of (a).
 
-    python -m bench.noop [--json FILE] [--rounds N] [--runs N]
+    python -m bench.noop [--rounds N] [--runs N]
 """
 
-import argparse
 import shutil
 import statistics
 import tempfile
@@ -22,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.lib.pairs import figure, write_json
+from bench.lib.pairs import figure, run
 from bench.lib.projects import Cost, empty_project, snakemake, timed
 from scalesweep.core.orphans import marked
 from tests.acceptance.made import Program, write_campaign
@@ -33,11 +32,6 @@ NOTHING = "Nothing to be done"
 # At this many runs.
 BOUND_RUNS, BOUND, START_BOUND, PARSE_BOUND_S = 10_000, 1.5, 2.0, 0.3
 MB = 1e6
-TOLD = (
-    *("seconds", "empty_seconds", "ratio", "cpu_seconds", "empty_cpu_seconds", "cpu_ratio"),
-    *("peak_bytes", "empty_peak_bytes"),
-)
-
 PROGRAM = Program(
     "finished", {"size": 1}, {"rate": {"unit": "items/s", "better": "higher", "scope": "total"}}
 )
@@ -170,28 +164,16 @@ def first_job(folder: Path, name: str, new: Sequence[Path]) -> Cost:
     return cost
 
 
-def main() -> None:
-    """Measure and print a table; with --json also write it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=BOUND_RUNS, help="finished runs")
-    parser.add_argument("--rounds", type=int, default=7, help="pairs of each")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    by_size: dict[str, Any] = {}
-    rows: Figures = []
-    heads = ("seconds", "empty", "ratio", "CPU s", "empty", "ratio", "MB", "empty")
-    print(" " * 48, *(f"{head:>7}" for head in heads))
+def measure(runs: int = BOUND_RUNS, rounds: int = 7) -> Iterator[dict[str, Any]]:
+    """Medians of so many pairs, of so many finished runs."""
     with tempfile.TemporaryDirectory() as scratch:
         empty = empty_project(Path(scratch) / "empty")
-        folder = finished(Path(scratch) / "ours", args.runs).path
+        folder = finished(Path(scratch) / "ours", runs).path
         for concern in (noops, parsing, ten_more):
-            for name, row, figures in concern(folder, empty, args.runs, args.rounds):
-                numbers = [row[key] / (MB if "bytes" in key else 1) for key in TOLD]
-                print(f"{name:48}", *(f"{number:7.2f}" for number in numbers), flush=True)
-                by_size[name] = row
-                rows += figures
-    write_json({"rounds": args.rounds, "found": by_size, "figures": rows}, args.json)
+            for name, row, figures in concern(folder, empty, runs, rounds):
+                yield figure(f"{name}: seconds", row["seconds"], "s")
+                yield from figures
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

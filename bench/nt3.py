@@ -7,18 +7,17 @@ and against Keras' own fit, which is what the original calls. Each comparison ta
 order each round; a ratio is the median over rounds of theirs / ours in seconds, above 1 where ours
 is faster.
 
-    python -m bench.nt3 [--json FILE] [--rounds N] [--rows N]
+    python -m bench.nt3 [--rounds N] [--rows N]
 """
 
-import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.lib.pairs import figure, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, run, take_turns
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "workflow" / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # before this folder, whose nt3.py this is
@@ -132,57 +131,22 @@ def compare_epochs(rounds: int) -> dict[str, Any]:
     }
 
 
-def print_report(report: dict[str, Any]) -> None:
-    """Print the table of readers and one line for each other comparison."""
-    print(f"{report['rows']} rows of {WIDTH} features")
-    print(f"{'reader':<16}{'rows/s':>10}{'MB/s':>10}{'time of pandas / this':>24}")
-    for name, each in report["readers"].items():
-        print(
-            f"{name:<16}{each['rows_per_second']:>10.0f}{each['mb_per_second']:>10.0f}"
-            f"{each['pandas_over_this']:>24.2f}"
-        )
-    writers, epochs = report["writers"], report["epochs"]
-    print(
-        f"writing CSV: {writers['rows_per_second']:.0f} rows/s;"
-        f" time of savetxt / ours: {writers['savetxt_over_own']:.1f}"
-    )
-    print(
-        f"training: {epochs['samples_per_second']:.0f} samples/s;"
-        f" ours / bare loop: {epochs['own_over_bare']:.3f};"
-        f" time of Keras' fit / ours: {epochs['keras_fit_over_own']:.3f}"
-    )
-
-
-def main() -> int:
-    """Measure, print the report and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write the result to this file")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=64, help="of the table that is read")
-    args = parser.parse_args()
-
+def measure(rounds: int = 5, rows: int = 64) -> Iterator[dict[str, Any]]:
+    """Medians of so many rounds, on a table of so many rows."""
     ranks.use("tensorflow")
     ranks.start(1)
     with tempfile.TemporaryDirectory(prefix="bench-nt3-") as name:
-        report = {
-            "rows": args.rows,
-            "rounds": args.rounds,
-            "readers": compare_readers(Path(name), args.rows, args.rounds),
-            "writers": compare_writers(Path(name), args.rounds),
-            "epochs": compare_epochs(4 * args.rounds),
-        }
-    print_report(report)
-    readers, epochs = report["readers"], report["epochs"]
-    report["figures"] = [
-        *(figure(f"pandas / {name}", r["pandas_over_this"], "x") for name, r in readers.items()),
-        figure("savetxt / our CSV writer", report["writers"]["savetxt_over_own"], "x"),
-        figure("an epoch / the bare loop", epochs["own_over_bare"], "x"),
-        figure("Keras's fit / an epoch", epochs["keras_fit_over_own"], "x"),
-    ]
-    write_json(report, args.json)
+        readers = compare_readers(Path(name), rows, rounds)
+        writers = compare_writers(Path(name), rounds)
+        epochs = compare_epochs(4 * rounds)
+    for name, each in readers.items():
+        yield figure(f"{name}: a table of {WIDTH:,} features", each["rows_per_second"], "rows/s")
+        yield figure(f"pandas / {name}", each["pandas_over_this"], "x")
+    yield figure("savetxt / our CSV writer", writers["savetxt_over_own"], "x")
+    yield figure("an epoch / the bare loop", epochs["own_over_bare"], "x")
+    yield figure("Keras's fit / an epoch", epochs["keras_fit_over_own"], "x")
     ranks.stop()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

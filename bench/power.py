@@ -6,20 +6,20 @@ program's own seconds, with / without; the median over rounds, and that of the f
 which a busy machine disturbs less. (b) CPU seconds of a sampler to start, and for each sample.
 (c) Milliseconds by which a launch is longer where there is nothing to read, and where there is.
 
-    python -m bench.power [--json FILE] [--rounds N] [--interval S]
+    python -m bench.power [--rounds N] [--interval S]
 """
 
-import argparse
-import os
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from bench.lib.pairs import figure, write_json
+from bench.lib.pairs import figure, ratio, run
 
 ROOT = Path(__file__).resolve().parents[1]
 from scalesweep.compute.job_spec import Order, PowerOrder
@@ -103,53 +103,28 @@ def launch_ms(sysfs: Path, count: int) -> float:
     return statistics.median(taken)
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--interval", type=float, default=0.1)
-    given = parser.parse_args()
+def measure(rounds: int = 15, interval: float = 0.1) -> Iterator[dict[str, Any]]:
+    """Of so many rounds, with a sample each so many seconds."""
     with tempfile.TemporaryDirectory() as folder:
         made, empty = Path(folder) / "made", Path(folder) / "empty"
         make_tree(made)
         empty.mkdir()
         loops = int(2_000_000 * PROGRAM_S / program_seconds(2_000_000))
         alone, sampled = [], []
-        for _ in range(given.rounds):
+        for _ in range(rounds):
             for way in random.sample((True, False), 2):
                 if way:
-                    sampled.append(sampled_loop(made, given.interval, loops))
+                    sampled.append(sampled_loop(made, interval, loops))
                 else:
                     alone.append(program_seconds(loops))
-        ratios = [with_it / without for with_it, without in zip(sampled, alone, strict=True)]
+        yield figure("a program with a sampler / alone", ratio(sampled, alone), "x")
+        yield figure("the same, of the fastest", min(sampled) / min(alone), "x")
         few, many = sampler_cpu(made, 20), sampler_cpu(made, 300)
         per_sample = (many[0] - few[0]) / (many[1] - few[1])
-        result = {
-            "cores": len(os.sched_getaffinity(0)),
-            "interval_s": given.interval,
-            "ratio": statistics.median(ratios),
-            "ratio_of_the_fastest": min(sampled) / min(alone),
-            "ratios": ratios,
-            "start_cpu_s": few[0] - per_sample * few[1],
-            "cpu_s_per_sample": per_sample,
-            "launch_ms_nothing": launch_ms(empty, 200),
-            "launch_ms_sampler": launch_ms(made, 10),
-        }
-    print(f"program with a sampler every {given.interval:g} s / alone: {result['ratio']:.4f}")
-    print(f"of the fastest of either: {result['ratio_of_the_fastest']:.4f}")
-    print(f"sampler: {result['start_cpu_s']:.3f} CPU seconds to start, {per_sample:.5f} per sample")
-    print(f"a launch takes {result['launch_ms_nothing']:.2f} ms longer where nothing can be read")
-    print(f"and {result['launch_ms_sampler']:.0f} ms longer with a sampler")
-    result["figures"] = [
-        figure("a program with a sampler / alone", result["ratio"], "x"),
-        figure("the same, of the fastest", result["ratio_of_the_fastest"], "x"),
-        figure("a sampler's CPU per sample", 1000 * per_sample, "ms"),
-        figure("a launch with nothing to read, more", result["launch_ms_nothing"], "ms"),
-        figure("a launch with a sampler, more", result["launch_ms_sampler"], "ms"),
-    ]
-    write_json(result, given.json)
+        yield figure("a sampler's CPU per sample", 1000 * per_sample, "ms")
+        yield figure("a launch with nothing to read, more", launch_ms(empty, 200), "ms")
+        yield figure("a launch with a sampler, more", launch_ms(made, 10), "ms")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

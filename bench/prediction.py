@@ -4,19 +4,17 @@ Each series of tests/published/scaling_series.csv is predicted from its smaller 
 the other series of its program. ``left out``: what intervals hold on the machines of one source
 after they were made as wide as those of the other sources need.
 
-    python -m bench.prediction [--series N] [--json FILE]
+    python -m bench.prediction [--series N]
 """
 
-import argparse
 import csv
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, run
 from scalesweep.analysis.prediction import LEVELS, Series, predict, refusal, refusals
 
 PUBLISHED = Path(__file__).parents[1] / "tests" / "published" / "scaling_series.csv"
@@ -95,31 +93,23 @@ def _left_out(rows: Sequence[Foretold], level: float) -> float:
     return 100 * float(np.mean(held or [True]))
 
 
-def main() -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--series", type=int, help="so many of each kind of scaling")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    figures = []
+def measure(series: int = 0) -> Iterator[dict[str, Any]]:
+    """Of so many series of each kind of scaling; 0: of all."""
     for scaling in SCALINGS:
         every = [each for each in published() if each[2].scaling == scaling]
-        rows = list(foretold(every if args.series is None else every[: 2 * args.series]))
+        rows = list(foretold(every[: 2 * series] if series else every))
         if not rows:
             continue
         error = 100 * float(np.median([row.error for row in rows]))
         plain = 100 * float(np.median([row.line for row in rows]))
-        figures.append(figure(f"{scaling}: median error", error, "%"))
-        figures.append(figure(f"{scaling}: median error of a line", plain, "%"))
+        yield figure(f"{scaling}: median error", error, "%")
+        yield figure(f"{scaling}: median error of a line", plain, "%")
         for level, factor in LEVELS.items():
             held = 100 * float(np.mean([row.away <= factor for row in rows]))
             name = f"{scaling}: intervals of {100 * level:g} % hold"
-            figures.append(figure(name, held, "%"))
-            figures.append(figure(f"{name}, left out", _left_out(rows, level), "%"))
-    print("\n".join(line(row) for row in figures))
-    write_json({"figures": figures}, args.json)
-    return 0
+            yield figure(name, held, "%")
+            yield figure(f"{name}, left out", _left_out(rows, level), "%")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

@@ -6,20 +6,20 @@ it again: being the fastest of several is partly luck. memory_bandwidth's kernel
 gcc compiles (-O3 -fopenmp) take turns too, on arrays of the same size and as many threads; the
 ratio is the median over pairs of turns, of each of which the best round counts.
 
-    python -m bench.probes [--json FILE] [--rounds N]
+    python -m bench.probes [--rounds N]
 """
 
-import argparse
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from bench.lib.pairs import figure, line, take_turns, write_json
+from bench.lib.pairs import figure, run, take_turns
 
 HERE = Path(__file__).resolve().parent
 BENCHMARKS = HERE.parent / "workflow" / "benchmarks"
@@ -150,40 +150,23 @@ def compare_memory(program: Path, pairs: int, rounds: int) -> dict:
     }
 
 
-def main() -> int:
-    """Measure, print the figures and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write the result to this file")
-    parser.add_argument("--rounds", type=int, default=15)
-    args = parser.parse_args()
-    compute = compare_compute(args.rounds)
-    report = {"compute": compute}
-    figures = [
-        figure(
-            f"compute_peak over the best hand-written loop ({compute['best_hand_written']})",
-            compute["over_best"], "x", BOUND, "higher",
-        )
-    ]  # fmt: skip
+def measure(rounds: int = 15) -> Iterator[dict[str, Any]]:
+    """Of so many rounds."""
+    compute = compare_compute(rounds)
+    name = f"compute_peak over the best hand-written loop ({compute['best_hand_written']})"
+    yield figure(name, compute["over_best"], "x", BOUND, "higher")
     with tempfile.TemporaryDirectory(prefix="bench-probes-") as folder:
         program = compile_stream(Path(folder))
         if program is None:
             print("no gcc: STREAM is not compared", file=sys.stderr)
-        else:
-            report["memory"] = memory = compare_memory(program, max(3, args.rounds // 2), 6)
-            figures.append(
-                figure("memory_bandwidth over STREAM", memory["best_over_stream"], "x", BOUND,
-                       "higher")
-            )  # fmt: skip
-            figures += [
-                figure(f"{kernel} of memory_bandwidth over STREAM's", ratio, "x", BOUND, "higher")
-                for kernel, ratio in memory["over_stream"].items()
-            ]
-    report["figures"] = figures
-    for row in figures:
-        print(line(row))
-    write_json(report, args.json)
-    return 0
+            return
+        memory = compare_memory(program, max(3, rounds // 2), 6)
+    best = memory["best_over_stream"]
+    yield figure("memory_bandwidth over STREAM", best, "x", BOUND, "higher")
+    for kernel, share in memory["over_stream"].items():
+        name = f"{kernel} of memory_bandwidth over STREAM's"
+        yield figure(name, share, "x", BOUND, "higher")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

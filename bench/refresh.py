@@ -6,7 +6,7 @@ accounting, tables, figures, page. (b) The same steps as the rules call them, wi
 between, each with its seconds. Both where the ten are of one experiment of five (220 runs), and
 where they are spread over all five, so that nothing can be taken from the last report.
 
-    python -m bench.refresh [--json FILE] [--repeats 10] [--largest 1024] [--rounds 3]
+    python -m bench.refresh [--repeats 10] [--largest 1024] [--rounds 3]
 """
 
 import contextlib
@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.lib.made_runs import NEW, Made, large_campaign_arguments, make
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.made_runs import NEW, Made, make
+from bench.lib.pairs import figure, run
 from bench.lib.projects import Cost, snakemake, timed
 from bench.lib.steps import PROCESSES, take_steps
 
@@ -38,7 +38,7 @@ def without(made: Made, run_ids: Sequence[str]) -> Iterator[None]:
     yield
 
 
-def measure(made: Made, new: Sequence[str]) -> tuple[Cost, dict[str, Cost]]:
+def costs(made: Made, new: Sequence[str]) -> tuple[Cost, dict[str, Cost]]:
     """Cost of the call, and of the steps alone, once these runs have ended."""
     with without(made, new):
         words = ("-c", str(PROCESSES), "--configfile", made.campaign)
@@ -47,42 +47,27 @@ def measure(made: Made, new: Sequence[str]) -> tuple[Cost, dict[str, Cost]]:
         return whole, take_steps(made)
 
 
-def main() -> None:
-    """Measure and print rows; with --json also write them."""
-    args = large_campaign_arguments(__doc__)
+def measure(repeats: int = 10, largest: int = 1024, rounds: int = 3) -> Iterator[dict[str, Any]]:
+    """Medians of so many rounds; a tenth of 10,010 runs a repeat, of up to so many ranks."""
     with tempfile.TemporaryDirectory() as scratch:
-        made = make(Path(scratch) / "large", args.repeats, args.largest)
+        made = make(Path(scratch) / "large", repeats, largest)
         made.write_new()
         every = made.done + made.new
         cases = {
             "of one experiment of five": made.new,
             "of all five": every[:: len(every) // NEW][:NEW],
         }
-        costs = {
-            name: [measure(made, new) for _ in range(args.rounds)] for name, new in cases.items()
-        }
-    rows: list[dict[str, Any]] = []
-    for name, measured in costs.items():
-        wall = statistics.median(whole.wall_s for whole, _ in measured)
-        cpu = statistics.median(whole.cpu_s for whole, _ in measured)
-        rows.append(figure(f"{NEW} new runs {name} to the report, snakemake", wall, "s", SECONDS))
-        rows.append(figure("  the same in CPU seconds", cpu, "s"))
-        alone = statistics.median(sum(c.wall_s for c in steps.values()) for _, steps in measured)
-        rows.append(figure("  its steps alone", alone, "s"))
-        for step in measured[0][1]:
-            took = statistics.median(steps[step].wall_s for _, steps in measured)
-            rows.append(figure(f"    of these {step}", took, "s"))
-    print(*map(line, rows), sep="\n")
-    details = {
-        name: [
-            {"whole": whole._asdict(), "steps": {n: c._asdict() for n, c in steps.items()}}
-            for whole, steps in measured
-        ]
-        for name, measured in costs.items()
-    }
-    report = {"runs": len(every), "processes": PROCESSES, "rounds": details, "figures": rows}
-    write_json(report, args.json)
+        for name, new in cases.items():
+            measured = [costs(made, new) for _ in range(rounds)]
+            wall = statistics.median(whole.wall_s for whole, _ in measured)
+            words = f"{NEW} new runs {name} to the report"
+            yield figure(f"{words}, snakemake", wall, "s", SECONDS)
+            cpu = statistics.median(whole.cpu_s for whole, _ in measured)
+            yield figure("  the same in CPU seconds", cpu, "s")
+            for step in measured[0][1]:
+                took = statistics.median(steps[step].wall_s for _, steps in measured)
+                yield figure(f"  its step {step} alone", took, "s")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

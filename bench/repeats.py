@@ -11,22 +11,22 @@ of repeats of every point (with plain 95 % intervals) after which as many points
 24 made points with spreads from 0.5 to 8 %, most of them small; and of six small programs that are
 timed on this machine, 150 times each in random order, from whose times repeats are drawn.
 
-    python -m bench.repeats [--json FILE] [--rounds N]
+    python -m bench.repeats [--rounds N]
 """
 
-import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.lib.pairs import figure, line, take_turns, write_json
+from bench.lib.pairs import figure, run, take_turns
 from scalesweep.analysis.stats import CONFIDENCE, mean_bounds
 from scalesweep.analysis.types import Floats
-from tests.fakes.repeats import KINDS, NORMAL, draw, measure, taken
+from tests.fakes import repeats as simulated
+from tests.fakes.repeats import KINDS, NORMAL, draw, taken
 
 LIMITS = ((3, 6), (3, 12), (3, 30), (5, 20), (10, 40))
 RATIOS = np.geomspace(0.1, 8, 16)
@@ -44,7 +44,7 @@ def coverage(kind: str, rounds: int, level: float | None = None) -> dict[str, tu
     spans = {}
     for least, most in LIMITS if level is None else [limits for limits in LIMITS if limits[1] < 20]:
         shares = [
-            measure(least, most, UNTIL, UNTIL * ratio, rounds, rng, kind, level).coverage
+            simulated.measure(least, most, UNTIL, UNTIL * ratio, rounds, rng, kind, level).coverage
             for ratio in RATIOS
         ]
         spans[f"{least} to {most}"] = (min(shares), max(shares))
@@ -112,46 +112,36 @@ def timed(rounds: int) -> tuple[list[Draw], float]:
     )
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--rounds", type=int, default=10_000, help="points of each kind")
-    args = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+def measure(rounds: int = 10_000) -> Iterator[dict[str, Any]]:
+    """Of so many points of each kind."""
     for kind in KINDS:
-        spans = coverage(kind, args.rounds)
         bounded = kind == NORMAL
         # Two standard errors of a share beyond what is stated.
-        room = 2 * np.sqrt(0.05 * 0.95 / args.rounds)
-        for limits, (low, high) in spans.items():
+        room = 2 * np.sqrt(0.05 * 0.95 / rounds)
+        for limits, (low, high) in coverage(kind, rounds).items():
             name = f"coverage of means until precise, {kind}, {limits} repeats"
             lower = LEAST - room if bounded else None
-            rows.append(figure(f"{name}: least", low, "", lower, "higher"))
-            rows.append(figure(f"{name}: most", high, "", MOST + room if bounded else None))
+            yield figure(f"{name}: least", low, "", lower, "higher")
+            yield figure(f"{name}: most", high, "", MOST + room if bounded else None)
         if not bounded:
-            fixed = fixed_coverage(kind, args.rounds)
-            rows.append(figure(f"coverage of means, {kind}, 3 fixed repeats", fixed, ""))
-    for limits, (low, _) in coverage(NORMAL, args.rounds, CONFIDENCE).items():
+            fixed = fixed_coverage(kind, rounds)
+            yield figure(f"coverage of means, {kind}, 3 fixed repeats", fixed, "")
+    for limits, (low, _) in coverage(NORMAL, rounds, CONFIDENCE).items():
         name = f"coverage of means until precise, plain 95 % intervals, {limits} repeats: least"
-        rows.append(figure(name, low, ""))
-    rounds = max(args.rounds // 10, 200)
-    of_here, spread = timed(rounds)
-    cases = [("made", made(rounds), *limits) for limits in SAVING]
+        yield figure(name, low, "")
+    fewer = max(rounds // 10, 200)
+    of_here, spread = timed(fewer)
+    cases = [("made", made(fewer), *limits) for limits in SAVING]
     # What half of the programs of a machine reach, however busy that is.
     cases.append(("timed here", of_here, 3, 12, 1.5 * spread))
     cases.append(("timed here", of_here, 3, 20, spread))
     for what, draws, least, most, until in cases:
-        found_here = saving(draws, least, most, until)
+        way = saving(draws, least, most, until)
         name = f"repeats saved, {what}, {least} to {most} until {until:.1%}"
-        rows.append(figure(name, found_here["saved"], "", 0.0, "higher"))
-        rows.append(figure(f"{name}: repeats of a point", found_here["runs"], ""))
-        rows.append(figure(f"{name}: fixed repeats for as many narrow", found_here["fixed"], ""))
-        rows.append(figure(f"{name}: points within", found_here["narrow"], ""))
-    for row in rows:
-        print(line(row))
-    write_json({"rounds": args.rounds, "figures": rows}, args.json)
+        yield figure(name, way["saved"], "", 0.0, "higher")
+        yield figure(f"{name}: repeats of a point", way["runs"], "")
+        yield figure(f"{name}: fixed repeats for as many narrow", way["fixed"], "")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

@@ -9,26 +9,24 @@ longest frame while it is scrolled through (its charts and tables come to life t
 its parts, and from a click on a heading of the largest table until it is sorted.
 
 The same of the report of a made-up sweep of layouts (``bench.lib.layout_table``), imported by
-``scalesweep import``: --layouts says how many rows it has; --page opens a page that is there.
+``scalesweep import``: --layouts says how many rows it has.
 
-    python -m bench.report [--json FILE] [--repeats 10] [--largest 1024] [--rounds 2]
-    python -m bench.report --layouts 1641 6500 [--json FILE]
-    python -m bench.report --page report.html
+    python -m bench.report [--repeats 10] [--largest 1024] [--rounds 2] [--layouts 1641]
 """
 
-import argparse
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.lib.layout_table import layout_table
 from bench.lib.made_runs import make
-from bench.lib.pairs import figure, line, write_json
-from bench.lib.steps import PROCESSES, take_steps
+from bench.lib.pairs import figure, run
+from bench.lib.steps import take_steps
 from scalesweep.core.paths import RESOURCES
 
 STEPS = ("tables", "figures", "page")
@@ -149,55 +147,35 @@ def of_layouts(rows: int, folder: Path) -> list[dict[str, Any]]:
     return made + (browser_rows(of, times) if times else [])
 
 
-def main() -> None:
-    """Measure and print rows; with --json also write them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=10, help="a tenth of 10,010 runs each")
-    parser.add_argument("--largest", type=int, default=1024, help="ranks, a power of two")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--layouts", type=int, nargs="+", help="rows of sweeps of layouts instead")
-    parser.add_argument("--page", type=Path, help="a page that is there instead")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
-    if args.layouts or args.page:
-        rows = []
-        with tempfile.TemporaryDirectory() as scratch:
-            for count in args.layouts or ():
-                rows += of_layouts(count, Path(scratch))
-        if args.page and (times := opened(args.page.absolute())):
-            rows += browser_rows(args.page.name, times)
-        print(*map(line, rows), sep="\n")
-        write_json({"figures": rows}, args.json)
-        return
+def measure(
+    repeats: int = 10, largest: int = 1024, rounds: int = 2, layouts: int = 0
+) -> Iterator[dict[str, Any]]:
+    """Medians of so many rounds; a tenth of 10,010 runs a repeat, of up to so many ranks; of a
+    sweep of so many ``layouts`` instead if there are any."""
     with tempfile.TemporaryDirectory() as scratch:
-        made = make(Path(scratch) / "large", args.repeats, args.largest)
+        if layouts:
+            yield from of_layouts(layouts, Path(scratch))
+            return
+        made = make(Path(scratch) / "large", repeats, largest)
         made.plan()
         take_steps(made, "summarise", "accounting")
-        rounds = [take_steps(made, *STEPS) for _ in range(args.rounds)]
+        taken = [take_steps(made, *STEPS) for _ in range(rounds)]
         page = made.results / "report.html"
         size_mb = page.stat().st_size / 1e6
         drawn = len(list((made.results / "figures").glob("*/*.svg")))
         browser = opened(page)
     of = f"of {len(made.done):,} runs"
-    whole = statistics.median(sum(cost.wall_s for cost in costs.values()) for costs in rounds)
-    rows = [figure(f"report {of}: tables, {drawn} figures and page", whole, "s", SECONDS)]
-    for name in rounds[0]:
-        took = statistics.median(costs[name].wall_s for costs in rounds)
-        rows.append(figure(f"  of these {name}", took, "s"))
-    cpu = statistics.median(sum(cost.cpu_s for cost in costs.values()) for costs in rounds)
-    rows.append(figure("  CPU time of these steps", cpu, "s"))
-    rows.append(figure(f"report {of}: the page", size_mb, "MB", SIZE_MB))
+    whole = statistics.median(sum(cost.wall_s for cost in costs.values()) for costs in taken)
+    yield figure(f"report {of}: tables, {drawn} figures and page", whole, "s", SECONDS)
+    for name in taken[0]:
+        took = statistics.median(costs[name].wall_s for costs in taken)
+        yield figure(f"  of these {name}", took, "s")
+    cpu = statistics.median(sum(cost.cpu_s for cost in costs.values()) for costs in taken)
+    yield figure("  CPU time of these steps", cpu, "s")
+    yield figure(f"report {of}: the page", size_mb, "MB", SIZE_MB)
     if browser:
-        rows += browser_rows(f"report {of}", browser)
-    print(*map(line, rows), sep="\n")
-    details = {
-        "runs": len(made.done),
-        "processes": PROCESSES,
-        "rounds": [{name: cost._asdict() for name, cost in costs.items()} for costs in rounds],
-        "browser": browser,
-    }
-    write_json({**details, "figures": rows}, args.json)
+        yield from browser_rows(f"report {of}", browser)
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

@@ -5,7 +5,6 @@ submitted to a Slurm of one node that this program boots. Then the two batch scr
 them, run here in turn, several times: seconds and CPU seconds beyond the program's own time.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -13,10 +12,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.lib.pairs import figure, write_json
+from bench.lib.pairs import figure, run
 
 ROOT = Path(__file__).resolve().parents[1]
 from tests.slurm.cluster import Cluster, wait_until
@@ -69,7 +69,7 @@ def batch_script(cluster: Cluster, folder: Path, words: list[str]) -> Path:
     return path
 
 
-def run(script: Path, env: dict[str, str]) -> tuple[float, float]:
+def carry_out(script: Path, env: dict[str, str]) -> tuple[float, float]:
     """Seconds and CPU seconds of a batch script run here."""
     before, clock = os.times(), time.perf_counter()
     subprocess.run(["bash", script], cwd=script.parent, env=env, check=True, capture_output=True)
@@ -78,15 +78,8 @@ def run(script: Path, env: dict[str, str]) -> tuple[float, float]:
     return wall, cpu
 
 
-def main() -> None:
-    """Boot, submit, time the scripts in turn, print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--points", type=int, default=1000, help="runs of the campaign, in hundreds"
-    )
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    args = parser.parse_args()
+def measure(points: int = 1000, rounds: int = 7) -> Iterator[dict[str, Any]]:
+    """Medians of so many pairs, of a campaign of so many runs, in hundreds."""
     with tempfile.TemporaryDirectory(prefix="b-") as name, Cluster(f"{name}/c", nodes=1) as cluster:
         ours = slurm_project(Path(name, "p"), cluster).path
         site = ours / "config" / "sites" / "toy_cluster.yaml"
@@ -94,7 +87,7 @@ def main() -> None:
             '[srun, "--mpi=none", -N, "1", -n, "1", -c, "{cpus_per_rank}"]', "[]"
         )
         site.write_text(f"{text}prologue: [sleep {PROGRAM_S}]\n")
-        (ours / "c.yaml").write_text(CAMPAIGN.format(repeats=args.points // 100))
+        (ours / "c.yaml").write_text(CAMPAIGN.format(repeats=points // 100))
         minimal = Path(name, "m")
         minimal.mkdir()
         (minimal / "Snakefile").write_text(MINIMAL)
@@ -105,9 +98,9 @@ def main() -> None:
         }
         env = {**cluster.environment, "SLURM_JOB_ID": "1000000"}  # after all that were submitted
         beyond: dict[str, list[tuple[float, float]]] = {key: [] for key in scripts}
-        for _ in range(args.rounds):
+        for _ in range(rounds):
             for key, script in scripts.items():
-                wall, cpu = run(script, env)
+                wall, cpu = carry_out(script, env)
                 program = PROGRAM_S
                 if key == "this workflow":
                     (record,) = ours.glob("results/runs/*/*/record.json")
@@ -115,24 +108,13 @@ def main() -> None:
                 beyond[key].append((wall - program, cpu))
                 for made in (*ours.glob("results/runs/*/*/record.json"), minimal / "done"):
                     made.unlink(missing_ok=True)
-        result: dict[str, Any] = {"points": args.points, "rounds": args.rounds}
-        for key, pairs in beyond.items():
-            wall, cpu = (statistics.median(pair[i] for pair in pairs) for i in (0, 1))
-            print(f"{key:14} {wall:5.2f} s held beyond the program, {cpu:5.2f} CPU-s in all")
-            result[key] = {"held_s": wall, "cpu_s": cpu}
-        ratios = [a[0] / b[0] for a, b in zip(*beyond.values(), strict=True)]
-        result["ratio"] = statistics.median(ratios)
-        print(
-            f"ratio {result['ratio']:.2f} (median of {args.rounds} pairs,"
-            f" campaign of {args.points} points)"
-        )
-    name = f"a job of {args.points:,} runs: held beyond the program"
-    result["figures"] = [
-        figure(f"{name}, s", result["this workflow"]["held_s"], "s"),
-        figure(f"{name}, to a Snakefile of seven lines", result["ratio"], "x"),
-    ]
-    write_json(result, args.json)
+    for key, pairs in beyond.items():
+        held, cpu = (statistics.median(pair[i] for pair in pairs) for i in (0, 1))
+        yield figure(f"a job of {key}: held beyond the program", held, "s")
+        yield figure("  its CPU seconds", cpu, "s")
+    ratios = [a[0] / b[0] for a, b in zip(*beyond.values(), strict=True)]
+    yield figure("held, to a Snakefile of seven lines", statistics.median(ratios), "x")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

@@ -11,15 +11,16 @@ campaign of half as many jobs goes before, and the line through both says what a
 at most: looks become rarer the longer submitting takes (``--jobs 500`` measures them).
 """
 
-import argparse
 import re
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from bench.lib.pairs import figure, write_json
+from bench.lib.pairs import figure, run
 from tests.slurm.cluster import Cluster
 from tests.slurm.support import slurm_project
 
@@ -56,7 +57,7 @@ def questions(made: Counter[str]) -> Counter[str]:
     return Counter({kind: count for kind, count in made.items() if _QUESTION.match(kind)})
 
 
-def measure(cluster: Cluster, folder: Path, jobs: int) -> tuple[Counter[str], int]:
+def campaign(cluster: Cluster, folder: Path, jobs: int) -> tuple[Counter[str], int]:
     """Run a campaign of so many jobs; the calls that were made, and the lines that it printed."""
     project = slurm_project(folder, cluster)
     project.write("c.yaml", CAMPAIGN.format(jobs=jobs))
@@ -73,22 +74,14 @@ def measure(cluster: Cluster, folder: Path, jobs: int) -> tuple[Counter[str], in
     return calls(cluster) - before, said.count("\n")
 
 
-def main() -> None:
-    """Boot, run the campaigns, print the questions by type."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=100, help="at least 2; default: 100")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    args = parser.parse_args()
+def measure(jobs: int = 100) -> Iterator[dict[str, Any]]:
+    """Of campaigns of half as many jobs and of so many, at least 2."""
+    sizes: tuple[int, int] = (jobs // 2, jobs)
     with tempfile.TemporaryDirectory(prefix="b-") as name, Cluster(f"{name}/c") as cluster:
-        sizes: tuple[int, int] = (args.jobs // 2, args.jobs)
         (few, few_lines), (made, lines) = (
-            measure(cluster, Path(name, str(jobs)), jobs) for jobs in sizes
+            campaign(cluster, Path(name, str(size)), size) for size in sizes
         )
     few_asked, asked = questions(few), questions(made)
-    for kind, count in made.most_common():
-        print(f"{count:6} {kind}{' (a question)' if kind in asked else ''}")
-    total = asked.total()
-    print(f"{total} questions for {args.jobs} jobs, {lines} lines of output")
 
     def at(less: float, more: float) -> float:
         """What a campaign of ``PER`` jobs takes, on the line through both measured ones."""
@@ -98,18 +91,11 @@ def main() -> None:
         sum(n for kind, n in counts.items() if kind.startswith("DBD"))
         for counts in (few_asked, asked)
     ]
-    result = {
-        "jobs": args.jobs,
-        "calls": dict(made),
-        "figures": [
-            figure(f"questions to Slurm's daemons for {PER} jobs",
-                   at(few_asked.total(), total), "calls"),
-            figure("  of these to the accounting", at(*books), "calls"),
-            figure(f"  lines that a call prints for {PER} jobs", at(few_lines, lines), "lines"),
-        ],
-    }  # fmt: skip
-    write_json(result, args.json)
+    total = at(few_asked.total(), asked.total())
+    yield figure(f"questions to Slurm's daemons for {PER} jobs", total, "calls")
+    yield figure("  of these to the accounting", at(*books), "calls")
+    yield figure(f"  lines that a call prints for {PER} jobs", at(few_lines, lines), "lines")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

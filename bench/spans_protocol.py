@@ -4,10 +4,9 @@ Reading: 1,000 steps of 64 ranks with 6 spans each, in one log, into arrays on d
 process's CPU time a step, its writing thread included, less that of the same loop without stamps,
 in turn; as a share of a step of 100 ms.
 
-    python -m bench.spans_protocol [--json FILE] [--rounds N]
+    python -m bench.spans_protocol [--rounds N]
 """
 
-import argparse
 import importlib.util
 import os
 import statistics
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, run
 from scalesweep.compute.job_spec import StampsOrder
 from scalesweep.compute.stamp_arrays import read_stamps
 from scalesweep.core.npy import write_npz
@@ -91,27 +90,17 @@ def _loop(batches: Iterator[int], at: Any) -> None:
                 at(name)
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--rounds", type=int, default=9)
-    args = parser.parse_args()
+def measure(rounds: int = 9) -> Iterator[dict[str, Any]]:
+    """Medians of so many rounds."""
     with tempfile.TemporaryDirectory() as name:
-        walls, cpus = reading(Path(name), args.rounds)
-        costs = printing(Path(name), args.rounds)
+        walls, cpus = reading(Path(name), rounds)
+        printed = statistics.median(printing(Path(name), rounds))
     size = f"{STEPS:,} steps x {RANKS} ranks x {len(SPANS)} spans"
-    printed = statistics.median(costs)
-    rows = [
-        figure(f"read {size}", statistics.median(walls), "s"),
-        figure(f"read {size}, CPU", statistics.median(cpus), "s", READ_S),
-        figure("print a step of 6 spans, CPU", 1e6 * printed, "us"),
-        figure("print a step, share of 100 ms", 100 * printed / STEP_S, "%", 100 * SHARE),
-    ]
-    for row in rows:
-        print(line(row))
-    write_json({"walls": walls, "cpus": cpus, "costs": costs, "figures": rows}, args.json)
+    yield figure(f"read {size}", statistics.median(walls), "s")
+    yield figure(f"read {size}, CPU", statistics.median(cpus), "s", READ_S)
+    yield figure("print a step of 6 spans, CPU", 1e6 * printed, "us")
+    yield figure("print a step, share of 100 ms", 100 * printed / STEP_S, "%", 100 * SHARE)
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

@@ -4,14 +4,13 @@ Campaigns of three repeats of 60 steps on 2, 3 and 8 ranks (tests/acceptance/fau
 noise of several kinds; the planted ones have one rank that computes 8 % longer, one that stalls,
 and one that spends time between its steps.
 
-    python -m bench.step_causes [--json FILE] [--campaigns N]
+    python -m bench.step_causes [--campaigns N]
 """
 
-import argparse
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, run
 from tests.acceptance.faults import Program, always, every
 from tests.fakes.null_steps import NOISES, clear_causes
 
@@ -33,35 +32,23 @@ PLANTED: Mapping[str, tuple[Program, tuple[str, str, str]]] = {
 }
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--campaigns", type=int, default=400, help="of each kind")
-    args = parser.parse_args()
-    count = args.campaigns
-    rows = []
+def measure(campaigns: int = 400) -> Iterator[dict[str, Any]]:
+    """Of so many campaigns of each kind."""
     for name, noise in NOISES.items():
         for ranks in RANKS:
-            said = sum(bool(clear_causes(noise, ranks, seed)) for seed in range(count))
+            said = sum(bool(clear_causes(noise, ranks, seed)) for seed in range(campaigns))
             words = f"campaigns without a cause that name one, {name}, {ranks} ranks"
-            rows.append(figure(words, said / count, "", FALSE))
-            print(line(rows[-1]), flush=True)
+            yield figure(words, said / campaigns, "", FALSE)
+    seeds = range(max(campaigns // 4, 20))
     for what, (program, truth) in PLANTED.items():
         for name in ("quiet", "loud", "tails"):
-            causes = [
-                clear_causes(NOISES[name], 2, seed, program) for seed in range(max(count // 4, 20))
-            ]
+            causes = [clear_causes(NOISES[name], 2, seed, program) for seed in seeds]
             right = sum(truth in each for each in causes) / len(causes)
             wrong = sum(any(cause != truth for cause in each) for each in causes) / len(causes)
             least = POWER if name == "quiet" else None
-            rows.append(figure(f"campaigns that name {what}, {name}", right, "", least, "higher"))
-            rows.append(
-                figure(f"campaigns that name another cause, {what}, {name}", wrong, "", FALSE)
-            )
-            print(line(rows[-2]), line(rows[-1]), sep="\n", flush=True)
-    write_json({"campaigns": count, "figures": rows}, args.json)
+            yield figure(f"campaigns that name {what}, {name}", right, "", least, "higher")
+            yield figure(f"campaigns that name another cause, {what}, {name}", wrong, "", FALSE)
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

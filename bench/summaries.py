@@ -5,7 +5,7 @@ together. (b) All that `snakemake` does after ten more runs have ended: plan, su
 figures and report. (c) One run in twenty is also written as text and read with pandas
 (bench/lib/pandas_way.py), in pairs with our reading of the same runs. Both must give equal numbers.
 
-    python -m bench.summaries [--json FILE] [--repeats 10] [--largest 1024] [--rounds 3]
+    python -m bench.summaries [--repeats 10] [--largest 1024] [--rounds 3]
 """
 
 import json
@@ -13,14 +13,14 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.lib.made_runs import Made, large_campaign_arguments, make, times_of
-from bench.lib.pairs import figure, line, ratio, take_turns, write_json
+from bench.lib.made_runs import Made, make, times_of
+from bench.lib.pairs import figure, ratio, run, take_turns
 from bench.lib.pandas_way import read_histories, write_history
 from bench.lib.projects import Cost, snakemake, timed
 from bench.lib.steps import PROCESSES, take_steps
@@ -122,42 +122,24 @@ def against_usual(made: Made, rounds: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure and print rows; with --json also write them."""
-    args = large_campaign_arguments(__doc__)
+def measure(repeats: int = 10, largest: int = 1024, rounds: int = 3) -> Iterator[dict[str, Any]]:
+    """Medians of so many rounds; a tenth of 10,010 runs a repeat, of up to so many ranks."""
     with tempfile.TemporaryDirectory() as scratch:
-        made = make(Path(scratch) / "large", args.repeats, args.largest)
-        began = time.perf_counter()
+        made = make(Path(scratch) / "large", repeats, largest)
         made.plan()
-        first_look_s = time.perf_counter() - began
         cold, peak_mb = peak_of(lambda: take_steps(made, "summarise")["summarise"])
         largest_kb = max((made.runs / i / RECORD).stat().st_size for i in made.done) / 1e3
-        usual = against_usual(made, args.rounds)
+        usual = against_usual(made, rounds)
         whole = chain(made)
     count = len(made.done)
-    compared = f"{usual['runs']:,} of them"
-    rows = [
-        figure(f"summary of {count:,} runs, nothing known", cold.wall_s, "s", COLD_S),
-        figure(f"summary of {count:,} runs, memory of all processes", peak_mb, "MB", PEAK_MB),
-        figure(f"largest record ({args.largest:,} ranks)", largest_kb, "kB", RECORD_KB),
-        figure("everything after 10 new runs: plan to report", whole.wall_s, "s"),
-        figure(
-            f"reading {compared} the usual way / ours, nothing known", usual["ratio"], "x", FASTER,
-            "higher",
-        ),
-        figure("  the same in CPU seconds, one process each", usual["cpu_ratio_one_process"], "x"),
-    ]  # fmt: skip
-    details = {
-        "runs": count,
-        "processes": PROCESSES,
-        "cold": cold._asdict(),
-        "chain_after_ten_more": whole._asdict(),
-        "first_look_at_new_records_seconds": first_look_s,
-        "usual": usual,
-    }
-    print(*map(line, rows), sep="\n")
-    write_json({**details, "figures": rows}, args.json)
+    yield figure(f"summary of {count:,} runs", cold.wall_s, "s", COLD_S)
+    yield figure(f"summary of {count:,} runs, memory of all processes", peak_mb, "MB", PEAK_MB)
+    yield figure(f"largest record ({largest:,} ranks)", largest_kb, "kB", RECORD_KB)
+    yield figure("everything after 10 new runs: plan to report", whole.wall_s, "s")
+    words = f"reading {usual['runs']:,} of them the usual way / ours"
+    yield figure(words, usual["ratio"], "x", FASTER, "higher")
+    yield figure("  the same in CPU seconds, one process each", usual["cpu_ratio_one_process"], "x")
 
 
 if __name__ == "__main__":
-    main()
+    run(measure)

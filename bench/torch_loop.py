@@ -9,23 +9,22 @@ each step, so much of it by chance that page faults decide which of two equal lo
 take turns, in a new order each round; a ratio is the median over rounds of theirs / ours in seconds
 a step, above 1 where ours is faster. Needs `make torch`.
 
-    python -m bench.torch_loop [--json FILE] [--rounds N]
+    python -m bench.torch_loop [--rounds N]
 """
 
-import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from bench.lib.pairs import figure, line, ratio, take_turns, write_json
+from bench.lib.pairs import figure, ratio, run, take_turns
 
 ROOT = Path(__file__).resolve().parents[1]
 TORCH = ROOT / ".torch" / "bin" / "python"
@@ -111,31 +110,18 @@ def compare(params: dict[str, Any], steps: int, rounds: int) -> dict[str, list[f
         return take_turns(jobs, rounds, steps)
 
 
-def main() -> int:
-    """Measure, print and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--rounds", type=int, default=40)
-    arguments = parser.parse_args()
-    torch_python("bench.torch_loop")
-    figures: list[dict[str, Any]] = []
-    cases: list[dict[str, Any]] = []
+def measure(rounds: int = 40) -> Iterator[dict[str, Any]]:
+    """Medians of so many rounds."""
     for name, params, steps in CASES:
-        seconds = compare(params, steps, arguments.rounds)
-        medians = {loop: statistics.median(each) for loop, each in seconds.items()}
-        cases.append({"case": name, "seconds": medians, "rounds": seconds})
-        first = len(figures)
-        figures.append(figure(f"{name}: ours", params["batch_size"] / medians["own"], "1/s"))
+        seconds = compare(params, steps, rounds)
+        own = statistics.median(seconds["own"])
+        yield figure(f"{name}: ours", params["batch_size"] / own, "1/s")
         for loop, words in WORDS.items():
             if loop in seconds:
                 bound = BOUND if loop == "plain" else None
                 value = ratio(seconds[loop], seconds["own"])
-                figures.append(figure(f"{name}: {words} / ours", value, "x", bound, "higher"))
-        for row in figures[first:]:
-            print(line(row), flush=True)
-    write_json({"figures": figures, "cases": cases}, arguments.json)
-    return 0
+                yield figure(f"{name}: {words} / ours", value, "x", bound, "higher")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

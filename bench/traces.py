@@ -3,16 +3,17 @@
 Two made ranks of GPUs of which each part is known, with whole microseconds and with nanoseconds;
 then one large trace, read in a process of its own.
 
-    python -m bench.traces [--json FILE] [--megabytes N]
+    python -m bench.traces [--megabytes N]
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from bench.lib.pairs import figure, line, write_json
+from bench.lib.pairs import figure, run
 from bench.lib.planted_traces import COMPUTATION, COPIES, EXPOSED, OVERLAPPED, STEP, write_planted
 from bench.lib.projects import ROOT
 from scalesweep.analysis.kineto_stream import read_stream
@@ -69,25 +70,15 @@ def reading(folder: Path, megabytes: int) -> tuple[float, float, float]:
     return file.stat().st_size / 1e6, seconds, kibibytes / 1024
 
 
-def main() -> int:
-    """Measure, print and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--megabytes", type=int, default=300, help="of the trace that is read")
-    arguments = parser.parse_args()
+def measure(megabytes: int = 300) -> Iterator[dict[str, Any]]:
+    """Of a trace of so many megabytes."""
     with tempfile.TemporaryDirectory() as name:
         apart = furthest(Path(name))
-        size, seconds, mebibytes = reading(Path(name), arguments.megabytes)
-    figures = [
-        figure("made traces: largest difference to what was planted", 100 * apart, "%", 0.1),
-        figure(f"reading {size:.0f} MB: memory of the process", mebibytes, "MiB", MOST_MIB),
-        figure("reading, MB of text in a second of CPU", size / seconds, "", LEAST_RATE, "higher"),
-    ]
-    for each in figures:
-        print(line(each))
-    write_json({"figures": figures}, arguments.json)
-    return 0
+        size, seconds, mebibytes = reading(Path(name), megabytes)
+    yield figure("made traces: largest difference to what was planted", 100 * apart, "%", 0.1)
+    yield figure(f"reading {size:.0f} MB: memory of the process", mebibytes, "MiB", MOST_MIB)
+    yield figure("reading, MB of text in a second of CPU", size / seconds, "", LEAST_RATE, "higher")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(measure)

@@ -4,7 +4,6 @@ As data_loading leaves them on a cluster with one rank per node: 5 epochs, 1 to 
 rank with its facts in the record and its times in the arrays.
 """
 
-import argparse
 import contextlib
 import hashlib
 import io
@@ -53,16 +52,6 @@ experiments:
     axes: {{ranks: *ranks, drop_page_cache: [false, true]}}
     repeats: {repeats}
 """
-
-
-def large_campaign_arguments(description: str | None) -> argparse.Namespace:
-    """Command-line arguments of a bench of a large campaign: its size, rounds, and --json FILE."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--repeats", type=int, default=10, help="a tenth of 10,010 runs each")
-    parser.add_argument("--largest", type=int, default=1024, help="ranks, a power of two")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    return parser.parse_args()
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,19 @@
-"""What the benchmarks of this folder share: taking turns, ratios of pairs, and their JSON.
+"""What the benchmarks of this folder share: taking turns, ratios of pairs, and their figures.
 
-The JSON of every script has, besides data of its own, a list ``figures`` of rows, which
-bench/table.py prints as one table: ``{"name": str, "value": float, "unit": str,
-"bound": float|null, "better": "lower"|"higher"}``. A row without a bound is for information.
+``python -m bench.NAME [--json FILE]`` writes ``{"figures": [...]}``, rows that bench/table.py
+prints as one table: ``{"name": str, "value": float, "unit": str, "bound": float|null, "better":
+"lower"|"higher"}``. A row without a bound is for information.
 """
 
+import argparse
+import inspect
 import json
 import math
 import random
 import statistics
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +79,25 @@ def line(row: Mapping[str, Any]) -> str:
     """A row for people: name, value, and its bound with whether it is kept."""
     kept = {True: "kept", False: "NOT KEPT", None: ""}[within(row)]
     bound = "" if row["bound"] is None else f"bound {row['bound']:.4g}"
-    return f"{row['name']:66} {row['value']:9.2f} {row['unit']:3} {bound:12} {kept}".rstrip()
+    return f"{row['name']:66} {row['value']:9.4g} {row['unit']:3} {bound:12} {kept}".rstrip()
 
 
-def write_json(report: Any, path: Path | None) -> None:
-    """Write what was measured, if a file was named."""
+def run(measure: Callable[..., Iterable[dict[str, Any]]]) -> None:
+    """Run a bench from the command line: its figures are printed as they come.
+
+    The arguments of ``measure`` are options, of their defaults' types; ``--json FILE`` takes the
+    figures too.
+    """
+    doc = sys.modules[measure.__module__].__doc__ or ""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    for name, parameter in inspect.signature(measure).parameters.items():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=type(parameter.default), default=parameter.default)
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    given = vars(parser.parse_args())
+    path, rows = given.pop("json"), []
+    for row in measure(**given):
+        print(line(row), flush=True)
+        rows.append(row)
     if path:
-        path.write_text(json.dumps(report, indent=1) + "\n")
+        path.write_text(json.dumps({"figures": rows}, indent=1) + "\n")

@@ -26,7 +26,7 @@ SHORTEST = {
     "ceilings": "--rounds 20",
     "cnn_training": "--rounds 1 --steps 1",
     "comparisons": "--comparisons 5",
-    "data_loading": "--rounds 1 --shape 8 8 8 4 --samples 32",
+    "data_loading": "--rounds 1 --edge 8 --samples 32",
     "execute": "--runs 100 --starts 3",
     "gather": "--ranks 2",
     "history": "--series 1 --years 1 --sessions 40",
