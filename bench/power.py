@@ -64,7 +64,8 @@ def order(sysfs: Path, interval_s: float) -> Order:
     """A launcher's order of a run with samplers."""
     power = PowerOrder(interval_s=interval_s, sources=SOURCES, sysfs=str(sysfs), nodes=1)
     return Order(
-        run_id="run", profile="none", benchmark="bench", version=1, params={}, repeat=0,
+        run_id="run", profile="none", benchmark="bench", version=1,
+        params={"ranks": 1, "ranks_per_node": 1}, repeat=0,
         site="here", folder="run", data=None, node_local="/tmp", argv=[], env={}, prologue=[],
         time_limit_s=60.0, asked=None, power=power,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from bench.lib.projects import project
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.record import RECORD, SAMPLES, completed, record_text
 from scalesweep.planning.plan import build_plan, write_plan
+from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.stock import take_stock
 
 EPOCHS = 5
@@ -90,6 +91,7 @@ def make(folder: Path, repeats: int = 10, largest: int = 1024) -> Made:
     name = "large.yaml"
     text = CAMPAIGN.format(runs=count, largest=largest, repeats=repeats)
     (folder / name).write_text(text)
+    claim_folder(folder / "results", "results")
     places = _places(folder, name)
     made = Made(
         folder,
