@@ -139,11 +139,6 @@ def unlabelled(line: Line, srun: bool) -> tuple[str, Printer]:
     return text, Printer(rank)
 
 
-def has_packed_name(path: Path) -> bool:
-    """Whether a file's name ends as gzip and xz name what they have packed."""
-    return path.name.endswith(PACKED)
-
-
 @contextlib.contextmanager
 def open_packed(path: Path) -> Iterator[BinaryIO]:
     """A file to read bytes from, unpacked where gzip or xz has packed it.

@@ -16,6 +16,7 @@ from scalesweep.core.host import cpu_set
 
 SECONDS, BEGIN, SPAN = "s", "begin", "span_"
 AMOUNTS = ("samples", "tokens")
+_NUMBERS = (SECONDS, BEGIN, *AMOUNTS)
 # Of the lines, so many may be damaged, and of the steps so many be lost by that.
 LOST = 0.01
 # What a line begins with, or is cut after; other text names the marker, as a path or a sentence.
@@ -59,11 +60,11 @@ def stamp_lines(
     if not files:
         raise UnreadableError(f"stamps: no file '{source}' in {work.name}")
     for index, path in enumerate(files):
-        own = index if len(files) == ranks else None
+        own, name = index if len(files) == ranks else None, str(path.relative_to(work))
         for line in rank_lines(path, ranks, srun_labels):
             # Another rank may have begun its line within this one.
             for part in line.text.split(MARKER)[1:] if MARKER in line.text else ():
-                place = f"line {line.number} of {path.relative_to(work)}"
+                place = f"line {line.number} of {name}"
                 sealed = _SEALED.match(part)
                 fields = _parsed(part, sealed)
                 if fields is not None:
@@ -100,6 +101,7 @@ class Rank:
     epochs: bool = True  # whether each line says its epoch
     host_clock: bool = False  # of a rank with a GPU, which nothing synchronised
     twice: int = 0
+    spans: set[str] = field(default_factory=set)  # names that were looked at
 
     def add(self, stamp: Stamp) -> None:
         """Add what a line says; raises UnreadableError."""
@@ -117,20 +119,21 @@ class Rank:
         epoch = said.get("epoch")
         self.epochs &= epoch is not None
         key = (epoch or 0, said["step"])
-        for name, value in zip(("epoch", "step"), key, strict=True):
-            _check(stamp, name, value, type(value) is int and 0 <= value <= _LAST_STEP,
-                   "a whole number of 0 or more")  # fmt: skip
+        if not all(type(number) is int and 0 <= number <= _LAST_STEP for number in key):
+            for name, number in zip(("epoch", "step"), key, strict=True):
+                whole = type(number) is int and 0 <= number <= _LAST_STEP
+                _check(stamp, name, number, whole, "a whole number of 0 or more")
         spans = said.get("spans") or {}
         _check(stamp, "spans", spans, type(spans) is dict, "seconds by name")
-        numbers = [name for name in (SECONDS, BEGIN, *AMOUNTS) if name in said]
-        step = {name: _number(stamp, name, said[name]) for name in numbers}
+        step = {name: said[name] for name in _NUMBERS if name in said}
         for name, value in spans.items():
-            if not _NAME.fullmatch(name) or name in _TAKEN:
-                raise UnreadableError(
-                    f"stamps: {stamp.place}: span {ascii(name)[:60]}: names are up to 40 "
-                    f"lower-case letters, digits and '_', and not {', '.join(_TAKEN)}"
-                )
-            step[SPAN + name] = _number(stamp, name, value)
+            if name not in self.spans:
+                _check_name(stamp, name)
+                self.spans.add(name)
+            step[SPAN + name] = value
+        for name, value in step.items():
+            if not (type(value) in (int, float) and 0 <= value < _MAX):
+                _number(stamp, name.removeprefix(SPAN), value)
         before = self.steps.setdefault(key, step)
         self.twice += before is not step
         if before != step:
@@ -146,6 +149,14 @@ class Rank:
 def shown(key: Key, epochs: bool) -> str:
     """``step 7``, ``step 7 of epoch 2``, of an epoch and a step."""
     return f"step {key[1]} of epoch {key[0]}" if epochs else f"step {key[1]}"
+
+
+def _check_name(stamp: Stamp, name: str) -> None:
+    if not _NAME.fullmatch(name) or name in _TAKEN:
+        raise UnreadableError(
+            f"stamps: {stamp.place}: span {ascii(name)[:60]}: names are up to 40 "
+            f"lower-case letters, digits and '_', and not {', '.join(_TAKEN)}"
+        )
 
 
 def _number(stamp: Stamp, name: str, value: Any) -> float:
