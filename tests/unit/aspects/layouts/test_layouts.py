@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from scalesweep.analysis.factors import layout_followers
 from scalesweep.aspects.find import find
@@ -16,8 +15,6 @@ from scalesweep.aspects.layouts.section import layout_table
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, HOLES, NOTE, OPEN
-from scalesweep.importers.table_map import load_map
-from scalesweep.importers.table_runs import runs_of
 from tests.fakes.finding_rows import said
 from tests.fakes.imported_table import imported
 
@@ -126,28 +123,6 @@ def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) ->
     assert a[0][:8] == ["8", "8", "1", "1", "4", "100", "40.0 %", "60.0"]
     assert a[1][-2] == "loses 25.0 % with mbs 4 → 2 (else GPU_OUT_OF_MEMORY)"
     assert a[2][1:6] == ["–"] * 5 and len(a[2]) == len(card.columns)
-
-
-def test_a_layout_with_many_choices_is_one_text(tmp_path: Path) -> None:
-    names = [f"choice_{n}" for n in range(8)]
-    changed = MAP["parameters"] | {name: {"column": name} for name in names}
-    values = (["0"] * 8, ["1"] * 8)
-    head = HEAD.rstrip() + "," + ",".join(names) + "\n"
-    rows = "".join(
-        f"8,a,{tp},1,4,ok,{rate},10,30,{','.join(value)}\n"
-        for (tp, rate), value in zip(((1, 90), (2, 80)), values, strict=True)
-    )
-    # One parameter decides on all: each is a follower, so that they vary by themselves.
-    rows += "".join(
-        f"8,a,4,1,4,ok,70,10,30,{','.join('1' if m == n else '0' for m in range(8))}\n"
-        for n in range(8)
-    )
-    rows += f"16,a,1,1,4,ok,60,10,30,{','.join('0' * 8)}\n"
-    _, entry, tables = imported(tmp_path, head + rows, MAP | {"parameters": changed})
-    results = ExperimentResults(entry, tables)
-    card = layout_card(results, find(results))
-    assert card is not None and card.columns[1].heading == "Best layout"
-    assert card.groups[0][1][0][1].startswith("dp 8 x tp 1, choice_0 0, choice_1 0")
 
 
 def test_what_one_choice_changes_at_each_scale(tmp_path: Path) -> None:
@@ -259,14 +234,6 @@ def test_a_best_layout_of_which_runs_failed_says_so(tmp_path: Path) -> None:
     assert [line[-1] for line in card.groups[0][1]] == ["–", "of the best 2 of 3 runs"]
 
 
-@pytest.mark.parametrize("amount", ["-5", "60000000000"])
-def test_what_is_no_amount_of_memory_is_refused(tmp_path: Path, amount: str) -> None:
-    (tmp_path / "t.csv").write_text(f"{HEAD}8,a,1,1,4,ok,9,{amount},1\n8,a,2,1,4,ok,9,0,1\n")
-    (tmp_path / "map.yaml").write_text(yaml.safe_dump(MAP))
-    runs = runs_of(load_map(tmp_path / "map.yaml", tmp_path / "t.csv"))
-    assert len(runs.runs) == 1 and "GB is no amount of memory" in runs.refusals[0].message
-
-
 def test_ties_a_layout_alone_and_no_memory(tmp_path: Path) -> None:
     rows = "8,a,1,1,4,ok,50,,\n8,a,2,1,4,ok,50,,\n16,a,1,1,4,ok,40,,\n16,a,2,1,4,oom,,,\n"
     results = study(tmp_path, rows)
@@ -291,14 +258,6 @@ def test_of_times_the_shortest_is_the_best(tmp_path: Path) -> None:
     assert best.layout is not None and best.layout.startswith("dp 4 x tp 2")
     assert (best.ahead, best.median) == (2, 0.5)
     assert [row.share for row in results.of(LayoutPoint)] == [1, 0.5, 0.25]
-
-
-@pytest.mark.parametrize("rate", ["0", "-3"])
-def test_rates_that_are_not_positive_are_refused(tmp_path: Path, rate: str) -> None:
-    (tmp_path / "t.csv").write_text(f"{HEAD}8,a,1,1,4,ok,{rate},1,1\n8,a,2,1,4,ok,9,1,1\n")
-    (tmp_path / "map.yaml").write_text(yaml.safe_dump(MAP))
-    runs = runs_of(load_map(tmp_path / "map.yaml", tmp_path / "t.csv"))
-    assert len(runs.runs) == 1 and "is not positive" in runs.refusals[0].message
 
 
 def test_one_mesh_for_each_scale_is_no_study_of_layouts(tmp_path: Path) -> None:
