@@ -25,7 +25,6 @@ from scalesweep.table.declared import numbers_of
 # The names of the rules: of the best layouts, and of what all layouts of a setting have in common.
 BEST, ONLY, CARRIED = "best layout", "only layout", "carried layout"
 SPREAD, FAILED = "layouts", "failed layouts"
-OF_LAYOUTS = (CARRIED, SPREAD, FAILED)
 # Scales whose best layout is a sentence: the largest of each setting first.
 MAX_SENTENCES = 30
 
