@@ -14,48 +14,25 @@ from scalesweep.jobs.run_spec import run_spec
 Load = Callable[..., Campaign]
 
 
-def sizes(campaign: Campaign) -> list[int]:
-    return [point["size"] for point in campaign.experiments[0].points]
-
-
-def test_axes_make_a_product_in_file_order(campaign_of: Load) -> None:
-    campaign = campaign_of("axes:\n  ranks: [1, 2]\n  size: [5, 3]\n")
-    experiment = campaign.experiments[0]
-    assert [(p["ranks"], p["size"]) for p in experiment.points] == [(1, 5), (1, 3), (2, 5), (2, 3)]
-    assert experiment.axes == ("ranks", "size")
-
-
 @pytest.mark.parametrize(
-    ("axis", "values"),
+    ("body", "names", "values"),
     [
-        ("{from: 1, to: 1024, factor: 2}", [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
-        ("{from: 1, to: 10, step: 3}", [1, 4, 7, 10]),
-        ("{from: 1, to: 6, factor: 2}", [1, 2, 4]),
-        ("7", [7]),
-        ("[3, 1]", [3, 1]),
-        ("[4.0]", [4]),
+        ("axes: {ranks: [1, 2], size: [5, 3]}", "ranks size", [(1, 5), (1, 3), (2, 5), (2, 3)]),
+        ("axes: {size: {from: 1, to: 10, step: 3}}", "size", [(1,), (4,), (7,), (10,)]),
+        ("axes: {size: {from: 1, to: 6, factor: 2}}", "size", [(1,), (2,), (4,)]),
+        ("axes: {rate: {from: 0.1, to: 0.3, step: 0.1}}", "rate", [(0.1,), (0.2,), (0.3,)]),
+        ("axes: {size: 7}", "size", [(7,)]),
+        ("axes: {size: [4.0]}", "size", [(4,)]),
+        ("axes: {rate: [1, 2]}\nlinked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}]",
+         "ranks size rate", [(1, 8, 1.0), (1, 8, 2.0), (2, 4, 1.0), (2, 4, 2.0)]),
+        ("axes: {size: [1, 2]}\nextra: [{size: 9}, {size: 2}]", "size", [(1,), (2,), (9,)]),
     ],
-)
-def test_axis_forms(campaign_of: Load, axis: str, values: list[int]) -> None:
-    body = f"axes: {{size: {axis}}}\nexclude: ['size > 1000']" if "1024" in axis else ""
-    if "1024" in axis:
-        with pytest.raises(UserError, match="from 1 to 1000"):
-            campaign_of(body)
-        body = f"axes: {{size: {axis.replace('1024', '1000')}}}"
-    assert sizes(campaign_of(body or f"axes: {{size: {axis}}}")) == values
-
-
-def test_fractional_range_keeps_its_last_value(campaign_of: Load) -> None:
-    campaign = campaign_of("axes: {rate: {from: 0.1, to: 0.3, step: 0.1}}")
-    assert [p["rate"] for p in campaign.experiments[0].points] == [0.1, 0.2, 0.3]
-
-
-def test_linked_entries_are_zipped_with_the_axes(campaign_of: Load) -> None:
-    body = "axes: {rate: [1, 2]}\nlinked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}]"
+)  # fmt: skip
+def test_axes_make_points_in_file_order(
+    campaign_of: Load, body: str, names: str, values: list[tuple[float, ...]]
+) -> None:
     points = campaign_of(body).experiments[0].points
-    assert [(p["ranks"], p["size"], p["rate"]) for p in points] == [
-        (1, 8, 1.0), (1, 8, 2.0), (2, 4, 1.0), (2, 4, 2.0),
-    ]  # fmt: skip
+    assert [tuple(point[name] for name in names.split()) for point in points] == values
 
 
 def test_exclude_counts_and_keeps_reasons(campaign_of: Load) -> None:
@@ -66,16 +43,6 @@ def test_exclude_counts_and_keeps_reasons(campaign_of: Load) -> None:
     experiment = campaign_of(body).experiments[0]
     assert [reason for _, reason in experiment.excluded] == ["size == 1"] * 2 + ["too large"] * 2
     assert len(experiment.points) == 4
-
-
-def test_extra_points_stand_beside_the_grid_once(campaign_of: Load) -> None:
-    assert sizes(campaign_of("axes: {size: [1, 2]}\nextra: [{size: 9}, {size: 2}]")) == [1, 2, 9]
-
-
-def test_repeats_are_interleaved_over_points(campaign_of: Load) -> None:
-    runs = campaign_of("axes: {size: [1, 2]}\nrepeats: 2").experiments[0].runs
-    assert [(run.point["size"], run.repeat) for run in runs] == [(1, 0), (2, 0), (1, 1), (2, 1)]
-    assert len({run.run_id for run in runs}) == 4
 
 
 def test_ids_put_together_by_value_are_those_of_the_points(campaign_of: Load) -> None:
@@ -151,13 +118,6 @@ def test_experiments_that_share_a_point_share_its_run(toy, campaign_of: Load) ->
     assert len(campaign.unique_runs()) == 3
 
 
-def test_strong_scaling_by_linked_sizes(campaign_of: Load) -> None:
-    body = (
-        "scaling: strong\nlinked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}, {ranks: 4, size: 2}]"
-    )
-    assert campaign_of(body).experiments[0].axes == ("ranks", "size")
-
-
 def test_what_is_to_be_predicted_changes_no_run(campaign_of: Load) -> None:
     body = "scaling: weak\naxes: {ranks: [1, 2]}\nfixed: {size: 4}"
     (plain,), (asked,) = (
@@ -173,20 +133,6 @@ def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> Non
     assert [(run.point["size"], run.repeat) for run in runs] == [(8, 0), (4, 1), (8, 3)]
     same = campaign_of("linked: [{size: 8}]\nrepeats: 4").experiments[0].runs
     assert same[3].run_id == runs[2].run_id  # ids do not depend on how repeats are planned
-
-
-def test_what_jobs_may_take(campaign_of: Load) -> None:
-    campaign = campaign_of("repeats: 1", "campaign: test\nsite: toy\n")
-    assert campaign.budget_node_hours is None
-    assert campaign.experiments[0].memory_gib_per_rank is None
-    assert campaign.experiments[0].constraint is None
-    campaign = campaign_of(
-        "memory_gib_per_rank: 1.5\nconstraint: 'knl&{behaviour}'",
-        "campaign: test\nsite: toy\nbudget: {node_hours: 12.5}\n",
-    )
-    assert campaign.budget_node_hours == 12.5
-    assert campaign.experiments[0].memory_gib_per_rank == 1.5
-    assert campaign.experiments[0].constraint == "knl&{behaviour}"
 
 
 def test_one_site_for_each_way_to_run(toy: Path) -> None:
@@ -253,15 +199,6 @@ def test_variables_of_an_experiment_are_part_of_what_is_measured(toy: Path) -> N
     assert order["env"] == {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
     assert run_spec(campaign, campaign.experiments[0], a[0])["env"] == {}
     assert b[0].point["env.OMP_PROC_BIND"] == "close" and b[0].point["env.OMP_PLACES"] is None
-
-
-def test_variables_of_an_experiment_go_before_those_of_the_site(toy: Path) -> None:
-    site = toy / "sites" / "toy.yaml"
-    site.write_text(f"{site.read_text()}env: {{OMP_PROC_BIND: spread, A: b}}\n")
-    (toy / "campaign.yaml").write_text(TWO)
-    campaign = load_campaign(toy / "campaign.yaml")
-    envs = [run_spec(campaign, e, e.runs[0])["env"] for e in campaign.experiments[:2]]
-    assert envs == [{"OMP_PROC_BIND": "spread", "A": "b"}, {"OMP_PROC_BIND": "close", "A": "b"}]
 
 
 def test_variables_may_be_axes(toy: Path) -> None:

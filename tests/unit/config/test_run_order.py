@@ -5,10 +5,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.campaign import Campaign
 from scalesweep.config.run_order import arranged, control_repeats
 from scalesweep.core.errors import UserError
 from scalesweep.smk.context import SnakemakeContext
@@ -34,12 +32,6 @@ def test_repeats_come_in_blocks_each_in_another_order() -> None:
     assert order == arranged(runs_of(20, 3), 0) != arranged(runs_of(20, 3), 1)
 
 
-def test_the_first_place_is_drawn_evenly() -> None:
-    first = [arranged(runs_of(4, 1), seed)[0] for seed in range(2000)]
-    counts = [first.count(name) for name in runs_of(4, 1)]
-    assert sum((count - 500) ** 2 / 500 for count in counts) < 16.3  # chi square, 0.1 %
-
-
 def test_others_do_not_change_which_of_two_comes_first() -> None:
     few, many = runs_of(10, 2), runs_of(15, 3)
     assert arranged(few, 5) == [name for name in arranged(many, 5) if name in few]
@@ -51,7 +43,10 @@ def test_as_written_keeps_the_file_and_profiled_runs_come_last() -> None:
     assert set(arranged(runs, 0, ["c0", "c1"], ["x", "w"])[-2:]) == {"x", "w"}
 
 
-@given(st.integers(1, 200), st.integers(1, 30), st.integers(0, 12), st.integers(0, 3))
+@pytest.mark.parametrize(
+    ("others", "every", "shared", "seed"),
+    [(1, 1, 0, 0), (1, 30, 12, 1), (200, 1, 0, 2), (200, 30, 3, 3), (37, 10, 5, 0)],
+)
 def test_the_control_is_first_and_last_and_never_far(
     others: int, every: int, shared: int, seed: int
 ) -> None:
@@ -101,24 +96,10 @@ def test_the_control_is_an_experiment_that_shares_its_runs(campaign_of: Load) ->
     assert [place for place, run_id in enumerate(order) if run_id in mine] == list(range(0, 16, 3))
 
 
-def test_more_points_bring_control_runs_among_them(campaign_of: Load) -> None:
-    done = set(campaign_of(BODY, HEAD + CONTROL).unique_runs())
-    more = campaign_of(BODY.replace("5]", "5, 7, 9, 11, 13, 15]"), HEAD + CONTROL)
-    control = {run.run_id for run in more.experiments[-1].runs}
-    new = [run_id in control for run_id in more.positions() if run_id not in done]
-    assert (len(new), sum(new)) == (30, 10)
-    thirds = [sum(new[i : i + 10]) for i in (0, 10, 20)]
-    assert min(thirds) >= 2, thirds
-
-
 @pytest.mark.parametrize(
     ("head", "error"),
     [
         ("order: backwards\n", "order: 'backwards' is not as_written, or {seed: NUMBER}"),
-        ("order: {sed: 1}\n", "order: unknown key 'sed'; did you mean seed? allowed: seed"),
-        ("order: {seed: -1}\n", "order.seed: -1 is not 0 or more"),
-        (CONTROL.replace("every: 2", "every: 0"), "control.every: 0 is not 1 or more"),
-        (CONTROL.replace("every", "each"), "control: unknown key 'each'; allowed: "),
         (CONTROL.replace(": e,", ": f,"), "control.experiment: 'f' is not an experiment of this"),
         (CONTROL.replace("ranks: 1", "rank: 1"), "control.point: benchmark toy has no parameter"),
         (CONTROL.replace("size: 3", "size: 4"), "control.point: no point of e has ranks 1, size 4"),
@@ -131,23 +112,7 @@ def test_mistakes_are_one_line(campaign_of: Load, head: str, error: str) -> None
     assert error in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_an_experiment_cannot_have_the_controls_name(toy: Path) -> None:
-    text = HEAD + "experiments: {control: {benchmark: toy}}\n"
-    path = toy / "c.yaml"
-    path.write_text(text)
-    (alone,) = load_campaign(path).experiments
-    assert not alone.control
-    path.write_text(text + "control: {experiment: control}\n")
-    with pytest.raises(UserError, match=r"control: experiments\.control: this name is reserved"):
-        load_campaign(path)
-
-
-def test_a_campaign_of_nothing_but_the_control(campaign_of: Load) -> None:
-    campaign = campaign_of("repeats: 3", HEAD + "control: {experiment: e}\n")
-    assert len(campaign.positions()) == len(campaign.experiments[-1].runs) == 3
-
-
-@pytest.mark.parametrize("allowed", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("allowed", [1, 3, 7])
 def test_no_more_runs_at_once_than_the_site_allows(
     toy: Path, campaign_of: Load, allowed: int
 ) -> None:

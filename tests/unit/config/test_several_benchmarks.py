@@ -8,8 +8,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scalesweep.adaptive.policy import plan_runs
-from scalesweep.adaptive.repeats import repeats_entry
 from scalesweep.aspects.comparisons.findings import benchmark_settings
 from scalesweep.aspects.comparisons.table import comparison_rows
 from scalesweep.config.campaign import Campaign, load_campaign
@@ -21,9 +19,8 @@ from scalesweep.core.joined_experiments import (
     with_joined,
 )
 from scalesweep.core.plan_format import Plan
-from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.general import other_main_metric, until_precise
+from scalesweep.findings.general import other_main_metric
 from scalesweep.planning.plan import build_plan
 from scalesweep.report.sections import fixed_parameters
 from scalesweep.state.run_state import RunState
@@ -143,30 +140,6 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
     assert [series.label for series in alone.series] == ["benchmark toy"]
 
 
-def test_each_point_is_repeated_until_it_is_precise(both: Callable[..., Campaign]) -> None:
-    """By a rule of each part; the report's finding and intervals are of all of them."""
-    campaign = both("repeats: 2", "repeats: {min: 3, max: 6, until: 5 %}")
-    planned = plan_runs(campaign, remember=False)
-    campaign, points = planned.campaign, planned.points
-    assert [p.experiment.name for p in points] == ["both.toy"] * 2 + ["both.toy_fast"] * 2
-    assert {len(point.runs) for point in points} == {3}
-    plan = finished(campaign)
-    for entry in plan["experiments"]:
-        of = [point for point in points if point.experiment.name == entry["name"]]
-        known = repeats_entry(of)
-        assert known is not None
-        for place, point in enumerate(known["points"]):
-            state = "wide" if place == 0 and entry["name"] == "both.toy_fast" else "precise"
-            point |= {"state": state, "width": 0.04, "done": 3}
-        entry["repeats"] = known
-    (entry,) = shown(plan)["experiments"]
-    results = ExperimentResults(entry, {})
-    assert results.level > 0.95
-    (wide,) = until_precise(results)
-    assert "benchmark toy_fast" in wide.subject
-    assert [number.value for number in wide.numbers] == [4, 0.05, 3, 0.04]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -175,21 +148,6 @@ def test_each_point_is_repeated_until_it_is_precise(both: Callable[..., Campaign
             "ranks: [1, 2]",
             "speed: [1, 2]",
             "both.axes: toy has no 'speed'; set it under fixed_of.toy_fast to one value",
-        ),
-        (
-            "size: 3",
-            "size: 3, rate: 2.0",
-            "both.fixed: toy_fast has no 'rate'; set it under fixed_of.toy to one value",
-        ),
-        (
-            "size: 3",
-            "sise: 3",
-            "both.fixed: benchmark toy has no parameter 'sise'; did you mean size",
-        ),
-        (
-            "toy_fast: {threads: 1}",
-            "toy_fast: {rate: 1}",
-            "both.fixed: benchmark toy_fast has no parameter 'rate'",
         ),
         ("toy_fast: {threads: 1}", "toy_fast: {speed: -1}", "both.fixed: speed = -1 is not"),
         ("size: 3", "size: x", "both.fixed: size = 'x' is not an integer from 1 to 1000 (toy)"),
@@ -296,16 +254,6 @@ def test_a_metric_has_a_formula_for_each_benchmark(
         both("repeats: 2", metric.replace(", toy_fast: 'fast / 2'", ""))
     with pytest.raises(UserError, match="a map goes with a list of benchmarks"):
         both(more=f"  one:\n    benchmark: toy\n    {metric}\n")
-
-
-def test_devices_that_are_ranks_join(both: Callable[..., Campaign], toy: Path) -> None:
-    file = toy / "benchmarks" / "toy_fast" / "benchmark.yaml"
-    workers = "result: native\nworkers: {name: devices, count: ranks, doc: d}"
-    file.write_text(file.read_text().replace("result: native", workers))
-    entry = with_joined(finished(both()))["experiments"][0]
-    assert entry["scale"] == "ranks" and entry["axes"] == ["ranks", "benchmark"]
-    assert all("devices" not in run["point"] for run in entry["runs"])
-    assert "devices" not in entry["parameters"]
 
 
 def test_flop_are_counted_by_one_convention(both: Callable[..., Campaign], toy: Path) -> None:
