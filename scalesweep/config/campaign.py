@@ -238,6 +238,9 @@ def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
     """The site of a campaign that names one, or one for each way to run."""
     if isinstance(site, str):
         return site
+    for key, named in (("local", site.local), ("slurm", site.slurm)):
+        if named:  # told also of the one that this call does not use
+            load_site(named, f"{where}.{key}")
     key, other, way = ("slurm", "local", "with") if cluster else ("local", "slurm", "without")
     name: str | None = getattr(site, key)
     if name is None:

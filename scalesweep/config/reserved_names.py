@@ -19,19 +19,16 @@ OF_RUNS = frozenset(
         *("hosts", "samples", "bytes", "warnings"),
     )
 )
-# Further columns of tables: no parameter that varies in an experiment can be called so.
+# Columns of tables that are not declared: no parameter that varies in an experiment can be called
+# so. Declared tables call a parameter ``parameter_<name>`` beside a column of its name.
 OF_TABLES = frozenset(
     (
         *("status", "cause", "outlier", "environment", "attempt", "files", "repeats", "planned"),
-        *("parameter", "metric", "phase", "unit", "better", "value"),
-        *("mean", "median", "std", "low", "high"),
-        *("cv", "best"),
-        *("epoch", "reached", "energy_runs", "runs", "seconds", "seconds_low", "seconds_high"),
-        *("share", "share_low", "share_high", "energy", "energy_low", "energy_high", "host"),
-        *("asked", "dropped", "factor"),
-        *("point_id", "domain", "counted", "watts", "worst", "score", "standard", "stale"),
-        *("threads_per_core", "stated", "part", "base_ranks"),
-        *("left_out", "others_share", "at_once", "models_per_minute"),
+        *("parameter", "metric", "phase", "unit", "better", "value", "runs", "point_id"),
+        *("mean", "median", "std", "low", "high", "cv", "best", "stale", "base_ranks"),
+        *("epoch", "reached", "energy_runs", "seconds", "seconds_low", "seconds_high"),
+        *("energy", "energy_low", "energy_high", "host", "domain", "counted", "watts"),
+        *("threads_per_core", "others_share", "left_out", "stated"),
     )
 )
 

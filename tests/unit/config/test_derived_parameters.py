@@ -171,7 +171,7 @@ def test_advice_derives_at_other_scales(
         ("repeats: 2", f"repeats: {[[0]] * 16}", "'repeats' lists cannot be: required: size < 24"),
         ("repeats: 2", "extra: [{ranks: 5, threads: 1, total: 12}]", r"extra\[0\]: size = total"),
         ("  lanes:", "  run_id: 1\n  lanes:", "'run_id' is reserved"),
-        ("  lanes:", "  share: ranks\n  lanes:", "'share' cannot vary"),
+        ("  lanes:", "  seconds: ranks\n  lanes:", "'seconds' cannot vary"),
         ("size < 24", "rate < 1", "no point is left; all 16 are excluded"),
         ("size < 24", "3 < 24", r"require\[1\]: '3 < 24' contains no parameter"),
     ],
