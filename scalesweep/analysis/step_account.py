@@ -54,6 +54,8 @@ from scalesweep.analysis.step_work import (
     check_clocks,
     check_spans,
     meet,
+    noted,
+    noted_count,
     step_work,
 )
 from scalesweep.analysis.types import Floats
@@ -286,13 +288,7 @@ def _mean_steps(samples: Samples, notes: Mapping[str, Any], ranks: int) -> _Mean
 
 def steps_per_epoch(notes: Mapping[str, Any]) -> int:
     """How many steps an epoch has, as the program noted; 0 if it did not."""
-    count = _noted(notes, "steps_per_epoch")
-    return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 0
-
-
-def _noted(notes: Mapping[str, Any], name: str) -> Any:
-    spans = notes.get("spans")
-    return spans.get(name) if isinstance(spans, Mapping) else None
+    return noted_count(notes, "steps_per_epoch")
 
 
 def _account_of(
@@ -313,7 +309,7 @@ def _account_of(
     if meet(notes) and not np.array_equal(local, total):  # the total ends when all ranks are there
         check_clocks(total)
     if computing is None:
-        return None if _noted(notes, "method") == "none" else _by_epoch(local, total, reading)
+        return None if noted(notes, "method") == "none" else _by_epoch(local, total, reading)
     check_spans(local, known, notes)
     if between is not None and between.shape == local.shape:
         known[SPAN_BETWEEN] = between

@@ -94,7 +94,6 @@ class StepWork:
     named: tuple[str, ...] = ()
     parts: Mapping[str, Floats] = field(default_factory=dict)  # of computation
     waits: Mapping[str, Floats] = field(default_factory=dict)  # of the exchange, by term
-    stages: int = 1  # of a pipeline: as many groups of consecutive ranks
 
     @property
     def within(self) -> bool:
@@ -189,7 +188,6 @@ def step_work(
         whole,
         parts=_finer(samples, SPANS[1], COMPUTE_PARTS, ranks, computing),
         waits=_waits(samples, notes, ranks, exchange),
-        stages=_stages(notes, ranks),
     )
 
 
@@ -214,24 +212,8 @@ def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
                 f"and {ranks:,} ranks"
             )
         if values.dtype.kind in "fiu" and not np.isfinite(values).all():
-            if said := _fewer(values):
-                raise BadSpansError(f"{said} in {name}; each rank has to print each step")
-            odd = int((~np.isfinite(values)).any(axis=1).sum())
-            raise BadSpansError(
-                f"{name} is no finite number in {odd:,} of {rows:,} steps (NaN or inf)"
-            )
-
-
-def _fewer(values: NDArray[Any]) -> str:
-    """Which ranks have fewer steps than others, where this is all that is missing; else empty."""
-    missing = np.isnan(values)
-    counts = np.where(missing.any(axis=0), missing.argmax(axis=0), len(values))
-    ends = np.arange(len(values))[:, None] >= counts
-    if np.isinf(values).any() or (missing != ends).any() or counts.max() < len(values):
-        return ""
-    short = np.flatnonzero(counts < len(values))
-    texts = [f"rank {rank} has {counts[rank]:,}" for rank in short]
-    return f"{listed(texts)} of {len(values):,} steps"
+            odd = _in_steps(~np.isfinite(values))
+            raise BadSpansError(f"{name} is no finite number {odd} (NaN or inf)")
 
 
 def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, Any]) -> None:
@@ -239,7 +221,7 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
 
     ``steps`` and each of ``spans`` are seconds ``[step, rank]`` (or sums ``[epoch, rank]``).
     """
-    disorder = _stated(notes, "out_of_order")
+    disorder = noted_count(notes, "out_of_order")
     if disorder:
         raise BadSpansError(
             f"time stamps are out of order in {disorder:,} steps, as the program says: an "
@@ -250,9 +232,9 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
         bad = span < -CLOCK_S
         if bad.mean() > ODD:
             raise BadSpansError(
-                f"{name} is negative in {int(bad.any(axis=1).sum()):,} of {len(span):,} steps (at "
-                f"least {span.min():.4g} s): its stamps are out of order; operations with side "
-                "effects (tf.print, a summary, py_function) and clocks that are set do that"
+                f"{name} is negative {_in_steps(bad)} (at least {span.min():.4g} s): its stamps "
+                "are out of order; operations with side effects (tf.print, a summary, py_function) "
+                "and clocks that are set do that"
             )
     total = np.asarray(sum(spans.values()), np.float64)
     whole, parts = float(steps.mean()), float(total.mean())
@@ -261,22 +243,21 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
     names = listed(list(spans))
     if parts > THOUSAND * whole:
         raise BadSpansError(
-            f"the spans of a step ({names}) add up to about {_about(parts / whole)} times its "
-            "step_times: the spans look like milliseconds; write seconds"
+            f"the spans of a step ({names}) add up to {_about(parts / whole)} its step_times: the "
+            "spans look like milliseconds; write seconds"
         )
     if whole > THOUSAND * parts:
         raise BadSpansError(
-            f"step_times are about {_about(whole / parts)} times what the spans of a step "
-            f"({names}) add up to: step_times look like milliseconds; write seconds"
+            f"step_times are {_about(whole / parts)} what the spans of a step ({names}) add up to: "
+            "step_times look like milliseconds; write seconds"
         )
-    longer = total > steps * (1 + CLOCK_SHARE) + CLOCK_S
+    longer = _too_long(total, steps)
     if longer.mean() > ODD:
         step, rank = np.unravel_index(int((total - steps).argmax()), steps.shape)
         raise BadSpansError(
-            f"the spans of a step ({names}) are longer than the step in "
-            f"{int(longer.any(axis=1).sum()):,} of {len(steps):,} steps (step {step + 1}, rank "
-            f"{rank}: {total[step, rank]:.4g} s in {steps[step, rank]:.4g} s): they overlap, "
-            "belong to other steps, or have another unit"
+            f"the spans of a step ({names}) are longer than the step {_in_steps(longer)} (step "
+            f"{step + 1}, rank {rank}: {total[step, rank]:.4g} s in {steps[step, rank]:.4g} s): "
+            "they overlap, belong to other steps, or have another unit"
         )
 
 
@@ -291,8 +272,7 @@ def _check_seconds(steps: Floats, seconds: float | None) -> None:
         "they have another unit, overlap, or are of several runs"
     )  # fmt: skip
     raise BadStepsError(
-        f"{STEP_TIMES} add up to about {_about(total / seconds)} times the seconds that the run "
-        f"timed: {cause}"
+        f"{STEP_TIMES} add up to {_about(total / seconds)} the seconds that the run timed: {cause}"
     )
 
 
@@ -338,20 +318,35 @@ def check_clocks(periods: Floats, least: float = 0.0) -> None:
 
 def _about(ratio: float) -> str:
     """A ratio in one digit, the same for the repeats of a point."""
-    return number(float(f"{ratio:.1g}"))
+    return f"about {number(float(f'{ratio:.1g}'))} times"
+
+
+def _in_steps(odd: NDArray[Any]) -> str:
+    """In how many steps a rank or more is odd, ``[step, rank]``."""
+    return f"in {int(odd.any(axis=1).sum()):,} of {len(odd):,} steps"
+
+
+def _too_long(total: Floats, whole: Floats) -> NDArray[Any]:
+    """Where parts are longer than their whole by more than clocks err, ``[step, rank]``."""
+    return np.asarray(total > whole * (1 + CLOCK_SHARE) + CLOCK_S)
 
 
 def shifting_operations(notes: Mapping[str, Any]) -> list[str]:
     """Operations with side effects that a program has between its stamps
     (``notes["spans"]["side_effects"]``): they may delay stamps, on any rank."""
-    spans = notes.get("spans")
-    names = spans.get("side_effects") if isinstance(spans, Mapping) else None
+    names = noted(notes, "side_effects")
     return [str(name) for name in names] if isinstance(names, list) else []
 
 
-def _stated(notes: Mapping[str, Any], name: str) -> int:
+def noted(notes: Mapping[str, Any], name: str) -> Any:
+    """What a program notes on its spans; None if it does not."""
     spans = notes.get("spans")
-    value = spans.get(name) if isinstance(spans, Mapping) else None
+    return spans.get(name) if isinstance(spans, Mapping) else None
+
+
+def noted_count(notes: Mapping[str, Any], name: str) -> int:
+    """A count that a program notes on its spans; 0 if it does not."""
+    value = noted(notes, name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
@@ -370,12 +365,11 @@ def _between(
     total = np.asarray(sum(named.values()), np.float64)
     if whole is None:  # what is named is the least that lies between
         return total, named
-    longer = total > whole * (1 + CLOCK_SHARE) + CLOCK_S
+    longer = _too_long(total, whole)
     if longer.mean() > ODD:
         raise BadSpansError(
-            f"{listed([f'span_{name}' for name in named])} are longer than {SPAN_BETWEEN} in "
-            f"{int(longer.any(axis=1).sum()):,} of {len(steps):,} steps: they are parts of it, in "
-            "seconds, of the time since the step before ended"
+            f"{listed([f'span_{name}' for name in named])} are longer than {SPAN_BETWEEN} "
+            f"{_in_steps(longer)}: they are parts of it, in seconds"
         )
     return whole, dict(zip(named, _cut(list(named.values()), whole), strict=True))
 
@@ -384,7 +378,7 @@ def _cut(parts: Sequence[Floats], whole: Floats) -> list[Floats]:
     """Parts of a time, which are shortened where they are too long to be parts of it: a few such
     steps are tolerated, but what they say did not happen."""
     total = np.asarray(sum(parts), np.float64)
-    longer = total > whole * (1 + CLOCK_SHARE) + CLOCK_S
+    longer = _too_long(total, whole)
     share = np.divide(whole, total, out=np.ones_like(total), where=longer)
     return [np.asarray(each * share, np.float64) for each in parts]
 
@@ -412,8 +406,7 @@ def _finer(
     if off.mean() > ODD:
         raise BadSpansError(
             f"{listed([array for array in names if array in samples])} do not add up to {whole} "
-            f"in {int(off.any(axis=1).sum()):,} of {len(seconds):,} steps: they are its parts, and "
-            "none may be missing"
+            f"{_in_steps(off)}: they are its parts, and none may be missing"
         )
     return {name: np.maximum(values, 0.0) for name, values in parts.items()}
 
@@ -423,15 +416,8 @@ def _waits(
 ) -> dict[str, Floats]:
     """What ranks wait for in their exchange, by term."""
     waits = _finer(samples, SPANS[2], WAITS, ranks, exchange)
-    spans = notes.get("spans")
-    shards = isinstance(spans, Mapping) and spans.get("exchanged") == EXCHANGED_SHARDS
+    shards = noted(notes, "exchanged") == EXCHANGED_SHARDS
     return {SHARDED if shards and name == TRANSFER else name: each for name, each in waits.items()}
-
-
-def _stages(notes: Mapping[str, Any], ranks: int) -> int:
-    """Into how many stages of a pipeline the ranks are divided, as the program notes."""
-    stages = max(1, _stated(notes, "stages"))
-    return stages if ranks % stages == 0 else 1
 
 
 def _like(

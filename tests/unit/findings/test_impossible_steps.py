@@ -190,20 +190,6 @@ def test_a_rate_that_contradicts_the_steps_is_shown_beside_them(tmp_path: Path, 
         assert ledger.ideal.value / ledger.elapsed.value == pytest.approx(told, rel=0.02)
 
 
-def test_steps_that_are_longer_than_their_samples_leave_no_part_clear(tmp_path: Path) -> None:
-    """The clocks of both ranks are fast, and one rank is late."""
-
-    def fast(arrays: Arrays) -> None:
-        for name in arrays:
-            arrays[name] *= 1.25
-
-    _, _, found = measured(tmp_path, faulty(compute=always(30, 1)), changed=fast)
-    (loss,) = [one for one in found if one.rule == "largest loss"]
-    assert "a clock or a unit is wrong" in loss.reason
-    assert loss.state != CLEAR
-    assert not [one for one in found if one.rule == "causes" and "of the ideal" in one.sentence]
-
-
 def test_stamps_out_of_order_are_refused_as_the_program_says(tmp_path: Path) -> None:
     notes = {"spans": {"out_of_order": 7}}
     found = find(planted_study(tmp_path, Program(), notes=notes))
@@ -230,23 +216,3 @@ def test_of_ranks_that_do_not_meet_or_whose_clocks_disagree_none_is_late(
     assert re.search(
         "rank 1 counted about 4. % more time .* mode.synchronous: false", warning.reason
     )
-
-
-def test_an_interval_that_says_nothing_is_not_stated(tmp_path: Path) -> None:
-    """A stall of 0.3, 0.01 and 10 s in three runs: of which a mean says nothing."""
-    runs = iter(range(100))
-
-    def stall(arrays: Arrays) -> None:
-        seconds = (0.3, 0.01, 10.0)[next(runs) % 3]
-        for name in ("step_times", "span_compute"):
-            arrays[name][30] += seconds
-
-    _, ledger, found = measured(
-        tmp_path,
-        Program(),
-        changed=stall,
-        rate=lambda ranks, value: value / (1 + 0.8 * (ranks > 1)),
-    )
-    high = ledger.parts["stalls"].high
-    assert high is not None and high > 100
-    assert not clear(found)

@@ -19,7 +19,6 @@ from tests.acceptance.faults import (
     always,
     both,
     every,
-    in_turn,
     on_any,
     within,
 )
@@ -61,14 +60,6 @@ ROWS: dict[str, tuple[Program, tuple[str, ...], str, float, str]] = {
         faulty(100, compute=always(30, 1)), ("between",), "input", 35,
         r"rank 1: computation \+(29|30)\S* .*; without it a step is 0 ms shorter",
     ),
-    "slow reader": (
-        faulty(input=always(40, 1)), ("between",), "persistent", 40,
-        r"2 ranks: rank 1: input \+(39|40)\.\d .* in every step; without it a step is (39|40)",
-    ),
-    "in turn": (
-        faulty(compute=in_turn(40, 2)), ("between",), "alternating", 40,
-        r"ranks 0, 1: computation \+(39|40)\S* ms in 60 of 60 steps",
-    ),
     "stalls of any rank": (
         faulty(compute=on_any(500, 5, 2)), ("between",), "stalls", 100,
         r"ranks 0, 1: computation \+50\d ms in 12 of 60 steps",
@@ -83,10 +74,6 @@ ROWS: dict[str, tuple[Program, tuple[str, ...], str, float, str]] = {
     ),
     "host time on all": (faulty(between=always(40, 0, 1)), ("between",), "between", 40, ""),
     "host time on all, not measured": (faulty(between=always(40, 0, 1)), (), "outside", 40, ""),
-    "checkpoint, named": (
-        faulty(checkpoint=every(500, 25, 0)), ("between", "checkpoint"), "checkpoint", 16.7,
-        r"rank 0: checkpoints \+(49\d|50\d) ms in 2 of 60 steps",
-    ),
     "validation of all, named": (
         faulty(validation=every(800, 20, 0, 1)), ("between", "validation"), "validation", 40,
         r"ranks 0, 1: validation \+(79\d|80\d) ms in 3 of 60 steps",
@@ -122,30 +109,6 @@ def test_a_planted_fault_is_named_with_rank_cause_and_size(tmp_path: Path, row: 
     (together,) = [each for each in study.of(CauseRow) if each.cause == "all"]
     assert together.unexplained_ms is not None
     assert together.unexplained_ms.value == pytest.approx(26 if "part" in row else 1, abs=1)
-
-
-@pytest.mark.parametrize("ranks", [4, 16])
-def test_half_of_the_ranks_are_late_by_all_of_it(tmp_path: Path, ranks: int) -> None:
-    late = range(ranks // 2, ranks)
-    study = planted_study(tmp_path, faulty(compute=always(10, *late)), ranks=ranks)
-    cause = study.of(CauseRow)[0]
-    assert (cause.cause, cause.pattern) == ("compute", "every step")
-    assert cause.step_ranks == ", ".join(map(str, late)) and cause.ms is not None
-    assert cause.ms.value == pytest.approx(10, rel=0.15)
-
-
-def test_of_five_causes_that_hide_each_other_the_sum_is_said(tmp_path: Path) -> None:
-    faults = {
-        cause: always(30, rank + 1)
-        for rank, cause in enumerate(("compute", "input", "between", "logging", "checkpoint"))
-    }
-    _, _, found = measured(
-        tmp_path, faulty(**faults), ("between", "logging", "checkpoint"), ranks=8
-    )
-    assert any(
-        "5 causes hide each other" in one.sentence or "4 causes hide" in one.sentence
-        for one in clear(found)
-    )
 
 
 def test_drift_of_all_ranks_is_no_imbalance_and_stalls_are_seen_in_it(tmp_path: Path) -> None:

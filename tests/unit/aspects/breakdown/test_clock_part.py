@@ -59,10 +59,7 @@ def test_without_clocks_nothing_is_said(mhz: float | None, base: float | None) -
     ("told", "expected"),
     [
         ({"values": [2400, 2600]}, 2500),
-        ({"values": [2400]}, 2400),
         ({"values": [2400, None]}, None),
-        ({"values": [0, 2400]}, None),
-        ({"values": ["fast"]}, None),
         (None, None),
     ],
 )

@@ -317,17 +317,3 @@ def test_it_abstains_where_more_is_unattributed() -> None:
     (finding,) = said(largest_loss(study))
     assert finding.state == "note"
     assert "unattributed takes" in finding.sentence and finding.reason
-
-
-@pytest.mark.slow
-def test_false_alarms_of_unplanted_runs_are_rare() -> None:
-    """Two scales that differ by chance only: 40 campaigns of 3 repeats."""
-    said = 0
-    for seed in range(40):
-        points = [
-            ({"ranks": n}, noisy(n, 3, seed, compute=100, input=5, unattributed=2), 10 * n)
-            for n in (1, 4)
-        ]
-        found = said(largest_loss(study_of(points)))
-        said += any(finding.state == "clear" for finding in found)
-    assert said <= 5
