@@ -42,6 +42,7 @@ from scalesweep.core.record import (
     PREVIOUS_FAILURE,
     RECORD,
     SAMPLES,
+    completed,
     last_lines,
     publish,
     read_record,
@@ -212,6 +213,7 @@ class _Attempt:
             native["resources"]["slurm"] = {"job_id": self.job, **(spec["asked"] or {})}
         energy = energy_metrics(base.get("energy"), base["wall_s"]) if done else {}
         native["metrics"] = {**energy, **native["metrics"]}
+        completed({**base, **native, "samples": None}, folder.name)  # before anything moves
         # A record that is about to be replaced moves to this attempt's folder, with its files.
         for name in (RECORD, SAMPLES, POWER) if (folder / RECORD).exists() else ():
             with contextlib.suppress(FileNotFoundError):

@@ -4,7 +4,6 @@ Standard library only, for the launcher.
 """
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.record import EPOCH_TIMES, SAMPLES
 
 _NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
-_METRIC_KEYS = {"value", "unit", "better", "scope"}
 
 
 class BadResultError(Exception):
@@ -22,7 +20,8 @@ class BadResultError(Exception):
 
 
 def read_native(work: Path) -> NativeParts:
-    """The parts of the record that the program wrote, checked; raises BadResultError."""
+    """The parts of the record that the program wrote, which the record's check looks at again;
+    raises BadResultError."""
     try:
         native = _load(work)
     except FileNotFoundError:
@@ -36,14 +35,6 @@ def read_native(work: Path) -> NativeParts:
     missing = [key for key in _NATIVE_KEYS if not isinstance(native.get(key), dict)]
     if missing:
         raise BadResultError(f"native.json lacks {', '.join(missing)}")
-    for name, metric in native["metrics"].items():
-        if not isinstance(metric, dict) or not metric.keys() >= _METRIC_KEYS:
-            raise BadResultError(f"metric {name} lacks one of {', '.join(sorted(_METRIC_KEYS))}")
-        value = metric["value"]
-        if type(value) not in (int, float):
-            raise BadResultError(f"metric {name} is not a number")
-        if not math.isfinite(value):
-            raise BadResultError(f"metric {name} is {value}")
     if (work / SAMPLES).exists():
         check_finite(work / SAMPLES)
     native["environment"]["node"] = host_facts()

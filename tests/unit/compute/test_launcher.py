@@ -72,6 +72,24 @@ def test_failures_name_their_cause(tmp_path: Path, behaviour: str, cause: str, d
     assert not (tmp_path / "toy-r2-0123456789ab" / "record.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("metric", "detail"),
+    [
+        ('{"value": NaN, "unit": "s", "better": "lower", "scope": "total"}', "out of range"),
+        ('{"value": "1", "unit": "s", "better": "lower", "scope": "total"}', "not a number"),
+        ('{"value": -1, "unit": "s", "better": "lower", "scope": "total"}', "0 or more"),
+        ('{"value": 1}', "lacks one of"),
+    ],
+)
+def test_a_metric_that_is_none_is_a_bad_result(tmp_path: Path, metric: str, detail: str) -> None:
+    native = '{"phases": {}, "metrics": {"x": %s}, "work": {}, "notes": {}, "resources": {}, '
+    native += '"environment": {"ranks": [], "versions": {}, "variables": {}}}'
+    argv = ["bash", "-c", f"printf '%s' '{native % metric}' > {{out}}/native.json"]
+    assert launch(spec(tmp_path, argv=argv), ROOT) == 1
+    found = failure(tmp_path)
+    assert found["cause"] == "BAD_RESULT" and detail in found["detail"]
+
+
 def test_success_after_failure_clears_the_failure_and_keeps_the_logs(tmp_path: Path) -> None:
     assert launch(spec(tmp_path, "exit3"), ROOT) == 1
     assert launch(spec(tmp_path), ROOT) == 0
