@@ -48,12 +48,7 @@ def by_rank(packed: Any, count: int) -> list[Any] | None:
     if not values or "at" not in packed:
         return values if len(values) == count else values * count if len(values) == 1 else None
     at = packed["at"]
-    if not isinstance(at, list) or len(at) != count:
-        return None
-    try:
-        return [values[place] for place in at]
-    except (IndexError, TypeError):
-        return None
+    return None if at is None or len(at) != count else [values[place] for place in at]
 
 
 def machine_column(resources: Mapping[str, Any]) -> Any:
@@ -74,25 +69,20 @@ def machine_names(resources: Mapping[str, Any]) -> list[str]:
 
 
 def by_column(record: Mapping[str, Any]) -> dict[str, Any]:
-    """``record`` with columns in the place of rows (docs/architecture.md, record.json).
+    """``record`` with columns in the place of rows (docs/reference/files.md, record.json).
 
-    What is in columns already stays as it is. Rows may hold anything: what is no fact of a rank
-    is left out, and nothing is raised.
+    What is in columns already stays as it is.
     """
-    point = record.get("point")
-    ranks = point.get("ranks") if isinstance(point, dict) else None
-    count = ranks if isinstance(ranks, int) else -1
-    result = dict(record)
-    for name, convert in (("resources", _resources), ("environment", _environment)):
-        if isinstance(result.get(name), dict):
-            result[name] = convert(result, count)
-    if isinstance(result.get("energy"), dict):
+    result, count = dict(record), record["point"]["ranks"]
+    result["resources"] = resources = _resources(record["resources"], count)
+    result["environment"] = _environment(record["environment"], resources, count)
+    if "energy" in result:
         result["energy"] = _energy(result["energy"])
     return result
 
 
-def _resources(record: Mapping[str, Any], count: int) -> dict[str, Any]:
-    resources = dict(record["resources"])
+def _resources(given: Mapping[str, Any], count: int) -> dict[str, Any]:
+    resources = dict(given)
     hosts, nodes = resources.get("hosts"), resources.get("slurm_nodes")
     if isinstance(hosts, list):
         resources["hosts"] = column(hosts, count) if hosts else None
@@ -103,13 +93,13 @@ def _resources(record: Mapping[str, Any], count: int) -> dict[str, Any]:
     return resources
 
 
-def _environment(record: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """``record["resources"]`` is by column already."""
-    environment = dict(record["environment"])
-    if not isinstance(environment.get("ranks"), list):
+def _environment(
+    given: Mapping[str, Any], resources: Mapping[str, Any], count: int
+) -> dict[str, Any]:
+    environment = dict(given)
+    rows = environment.get("ranks")
+    if not isinstance(rows, list):
         return environment
-    rows = [row if isinstance(row, dict) else {} for row in environment["ranks"]]
-    resources = record["resources"] if isinstance(record.get("resources"), dict) else {}
     facts = {
         name: column([row.get(name) for row in rows], count)
         for name in dict.fromkeys(name for row in rows for name in row)
@@ -156,18 +146,17 @@ def _hardware(
 
 def _energy(energy: Mapping[str, Any]) -> dict[str, Any]:
     """``domains`` by domain, what was measured on the hosts that have it in columns."""
-    result, hosts = dict(energy), energy.get("hosts")
-    rows = energy.get("domains")
-    if not isinstance(rows, dict) or _is_by_column(rows):
-        return result
+    rows = energy.get("domains") or {}
+    domain: Mapping[str, Any] = next(iter(rows.values()), {})
+    if "joules" in domain:  # in columns already
+        return dict(energy)
     domains: dict[str, dict[str, dict[str, Any]]] = {}
     for host, of_host in rows.items():
-        for name, measured in of_host.items() if isinstance(of_host, dict) else ():
-            if isinstance(measured, dict):
-                domains.setdefault(name, {})[host] = measured
-    result["domains"] = {
+        for name, measured in of_host.items():
+            domains.setdefault(name, {})[host] = measured
+    by_domain = {
         name: {
-            "hosts": None if list(of_hosts) == hosts else list(of_hosts),
+            "hosts": None if list(of_hosts) == energy.get("hosts") else list(of_hosts),
             **{
                 key: column([each.get(key) for each in of_hosts.values()], len(of_hosts))
                 for key in ("joules", "counted", "seconds")
@@ -175,9 +164,4 @@ def _energy(energy: Mapping[str, Any]) -> dict[str, Any]:
         }
         for name, of_hosts in domains.items()
     }
-    return result
-
-
-def _is_by_column(domains: Mapping[str, Any]) -> bool:
-    domain = next(iter(domains.values()), None)
-    return isinstance(domain, dict) and bool(values_of(domain.get("joules")))
+    return {**energy, "domains": by_domain}

@@ -81,9 +81,10 @@ def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None =
 
 def completed(record: Mapping[str, Any], run_id: str) -> dict[str, Any]:
     """``record`` as it is stored: by column, with schema and digest; raises BadRecordError."""
-    complete = {**by_column(record), "schema": SCHEMA}
+    complete = {**record, "schema": SCHEMA}
     complete.pop("digest", None)
     check_record(complete, run_id)
+    complete = by_column(complete)
     try:
         complete["digest"] = digest_of(complete)
     except ValueError as error:

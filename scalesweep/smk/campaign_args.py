@@ -8,9 +8,8 @@ from pathlib import Path
 
 from scalesweep.adaptive.policy import RunPlan, plan_runs
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.config.study import campaign_file, study_folder
+from scalesweep.config.study import campaign_file
 from scalesweep.core.errors import UserError
-from scalesweep.core.paths import REPO
 from scalesweep.core.status import Status
 from scalesweep.slurm.commands import leave_job
 from scalesweep.state.results_folder import claim_folder
@@ -137,20 +136,13 @@ def check_apart(history: Path, results: Path, where: str) -> None:
         )
 
 
-def _check_names(
-    campaign: Campaign, in_slurm: bool, where: Mapping[str, str] | None = None
-) -> None:
+def _check_names(campaign: Campaign, in_slurm: bool, where: Mapping[str, str]) -> None:
     """Raise UserError for a path that could not be passed on; ``where`` says what named it."""
-    where = where or {key: f"{campaign.file}: {key}" for key in ("results", "history")}
-    data = Path(campaign.site.data)
-    # These first: they are part of what others become.
-    named: dict[str, Path | str] = {"the folder of the Snakefile": REPO}
-    if in_slurm or study_folder() or not data.is_absolute():
-        named["the working folder"] = Path.cwd()
-    named |= {
+    named: dict[str, Path | str] = {
+        "the working folder": Path.cwd(),
         "--configfile": campaign.file,
         where["results"]: campaign.results,
-        f"{campaign.site.file}: data": data.resolve(),
+        f"{campaign.site.file}: data": Path(campaign.site.data).resolve(),
     }
     if campaign.history:
         named[where["history"]] = campaign.history.folder

@@ -8,7 +8,7 @@ imports nothing heavy.
 from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
@@ -18,33 +18,13 @@ from scalesweep.core.locks import only_one
 from scalesweep.core.record import FAILURE, RECORD, SAMPLES, read_failure, read_record
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.core.status import Status
+from scalesweep.state.agreement import Planned
 from scalesweep.state.run_index import Entry, read_index, write_index
 from scalesweep.state.set_aside import set_aside
 
 _MAX_DETAIL = 2000
 _IMPORTED = "imported"
 FORGOTTEN = "record.json.unsupported"
-
-
-class Comparison(Protocol):
-    """What records are compared with (``agreement.Planned``)."""
-
-    @property
-    def keys(self) -> Mapping[str, str]:
-        """By run what the comparison rests on besides the run's id.
-
-        Runs with another key have other ids: a record that was compared under a key of another run
-        there is not."""
-        ...
-
-    @property
-    def accepted(self) -> Set[str]:
-        """The ways to differ that make no run stale."""
-        ...
-
-    def differences(self, run_id: str, record: Mapping[str, Any]) -> dict[str, str]:
-        """In what a whole record disagrees: cause -> text."""
-        ...
 
 
 class RunState(NamedTuple):
@@ -87,7 +67,7 @@ def scan(
     run_ids: Iterable[str],
     quarantine: bool = False,
     remember: bool = True,
-    planned: Comparison | None = None,
+    planned: Planned | None = None,
 ) -> dict[str, RunState]:
     """State of every run in ``run_ids``, in their order.
 
@@ -128,7 +108,7 @@ def scan(
     return states
 
 
-def _entry(folder: str, run_id: str, stamp: str, planned: Comparison | None) -> Entry:
+def _entry(folder: str, run_id: str, stamp: str, planned: Planned | None) -> Entry:
     """A run's entry in the index, made of its record; raises BadRecordError, UserError, OSError."""
     record = read_record(Path(folder, RECORD))
     ended: tuple[str, ...] = ()

@@ -43,16 +43,6 @@ def test_what_is_stored(values: list[Any], stored: dict[str, Any]) -> None:
     assert exact(by_rank(made, len(values))) == exact(values)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [None, 3, [], {}, {"values": 3}, {"values": [], "at": []}, {"values": ["a"], "at": [0, 7]},
-     {"values": ["a"], "at": ["x", 0]}, {"values": ["a", "b", "c"]}, {"values": ["a"], "at": 5}],
-)  # fmt: skip
-def test_what_is_no_column_says_nothing(bad: Any) -> None:
-    assert by_rank(bad, 2) is None
-    assert isinstance(machine_names({"hosts": bad}), list)
-
-
 def rows(ranks: int, per_host: int = 1) -> dict[str, Any]:
     """What a program of our own writes of so many ranks."""
     hosts = [f"c{rank // per_host:06}-node.cluster.example.org" for rank in range(ranks)]
@@ -110,7 +100,11 @@ def test_hosts_and_nodes_that_differ_are_both_kept() -> None:
 
 
 def test_hosts_of_which_the_ranks_are_not_known() -> None:
-    foreign = {"point": {"ranks": 8}, "resources": {"hosts": ["a", "b"], "slurm_nodes": []}}
+    foreign = {
+        "point": {"ranks": 8},
+        "resources": {"hosts": ["a", "b"], "slurm_nodes": []},
+        "environment": {},
+    }
     resources = by_column(foreign)["resources"]
     assert resources == {"hosts": {"values": ["a", "b"], "at": None}, "slurm_nodes": None}
     assert machine_names(resources) == ["a", "b"]

@@ -124,7 +124,7 @@ def facts_of(rows: dict[str, Any]) -> RunFacts:
 def test_identical_environments_appear_once() -> None:
     base: dict[str, Any] = {
         "source": "measured",
-        "point": {"omp_num_threads": 2},
+        "point": {"ranks": 1, "omp_num_threads": 2},
         "environment": {
             "node": {"cpu_model": "X", "cores": 2, "gpus": [], "governor": None},
             "versions": {"tensorflow": "2.18.1", "mpi": None},

@@ -27,7 +27,8 @@ def power_file(folder: Path, rows: list[tuple[float, str, str, Any]]) -> Path:
 
 
 ROWS = {"hosts": ["n"], "domains": {"n": {"p": {"joules": 1.0, "counted": True}}}}
-COUNTED = by_column({"energy": ROWS})["energy"]  # as a record has it
+BARE = {"point": {"ranks": 1}, "resources": {}, "environment": {}}
+COUNTED = by_column({**BARE, "energy": ROWS})["energy"]  # as a record has it
 
 
 def test_counters_step_and_sensors_slope(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
     spans = [("import", BEGAN + 0.3, BEGAN + 2.2), ("training", BEGAN + 2.2, BEGAN + 8.0)]
     energy = energy_of([host], (BEGAN, BEGAN + 9.9), spans)
     (tmp_path / "power.csv").write_text(power_table([host]))
-    stored = by_column({"energy": energy})["energy"]
+    stored = by_column({**BARE, "energy": energy})["energy"]
     channels = read_power(tmp_path / "power.csv", stored)
     assert sorted(c.domain for c in channels if c.counted) == ["nvml:gpu0", "rapl:package-0"]
     whole = energy_between(channels, BEGAN, BEGAN + 9.9)
