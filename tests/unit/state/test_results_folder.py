@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,35 +24,21 @@ def tree(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*")}
 
 
-def loop(study: Path) -> str:
-    Path("a").symlink_to("b")
-    Path("b").symlink_to("a")
-    return "a"
-
-
-REFUSED: list[tuple[str | Callable[[Path], str], str]] = [
+REFUSED = [
     (".", "holds files that scalesweep did not make (config, runs, thesis.tex): name a new or an"),
-    ("/", "and "),
     ("thesis.tex", "cannot be used: Not a directory"),
-    ("thesis.tex/results", "cannot be used: Not a directory"),
-    (loop, "cannot be used: Too many levels of symbolic links"),
     ("config", "holds files that scalesweep did not make (c.yaml): name a new or an empty folder"),
-    ("/proc/self", "holds files that scalesweep did not make"),
-    ("a" * 300, "cannot be used: File name too long"),
 ]
 
 
 @pytest.mark.parametrize(("name", "why"), REFUSED)
-def test_what_is_refused_before_anything_is_written(
-    study: Path, name: str | Callable[[Path], str], why: str
-) -> None:
-    named = name if isinstance(name, str) else name(study)
+def test_what_is_refused_before_anything_is_written(study: Path, name: str, why: str) -> None:
     before = tree(study)
     for write in (True, False):
         with pytest.raises(UserError) as caught:
-            claim_folder(Path(named), "--config results", write)
+            claim_folder(Path(name), "--config results", write)
         said = str(caught.value)
-        assert said.startswith(f"--config results: {named}: ") and why in said and "\n" not in said
+        assert said.startswith(f"--config results: {name}: ") and why in said and "\n" not in said
     assert tree(study) == before
 
 
@@ -90,13 +75,6 @@ def test_a_campaign_that_names_no_folder_takes_none_of_another(study: Path) -> N
     claim_folder(folder, "w", campaign=folder / "advice.yaml")
     first.unlink()  # renamed
     claim_folder(folder, "w", campaign=second)
-
-
-@pytest.mark.parametrize("text", ["[]", "{}", "what is this"])
-def test_another_file_under_the_name_of_the_marker_is_none(study: Path, text: str) -> None:
-    Path("config", MARKER).write_text(text)
-    with pytest.raises(UserError, match="holds files that scalesweep did not make"):
-        claim_folder(Path("config"), "w")
 
 
 def test_a_folder_that_cannot_be_written_is_named(
