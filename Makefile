@@ -83,9 +83,7 @@ lint-workflow:
 	snakefmt --check Snakefile workflow/rules
 
 lint-generated:
-	python tools/reference.py --check
-	python tools/parameters.py --check
-	python tools/causes.py --check
+	python tools/pages.py --check
 
 lint-style:
 	ruff check .

@@ -1,7 +1,7 @@
 """Why a run has no result: each cause, who finds it, and what the next job of the run asks for.
 
 A cause is added here: a member and its record, with which it has its place in retries and in the
-tables of the documentation (``tools/causes.py``). Only the code that finds it is elsewhere, unless
+tables of the documentation (``tools/pages.py``). Only the code that finds it is elsewhere, unless
 an exit code or a state of Slurm's does. Files may name causes of
 other versions: of these nothing is known (``facts_of``). Standard library only, for the launcher.
 """

@@ -56,7 +56,7 @@ def test_causes_and_statuses_are_named_by_their_members() -> None:
 
 def test_documentation_has_every_cause() -> None:
     done = subprocess.run(
-        [sys.executable, "tools/causes.py", "--check"],
+        [sys.executable, "tools/pages.py", "--check"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

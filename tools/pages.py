@@ -1,0 +1,109 @@
+"""Write into pages of the documentation what code says (--check: only compare).
+
+The parameters of the shipped benchmarks, the columns of declared tables, the causes of failure.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from scalesweep.aspects.registry import parts, shown_tables
+from scalesweep.config.benchmark import BENCHMARKS, load_benchmark
+from scalesweep.core.causes import Cause, NextJob, facts_of
+from scalesweep.table.declared import columns_of
+
+REFERENCE = ROOT / "docs" / "reference"
+TYPES = {
+    bool: "true or false", int: "integer", float: "number", str: "text", list: "list (JSON)",
+    object: "number or text",
+}  # fmt: skip
+
+
+def table(head: str, rows: Iterable[Iterable[object]]) -> str:
+    """A table of Markdown; ``head``: its columns with | between."""
+    lines = [f"| {head} |", "|---" * (head.count("|") + 1) + "|"]
+    for row in rows:
+        cells = (str(cell).replace("|", "\\|") for cell in row)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def parameters() -> str:
+    """Of each benchmark what it measures, and a table of its parameters."""
+    text = ""
+    for file in sorted(BENCHMARKS.glob("*/benchmark.yaml")):
+        name = file.parent.name
+        benchmark = load_benchmark(name)
+        rows = []
+        for parameter in benchmark.parameters.values():
+            value = parameter.default
+            default = str(value).lower() if isinstance(value, bool) or value is None else value
+            default = "null" if value is None else default
+            cells = (f"`{parameter.name}`", parameter.allowed, f"`{default}`", parameter.unit or "")
+            rows.append((*cells, parameter.doc))
+        more = (file.parent / "README.md").is_file()
+        link = f" [More](../../workflow/benchmarks/{name}/README.md)." if more else ""
+        head = "parameter | allowed | default | unit | meaning"
+        text += f"\n## {name}\n\n{benchmark.summary}{link}\n\n{table(head, rows)}"
+    return text
+
+
+def columns() -> str:
+    """Declared tables: caption, and a row for each column."""
+    captions = shown_tables()
+    makers = [maker for part in parts("table") for maker in part.MAKERS]
+    text = ""
+    for name, kind in sorted((kind.TABLE, kind) for maker in makers for kind in maker.kinds):
+        rows = [(f"`{it.name}`", TYPES[it.kind], it.unit, it.text) for it in columns_of(kind)]
+        caption = f"{captions[name]}\n" if name in captions else ""
+        text += f"\n### {name}\n\n{caption}\n{table('column | type | unit | meaning', rows)}"
+    return text + "\n"
+
+
+def retries() -> str:
+    """What the next job of a failed run asks for, by cause."""
+    rows = []
+    for job in NextJob:
+        names = [str(cause) for cause in Cause if facts_of(cause).next_job is job]
+        rows.append((", ".join(names) if job is not NextJob.NONE else "any other", job))
+    return table("cause | next job, in the same call", rows)
+
+
+def causes() -> str:
+    """All causes, who finds them and what they mean."""
+    facts = [(cause, facts_of(cause)) for cause in Cause]
+    rows = [(cause, ", ".join(it.found_by), it.meaning) for cause, it in facts]
+    return table("cause | found by | meaning", rows)
+
+
+MADE: dict[str, tuple[str, Callable[[], str]]] = {
+    "parameters": ("parameters.md", parameters),
+    "declared tables": ("tables.md", columns),
+    "causes of runs": ("causes.md", causes),
+    "retries of runs": ("causes.md", retries),
+}
+
+
+def main(check: bool) -> str | None:
+    """Write all, or with ``check`` say which page is not as it would be written."""
+    for name, (page, make) in MADE.items():
+        path, made = REFERENCE / page, make()
+        place = re.compile(
+            rf"(<!-- {name}: tools/pages.py writes [^>]*-->\n).*?(<!-- end -->)", re.S
+        )
+        text = path.read_text()
+        wanted, places = place.subn(lambda match, made=made: match[1] + made + match[2], text)
+        if not places:
+            return f"error: {path}: has no place for {name}"
+        if check and wanted != text:
+            return f"error: {path} is stale: python tools/pages.py"
+        path.write_text(wanted)
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv))
