@@ -100,7 +100,7 @@ def _database(database: sqlite3.Connection, file: Path, window: Window | None) -
             length = (last - first) * _NS
             raise ImportRefusedError(f"the recording has {length:.6g} s, none of it in {window}")
     names = _names(database, tables, nvprof)
-    spans = [np.empty(0, _SPAN)]
+    spans: list[NDArray[Any]] = []
     sums: dict[tuple[str, str], list[int]] = {}
     for table in events:
         kind, candidates = _EVENTS[table]
@@ -125,7 +125,7 @@ def _database(database: sqlite3.Connection, file: Path, window: Window | None) -
         )
         for (kind, name), (count, total, *ends) in sums.items()
     ]
-    every = np.concatenate(spans)
+    every = spans[0] if len(spans) == 1 else np.concatenate([np.empty(0, _SPAN), *spans])
     if every.size:
         recording.gpu = _busy(every)
         devices = np.unique(every["device"])
@@ -186,11 +186,11 @@ def _event_name(table: str, key: Any, names: Mapping[Any, str]) -> str:
 
 def _busy(spans: NDArray[Any]) -> Phase:
     """The time of all events, and the time during which there was one."""
-    ordered = np.sort(spans, order="begin")
-    latest = np.maximum.accumulate(ordered["end"])
+    order = np.argsort(spans["begin"], kind="stable")
+    begin, latest = spans["begin"][order], np.maximum.accumulate(spans["end"][order])
     # What of each event lies behind all that began before it.
-    before = np.concatenate([ordered["begin"][:1], latest[:-1]])
-    union = np.maximum(latest - np.maximum(ordered["begin"], before), 0).sum()
+    before = np.concatenate([begin[:1], latest[:-1]])
+    union = np.maximum(latest - np.maximum(begin, before), 0).sum()
     total = (spans["end"] - spans["begin"]).sum()
     return Phase("GPU", len(spans), float(total) * _NS, float(union) * _NS)
 
