@@ -149,7 +149,7 @@ class Rule:
         }
         template = self.says.get(finding.state) or self.says.get(CLEAR, "")
         said = _filled(template, known) if template else finding.sentence
-        then = finding.next or _filled(self.next.get(finding.state, ""), known)
+        then = finding.next or self.next.get(finding.state, "").format_map(known)
         return replace(finding, sentence=said, next=then, words={})
 
 

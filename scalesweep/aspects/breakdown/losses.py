@@ -129,9 +129,9 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> Finding | None:
         return unnamed
     doubt = _doubt(results, ledger, term, parts[term])
     reached = min(1.0, ideal / (whole.value - losses[term]))
-    numbers = _loss(ledger, parts[term]), number_of("reached", round(reached, 2), "1")
+    numbers = _loss(ledger, parts[term]), number_of("reached", reached, "1")
     made = _loss_finding(results, ledger, OPEN if doubt else CLEAR, term, numbers)
-    words = {**made.words, "name": _named(ledger, term)}
+    words = {**made.words, "name": _named(ledger, term), "share": f"{100 * reached:.0f} %"}
     return replace(made, reason=doubt, words=words, next=DO[term])
 
 
@@ -237,7 +237,7 @@ RULES = (
         RULE, largest_loss, part=STEP, figures=("waterfall", "ledger"),
         says={
             CLEAR: "{at} the largest loss is {name}, {loss}: without it the {step} reaches "
-            "{reached:%} of the ideal.",
+            "{share} of the ideal.",
             ATTENTION: "{at} a {step} takes {by rate} by its rate of samples, {own} by its step "
             "times.",
             NOTE: "{at} no loss is named: {name} takes {loss}.",

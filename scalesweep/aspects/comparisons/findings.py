@@ -307,7 +307,8 @@ RULES = (
     Rule("ratio", ratios, {CLEAR: "{subject}: {metric}{at} is {ratio:x}.", NOTE: MORE}, REPEAT,
          figures=("ratio-", "compare-")),
     Rule("effects", averages, figures=("groups", "heatmap", "compare-", "scaling-"),
-         says={NOTE: "{setting} over {other}, {average} of {pairs} pairs: {metric} is {ratio:x}."}),
+         says={NOTE: "{average} of {pairs} pairs: {metric} with {setting}, over {other}, is "
+               "{ratio:x}."}),
     Rule("settings", benchmark_settings,
          says={NOTE: "Benchmarks differ in the settings that they share: {subject}."},
          next={NOTE: "give all the same values, to compare the programs alone"}),

@@ -20,6 +20,7 @@ from scalesweep.findings.base import (
     CLEAR,
     NOTE,
     OPEN,
+    REPEAT,
     SILENT,
     Finding,
     Number,
@@ -271,10 +272,10 @@ RULES = (
             NOTE: "More series, in the table of scaling: {series}.",
         },
         next={
-            OPEN: "add repeats: `repeats` in the campaign; those that are done stay",
+            **REPEAT,
             ATTENTION: "find what slows {at} down",
         },
     ),
-    Rule(OTHER_PHASES, other_phases, {CLEAR: _STATED, NOTE: _STATED}, part=VERDICTS,
+    Rule(OTHER_PHASES, other_phases, {CLEAR: _STATED, NOTE: _STATED}, REPEAT, part=VERDICTS,
          figures=_FIGURES),
 )  # fmt: skip

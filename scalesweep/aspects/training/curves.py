@@ -93,8 +93,3 @@ def targets(results: ExperimentResults, name: str) -> list[float]:
 def label_of(name: str) -> str:
     """A curve's label for an axis."""
     return EPOCH_CURVES[name].label
-
-
-def is_higher_better(name: str) -> bool:
-    """Whether a curve is to rise."""
-    return EPOCH_CURVES[name].better == "higher"

@@ -316,4 +316,6 @@ def test_pairs_differ_in_one_parameter_and_skip_holes(campaign: Campaign) -> Non
     assert (row["least"], row["most"]) == (pytest.approx(0.5), pytest.approx(1.1))
     assert row["low"] < row["ratio"] < row["high"]
     (note,) = said(campaign.study(), "effects")
-    assert note[1] == ("Size 1 over 2, mean of 2 pairs: images rate is 1.35 [1.33, 1.37] times.")
+    assert note[1] == (
+        "Mean of 2 pairs: images rate with size 1, over 2, is 1.35 [1.33, 1.37] times."
+    )
