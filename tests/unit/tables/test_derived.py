@@ -157,15 +157,3 @@ def test_they_are_those_of_their_own_experiment(toy: Path) -> None:
 def test_one_clear_line_for_a_mistake(campaign_of: Load, metric: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         campaign_of(f"metrics:\n  {metric}\n")
-
-
-def test_a_main_metric_is_none_of_a_rule_that_looks_at_runs(campaign_of: Load) -> None:
-    stated = "main_metric: m\nmetrics: {m: {formula: energy / size, unit: J}}\n"
-    assert campaign_of(stated).experiments[0].main_metric == "m"
-    until = "repeats: {min: 3, max: 9, until: 2 %"
-    with pytest.raises(UserError, match=r"e.repeats: name a metric that runs measure \(metric: "):
-        campaign_of(f"{stated}{until}}}")
-    assert campaign_of(f"{stated}{until}, metric: total_throughput}}")
-    stop = "scaling: weak\naxes: {ranks: [1, 2]}\nrepeats: 3\nstop: {when: efficiency < 0.3}"
-    with pytest.raises(UserError, match=r"e.main_metric: m is worked out after the runs"):
-        campaign_of(stated + stop)

@@ -116,15 +116,6 @@ def test_a_series_without_the_smallest_scale_has_no_efficiency_at_its_own_base(
     assert 0 < efficiency["b", 4] < 1 and scaling["base_ranks"].to_dict()["b", 4] == 2
 
 
-def test_parameters_that_follow_the_ranks_do_not_split_a_series(tmp_path: Path) -> None:
-    study = Study(tmp_path, scaling="strong")
-    for ranks in (1, 2, 4):
-        study.run({"ranks": ranks, "samples_per_rank": 400 // ranks}, 8 / ranks, samples=400)
-    scaling = study.tables()["scaling"]
-    assert scaling["total_eff_later"].tolist() == pytest.approx([1, 1, 1])
-    assert scaling["total_speedup_later"].tolist() == pytest.approx([1, 2, 4])
-
-
 def test_strong_series_of_two_sizes_are_told_apart_by_their_work(tmp_path: Path) -> None:
     study = Study(tmp_path, scaling="strong")
     study.experiment["work"] = ["samples_per_rank"]

@@ -76,18 +76,6 @@ def test_slow_second_epoch_is_a_warning() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        ({"point": {}}, "lacks 'ranks'"),
-        ({"point": {"ranks": 2, "samples": 3}}, "parameter cannot be named 'samples'"),
-    ],
-)  # fmt: skip
-def test_records_that_contradict_themselves(changes: dict[str, Any], match: str) -> None:
-    with pytest.raises(UserError, match=match):
-        summarise_run(make_record(**changes), times())
-
-
 def _metric(value: float | None, unit: str = "images/s") -> dict[str, Any]:
     return {"value": value, "unit": unit, "better": "higher", "scope": "total"}
 

@@ -45,12 +45,6 @@ def test_it_names_the_largest_efficient_scale_and_the_first_that_is_not() -> Non
     assert low is not None and high is not None and low < 0.68 and high > 0.72
 
 
-def test_a_campaign_has_its_own_target() -> None:
-    effs = (0.9, 0.88, 0.92), (0.7, 0.68, 0.72)
-    found = only(scaling_verdict(scaling(*effs, target_efficiency=0.6)))
-    assert found.sentence.startswith("Efficient up to 4 ranks; efficiency at 4 ranks: 70 [")
-
-
 def test_one_slow_scale_does_not_hide_that_more_ranks_do_well() -> None:
     dip, good = (0.5, 0.49, 0.51), (0.93, 0.9, 0.96)
     results = scaling(dip, good, good)
@@ -164,18 +158,6 @@ def test_a_scale_without_result_is_told() -> None:
          "point": {"ranks": 64}}
     )  # fmt: skip
     assert only(scaling_verdict(s)).flags == ("no result at 64 ranks",)
-
-
-def test_there_is_none_from_a_single_rank_count() -> None:
-    assert scaling_verdict(scaling()) == other_phases(scaling()) == []
-
-
-def test_of_several_series_none_is_said_to_be_the_one_to_run() -> None:
-    first, second = said(scaling_verdict(several((0.9, 0.88, 0.92), (0.7, 0.68, 0.72))))
-    assert first.sentence.startswith("a 0: efficient up to 2 ranks; efficiency at 2 ranks: 90")
-    assert second.sentence.startswith("a 1: does not scale; efficiency at 2 ranks: 70 [67")
-    assert not any("Run" in one.sentence for one in (first, second))
-    assert second.evidence["key"]["a"] == 1
 
 
 def test_series_that_say_the_same_share_a_sentence_with_their_range() -> None:

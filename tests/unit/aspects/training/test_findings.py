@@ -99,12 +99,6 @@ def test_data_loading_that_takes_much(tmp_path: Path) -> None:
     )
 
 
-def test_data_loading_that_takes_little_or_is_uncertain(tmp_path: Path) -> None:
-    assert data_loading(one(tmp_path / "a", nt3(load_s=lambda p: 0.1))) == []
-    found = only(data_loading(one(tmp_path / "b", nt3(repeats=1, load_s=lambda p: 40.0))))
-    assert found.state == "open" and found.reason
-
-
 # --- input ---
 
 
@@ -171,10 +165,3 @@ def test_the_most_frugal_point(tmp_path: Path) -> None:
     weak = nt3(planned=lambda p: 100 * p["ranks"], scaling="weak")
     for number, fake in enumerate((some, weak, nt3(watts=lambda p, r: None))):
         assert rows(one(tmp_path / str(number), fake), "energy") == []
-
-
-@pytest.mark.parametrize("fake", [nt3(), mae(), nt3(fate=lambda p, r: "new"), nt3(repeats=1)])
-def test_all_rules_bear_all_data(tmp_path: Path, fake: Training) -> None:
-    for finding in find(one(tmp_path, fake)):
-        assert finding.sentence.endswith(".") and "None" not in finding.sentence
-        assert finding.sentence[:1] == finding.sentence[:1].upper() or ":" in finding.sentence

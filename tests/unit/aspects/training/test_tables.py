@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.metrics import plain_quantity
 from scalesweep.aspects.energy.table import ALL, MAX_ROWS, MAX_RUNS, TOTAL
-from scalesweep.core.formatting import scaled_unit
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.results import Fake, make_results
 from tests.fakes.training import Training, make_training, nt3
@@ -116,18 +114,6 @@ def test_repeats_without_energy_are_counted_not_guessed(tmp_path: Path) -> None:
     assert table["energy_low_run"].isna().all()
 
 
-def test_points_without_a_finished_run_stay_holes(tmp_path: Path) -> None:
-    fake = nt3(fate=lambda p, r: "TIMEOUT" if p["ranks"] == 16 else "done")
-    tables = one(tmp_path, fake).tables
-    accuracy = tables["accuracy"]
-    assert accuracy is not None
-    assert accuracy["repeats"].tolist() == [3, 3, 0]
-    assert math.isnan(accuracy["final_accuracy_mean_run"].iloc[2])
-    for name in ("epochs", "phases", "power"):
-        table = tables[name]
-        assert table is not None and set(table["ranks"]) == {1, 4}
-
-
 def test_phases_table(tmp_path: Path) -> None:
     skipped = {"import": 3.0, "data_loading": 9.0, "odd": 1.0}
 
@@ -220,12 +206,3 @@ def test_imported_runs_with_one_column(tmp_path: Path) -> None:
     assert set(table["source"]) == {"imported"} and len(table) == 63
     assert table["training_times"].tolist() == table["epoch_ends"].tolist()
     assert "loss" not in table
-
-
-def test_units_and_labels_of_energy() -> None:
-    meaning = {"unit": "J s", "better": "lower", "scope": "total"}
-    assert plain_quantity("energy_delay_product", meaning).label == "Energy-delay product"
-    assert plain_quantity("final_validation_mae", meaning).label == "Final validation MAE"
-    assert scaled_unit("J", 2.5e6) == (1e-6, "MJ")
-    assert scaled_unit("J s", 2.5e3) == (1e-3, "kJ s")
-    assert scaled_unit("W", 900.0) == (1.0, "W")
