@@ -1,29 +1,25 @@
-// A chart of an experiment's points: the reader chooses its axes, the grouping into series, and the
-// series to show. Drawn with Vega-Lite from the columns of the table.
+// A chart of an experiment's points: the reader chooses lines or a heat map, its axes, and the points to
+// show. One Vega-Lite spec a choice, made of the columns of the table. Nothing is averaged or interpolated.
 //
 // Data of a chart: {rows, axes: [{title, values, texts, number, scale, leader}], measures: [{title, mean, low,
-// high, ideal, share}], sources: [texts] or null, predicted: [{texts (of the axes), x, measure, y, low, high}]}; columns are arrays by row. Fields of the chart have
-// names of our own: what a campaign calls its parameters is data there, never part of an expression.
+// high, ideal, share}], sources: [texts] or null, predicted: [{texts (of the axes), x, measure, y, low, high}]};
+// columns are arrays by row. Fields have names of our own: what a campaign calls its parameters is data there.
 (() => {
   const { element, library } = window.scalesweep
-  const MAX_SERIES = 40
-  const SHOWN_FIRST = 12
+  const MAX_SERIES = 12
   const COLOURS = 6 // --s1 to --s6 of the style sheet
-  const FEW = 12 // values of a parameter that all get a tick
   const MANY_TICKS = 24
-  const MAX_DECADES = 12 // lines of a logarithmic axis that spans many
-  const MANY = 200 // marks, from which on a canvas is faster than SVG, and a text for each takes longer than drawing it
+  const MANY = 200 // marks, from which on a canvas is faster than SVG
+  const MANY_COLUMNS = 24 // of a heat map: more leave no room for numbers in cells
   const SHAPES = ['circle', 'triangle-up', 'square', 'diamond', 'cross', 'triangle-down', 'triangle-right']
-  const SIGNS = { circle: '●', 'triangle-up': '▲', square: '■', diamond: '◆', cross: '✚',
-    'triangle-down': '▼', 'triangle-right': '▶' }
 
   const counted = (count, noun) => `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`
-
+  const text = (value) => Number(value.toPrecision(5)).toLocaleString('en-US', { maximumSignificantDigits: 5 })
   const tone = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
   const choice = (title, options, value) => {
-    const select = element('select', {}, ...options.map(([key, text]) =>
-      element('option', { value: key, textContent: text, selected: key === value })))
+    const select = element('select', {}, ...options.map(([key, words]) =>
+      element('option', { value: key, textContent: words, selected: key === value })))
     return [element('label', {}, element('span', { textContent: title }), select), select]
   }
 
@@ -33,25 +29,23 @@
   }
 
   // At most MANY_TICKS of these values, evenly.
-  const some = (ticks) => {
-    const stride = Math.ceil(ticks.length / MANY_TICKS)
-    return ticks.filter((_, place) => place % stride === 0)
-  }
+  const some = (ticks) => ticks.filter((_, place) => place % Math.ceil(ticks.length / MANY_TICKS) === 0)
 
-  const wide = (values) => {
-    const known = values.filter((value) => value > 0)
-    return known.length > 2 && Math.max(...known) / Math.min(...known) >= 8
+  const wide = (values, times) => {
+    const known = values.filter((value) => value !== null)
+    return known.length > 2 && Math.min(...known) > 0 && Math.max(...known) / Math.min(...known) >= times
   }
 
   // Size and colours of a chart, as they are now.
   const look = () => {
     const [ink, soft, line] = [tone('--ink'), tone('--soft'), tone('--line')]
+    const words = { labelColor: ink, titleColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 }
     return {
       width: 'container', height: 340, autosize: { type: 'fit', contains: 'padding' }, background: 'transparent',
       config: {
-        font: 'system-ui, sans-serif',
-        axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: soft, tickColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 },
-        view: { stroke: null },
+        font: 'system-ui, sans-serif', view: { stroke: null },
+        axis: { ...words, gridColor: line, domainColor: soft, tickColor: soft },
+        legend: { ...words, orient: 'bottom', columns: 4, symbolLimit: MAX_SERIES, symbolOpacity: 1, titleLimit: 420, gradientLength: 260 },
       },
     }
   }
@@ -69,302 +63,206 @@
     element('a', { href: address, download: `${name}.${kind}` }).click()
   }
 
+  const group = (label, ...parts) => {
+    const made = element('div', { className: 'picks' }, ...parts)
+    made.setAttribute('role', 'group')
+    made.setAttribute('aria-label', label)
+    return made
+  }
+
   class Chart {
     constructor(holder, data) {
       this.holder = holder
       this.data = data
       const axes = data.axes.map((axis, place) => [`a${place}`, axis.title])
       const measures = data.measures.map((measure, place) => [`m${place}`, measure.title])
-      const scale = Math.max(data.axes.findIndex((axis) => axis.scale), 0)
+      this.own = data.axes.map((_, place) => place).filter((place) => data.axes[place].leader === place)
+      this.scale = data.axes.findIndex((axis) => axis.scale)
+      const scale = Math.max(this.scale, 0)
       const start = data.start ?? {}
-      this.whole = new Set(start.whole ?? [])
-      const group = start.by ?? data.axes.findIndex((axis, place) => place !== scale && axis.leader === place)
-      ;[this.yLabel, this.y] = choice('Vertical axis', measures, `m${start.measure ?? 0}`)
-      ;[this.xLabel, this.x] = choice('Horizontal axis', [...axes, ...measures], `a${scale}`)
-      ;[this.byLabel, this.by] = choice('Series', [['', 'none'], ...axes], group < 0 ? '' : `a${group}`)
-      // A point without a result has no source; it is a hole in the lines of all.
-      this.kinds = [...new Set(data.sources ?? [''])].filter((source) => source !== null)
-      const spread = data.axes[scale].number && wide(data.axes[scale].values)
-      ;[this.logX, this.xBox] = tick('log horizontal', spread)
-      ;[this.logY, this.yBox] = tick('log vertical', start.measure === undefined && spread && data.axes[scale].scale && wide(data.measures[0].mean))
-      this.filters = element('div', { className: 'picks' })
-      this.filters.setAttribute('role', 'group')
-      this.filters.setAttribute('aria-label', 'Points to show')
-      this.legend = element('fieldset', { className: 'legend' })
+      const by = start.by ?? data.axes.findIndex((axis, place) => place !== scale && axis.leader === place)
+      const spread = data.axes[scale].number && wide(data.axes[scale].values, 8)
+      const kinds = [['lines', 'lines'], ...(this.own.length > 1 ? [['heat', 'heat map']] : [])]
+      const labels = {}
+      const add = (name, [label, control]) => Object.assign(this, { [name]: control }) && (labels[name] = label)
+      add('kind', choice('Drawn as', kinds, 'lines'))
+      add('y', choice('Metric', measures, `m${start.measure ?? 0}`))
+      add('x', choice('Horizontal axis', [...axes, ...measures], `a${scale}`))
+      add('by', choice('Series, or vertical side', [['', 'none'], ...axes], by < 0 ? '' : `a${by}`))
+      add('logX', tick('log horizontal', spread))
+      add('logY', tick('log vertical', start.measure === undefined && spread && data.axes[scale].scale && wide(data.measures[0].mean, 8)))
+      this.held = this.own.map((place) => {
+        const values = [...new Set(data.axes[place].texts)].filter((value) => value !== null)
+        const many = data.rows > 150 && place !== scale && place !== by && !(start.whole ?? []).includes(place)
+        return [place, values, ...choice(data.axes[place].title, [['', 'all'], ...values.map((value, n) => [String(n), value])], many ? '0' : '')]
+      })
+      const images = ['svg', 'png'].map((kind) => {
+        const made = element('button', { type: 'button', textContent: kind.toUpperCase() })
+        made.addEventListener('click', () => save(this.view, kind, holder.dataset.chart))
+        return made
+      })
       this.plot = element('div', { className: 'plot' })
       this.said = element('p', { className: 'note' })
       this.said.setAttribute('aria-live', 'polite')
-      const image = (text, kind) => {
-        const made = element('button', { type: 'button', textContent: text })
-        made.addEventListener('click', () => this.download(kind))
-        return made
-      }
-      const bar = element('div', { className: 'picks' }, ...this.kindOf('lines'), this.yLabel, this.xLabel, this.byLabel,
-        this.logX, this.logY, image('SVG', 'svg'), image('PNG', 'png'))
-      bar.setAttribute('role', 'group')
-      bar.setAttribute('aria-label', 'What the chart shows')
-      this.parts = [bar, this.filters, this.plot, this.legend, this.said]
-      holder.replaceChildren(...this.parts)
-      for (const one of [this.y, this.xBox, this.yBox]) one.addEventListener('change', () => this.draw())
-      for (const one of [this.x, this.by]) one.addEventListener('change', () => this.choose())
-      this.choose()
-    }
-
-    // The choice between lines and a heat map; none where points differ in one parameter only.
-    kindOf(kind) {
-      const own = this.data.axes.filter((axis, place) => axis.leader === place)
-      if (own.length < 2 || !window.scalesweep.heatmap) return []
-      const [label, select] = choice('Drawn as', [['lines', 'lines'], ['heat', 'heat map']], kind)
-      select.addEventListener('change', () => {
-        const heat = select.value === 'heat'
-        select.value = kind // as it is shown again later
-        this.heat = heat ? window.scalesweep.heatmap.make(this.holder, this.data, this.kindOf('heat')[0]) : null
-        if (!heat) {
-          this.holder.replaceChildren(...this.parts)
-          this.draw()
-        }
-        this.holder.querySelector('select').focus()
-      })
-      return [label]
-    }
-
-    // Parameters that are on no axis, without those that the axes determine.
-    get rest() {
-      const there = [this.x.value, this.by.value]
-      return this.data.axes.map((_, place) => place).filter((place) =>
-        !there.includes(`a${place}`) && !there.includes(`a${this.data.axes[place].leader}`))
-    }
-
-    // A choice of one value, or all, for each of these parameters.
-    choose() {
-      this.kept = new Map()
-      const many = this.data.rows > 150
-      this.filters.replaceChildren(...this.rest.map((place) => {
-        const axis = this.data.axes[place]
-        const values = [...new Set(axis.texts)]
-        const [label, select] = choice(axis.title, [['', 'all'], ...values.map((text, n) => [String(n), text])],
-          many && !this.whole.has(place) ? '0' : '')
-        const keep = () => this.kept.set(place, select.value === '' ? null : values[Number(select.value)])
-        select.addEventListener('change', () => { keep(); this.name() })
-        keep()
-        return label
-      }))
-      this.name()
-    }
-
-    rows() {
-      return Array.from({ length: this.data.rows }, (_, row) => row).filter((row) =>
-        [...this.kept].every(([place, text]) => text === null || this.data.axes[place].texts[row] === text))
-    }
-
-    series(row) {
-      return this.by.value === '' ? 'all' : this.data.axes[Number(this.by.value.slice(1))].texts[row]
-    }
-
-    // The legend: a box for each series, which the keyboard reaches.
-    name() {
-      const names = [...new Set(this.rows().map((row) => this.series(row)))]
-      this.names = names.slice(0, MAX_SERIES)
-      this.left = names.length - this.names.length
-      this.hidden = new Set(this.names.slice(SHOWN_FIRST))
-      const title = this.by.value === '' ? '' : this.data.axes[Number(this.by.value.slice(1))].title
-      this.legend.hidden = this.names.length < 2
-      this.legend.replaceChildren(element('legend', { textContent: title }), ...this.names.map((name, place) => {
-        const box = element('input', { type: 'checkbox', checked: !this.hidden.has(name) })
-        box.addEventListener('change', () => {
-          if (box.checked) this.hidden.delete(name)
-          else this.hidden.add(name)
-          this.draw()
-        })
-        const sign = element('span', { textContent: SIGNS[SHAPES[place % SHAPES.length]], ariaHidden: 'true' })
-        sign.style.color = `var(--s${(place % COLOURS) + 1})`
-        return element('label', { className: 'tick' }, box, sign, element('span', { textContent: name }))
-      }))
+      holder.replaceChildren(group('What the chart shows', ...Object.values(labels), ...images),
+        group('Points to show', ...this.held.map(([, , label]) => label)), this.plot, this.said)
+      holder.addEventListener('change', () => this.draw())
       this.draw()
-    }
-
-    colour(place) {
-      return tone(`--s${(place % COLOURS) + 1}`)
     }
 
     column(key) {
       const place = Number(key.slice(1))
       if (key[0] === 'a') return this.data.axes[place]
-      const measure = this.data.measures[place]
-      return { title: measure.title, values: measure.mean, number: true, measure }
+      return { title: this.data.measures[place].title, values: this.data.measures[place].mean, number: true }
     }
 
-    // What is drawn: a row for each point; where there is no result, lines break.
+    // A heat map needs another vertical side, and one value of each parameter that is on no side.
+    settle() {
+      this.heat = this.kind.value === 'heat'
+      if (!this.heat) return
+      const free = this.own.map((place) => `a${place}`)
+      if (!free.includes(this.x.value)) this.x.value = free[0]
+      if (!free.includes(this.by.value) || this.by.value === this.x.value) this.by.value = free.find((key) => key !== this.x.value)
+      const texts = (key, row) => this.data.axes[Number(key.slice(1))].texts[row]
+      const sides = [this.x.value, this.by.value]
+      let rows = Array.from({ length: this.data.rows }, (_, row) => row)
+      for (const [place, values, , select] of this.held) {
+        const cells = new Set(rows.map((row) => sides.map((key) => texts(key, row)).join('\u0001')))
+        const free = sides.includes(`a${place}`) || rows.length === cells.size
+        if (!free && select.value === '') select.value = '0'
+        if (select.value !== '') rows = rows.filter((row) => this.data.axes[place].texts[row] === values[Number(select.value)])
+      }
+    }
+
+    // What is drawn: an object for each point; where there is no result, lines break.
     values() {
-      const x = this.column(this.x.value)
-      const y = this.data.measures[Number(this.y.value.slice(1))]
-      const log = [this.xBox.checked && x.number, this.yBox.checked]
-      const found = []
-      this.holes = 0
+      const { data } = this
+      const [x, y] = [this.column(this.x.value), data.measures[Number(this.y.value.slice(1))]]
+      const log = { x: this.logX.checked && x.number && !this.heat, y: this.logY.checked }
+      const kept = this.held.filter(([, , , select]) => select.value !== '')
+        .map(([place, values, , select]) => [place, values[Number(select.value)]])
+      const chosen = (texts) => kept.every(([place, value]) => texts(place) === value)
+      const by = this.by.value === '' ? null : Number(this.by.value.slice(1))
+      const rest = data.axes.map((_, place) => place).filter((place) => `a${place}` !== this.x.value && place !== by)
+      const alone = data.sources?.find((source) => source !== null) ?? '' // a point without a result has none
       this.below = 0 // points that a logarithmic axis has no place for
-      for (const row of this.rows()) {
-        const series = this.series(row)
-        const [at, mean] = [x.number ? x.values[row] : x.texts[row], y.mean[row]]
-        if (at === null || this.hidden.has(series) || !this.names.includes(series)) continue
-        if (log[0] && at <= 0) {
-          this.below += 1
-          continue
-        }
-        if (mean === null || (log[1] && mean <= 0)) {
-          if (mean === null) this.holes += 1
-          else this.below += 1
-          for (const source of this.kinds) {
-            found.push({ x: at, y: null, low: null, high: null, s: series, ideal: null, line: this.line(row, source) })
-          }
-          continue
-        }
-        const low = y.low ? y.low[row] : null
-        const high = y.high ? y.high[row] : null
+      this.omitted = new Set()
+      const names = []
+      const made = []
+      const add = (texts, at, value, low, high, more) => {
+        if (!chosen(texts) || at === null) return
+        const s = by === null ? 'all' : texts(by)
+        if (!names.includes(s)) names.push(s)
+        if (names.indexOf(s) >= MAX_SERIES && !this.heat) return this.omitted.add(s)
+        const shown = value !== null && !(log.y && value <= 0) && !(log.x && at <= 0)
+        if (value !== null && !shown) this.below += 1
         const known = low !== null && high !== null
-        const shown = known && !(log[1] && low <= 0)
-        found.push({
-          x: at, y: mean, low: shown ? low : null, high: shown ? high : null, s: series,
-          ideal: y.ideal && !(log[1] && y.ideal[row] <= 0) ? y.ideal[row] : null,
-          line: this.line(row, this.data.sources ? this.data.sources[row] : ''),
-          point: this.data.axes.map((axis) => `${axis.title} ${axis.texts[row]}`).join(', '),
-          range: known ? `${this.text(low)} to ${this.text(high)}` : 'none',
-          source: this.data.sources ? this.data.sources[row] : '',
-        })
+        made.push({ x: at, y: shown ? value : null, s, low: shown && known && !(log.y && low <= 0) ? low : null, high: shown && known ? high : null,
+          hole: value === null, line: [s, ...rest.map(texts), more.source].join('\u0001'),
+          text: value === null ? 'no result' : y.share ? `${(100 * value).toFixed(0)} %` : text(Number(value.toPrecision(3))),
+          range: known ? `${text(low)} to ${text(high)}` : 'none',
+          point: data.axes.map((axis, place) => `${axis.title} ${texts(place) ?? '–'}`).join(', '), ...more })
       }
-      return [...found, ...this.ahead(found, log[1])]
-    }
-
-    // Predicted counts, where the horizontal axis is the scale, and the measured point that each line of
-    // them begins at, which gets no mark of its own.
-    ahead(found, log) {
-      const scale = this.data.axes.findIndex((axis) => axis.scale)
-      if (this.x.value !== `a${scale}`) return []
-      const marks = new Map()
-      for (const one of this.data.predicted) {
-        const series = this.by.value === '' ? 'all' : one.texts[Number(this.by.value.slice(1))]
-        const kept = [...this.kept].every(([place, text]) => text === null || one.texts[place] === text)
-        if (`m${one.measure}` !== this.y.value || !kept || this.hidden.has(series) || !this.names.includes(series)) continue
-        const rest = this.rest.map((place) => one.texts[place])
-        const line = [...rest, 'predicted'].join('\u0001')
-        if (!marks.has(series + line)) {
-          const before = found.filter((point) => point.s === series && point.y !== null && point.x < one.x
-            && point.line.startsWith([...rest, ''].join('\u0001')))
-          const last = before.reduce((a, b) => (a === null || b.x > a.x ? b : a), null)
-          marks.set(series + line, last ? [{ x: last.x, y: last.y, low: last.y, high: last.y, s: series, ideal: null, line, ahead: true }] : [])
-        }
-        marks.get(series + line).push({
-          x: one.x, y: one.y, low: log && one.low <= 0 ? null : one.low, high: one.high, s: series, ideal: null, line,
-          ahead: true, mark: true, range: `${this.text(one.low)} to ${this.text(one.high)}`, source: 'predicted',
-          point: this.data.axes.map((axis, place) => `${axis.title} ${one.texts[place] ?? '–'}`).join(', '),
-        })
+      for (let row = 0; row < data.rows; row += 1) {
+        add((place) => data.axes[place].texts[row], x.number && !this.heat ? x.values[row] : x.texts?.[row] ?? null, y.mean[row],
+          y.low ? y.low[row] : null, y.high ? y.high[row] : null,
+          { ideal: y.ideal && !(log.y && y.ideal[row] <= 0) ? y.ideal[row] : null, source: data.sources ? data.sources[row] ?? alone : '' })
       }
-      return [...marks.values()].flat()
+      const ahead = this.x.value === `a${this.scale}` && !this.heat ? data.predicted : []
+      for (const one of ahead.filter(({ measure }) => `m${measure}` === this.y.value)) {
+        add((place) => one.texts[place], one.x, one.y, one.low, one.high, { ideal: null, source: 'predicted', ahead: true })
+      }
+      return [made, names.slice(0, MAX_SERIES), log]
     }
 
-    // What distinguishes the lines of one series.
-    line(row, source) {
-      return [...this.rest.map((place) => this.data.axes[place].texts[row]), source].join('\u0001')
+    tooltip(y) {
+      return [{ field: 'y', type: 'quantitative', title: y.title, format: y.share ? '.4p' : ',.6~g' },
+        ...[['point', 'point'], ['range', '95 % interval'], ['source', 'source']].map(([field, title]) => ({ field, type: 'nominal', title }))]
     }
 
-    text(value) {
-      return Number(value.toPrecision(5)).toLocaleString('en-US', { maximumSignificantDigits: 5 })
-    }
-
-    spec(values, description) {
-      const x = this.column(this.x.value)
-      const y = this.data.measures[Number(this.y.value.slice(1))]
-      const log = { x: this.xBox.checked && x.number, y: this.yBox.checked }
-      const shown = this.names.map((name, place) => [name, place]).filter(([name]) => !this.hidden.has(name))
-      const order = shown.map(([name]) => name)
+    lines(values, names, log, x, y) {
       const ticks = [...new Set(values.map((one) => one.x))].sort((a, b) => a - b)
-      const across = {
-        field: 'x', title: x.title, type: x.number ? 'quantitative' : 'nominal',
+      const across = { field: 'x', title: x.title, type: x.number ? 'quantitative' : 'nominal',
         ...(x.number
           ? { scale: { ...(log.x ? { type: 'log', ...(x.scale ? { base: 2 } : {}) } : { type: 'linear', zero: false }), nice: false, padding: 12 },
-              axis: { labelOverlap: true, ...(ticks.length <= FEW || x.scale ? { values: some(ticks), format: ',.6~g' } : {}) } }
-          : { sort: null, axis: { labelAngle: values.length && String(values[0].x).length > 8 ? -30 : 0 } }),
-      }
-      // Lines at 1, 10, 100 ..., at 2 and 5 times these where there are few, and some where there are many.
-      const logs = values.filter((one) => one.y !== null).map((one) => Math.log10(one.y))
-      const [from, to] = logs.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity])
-      const [first, last] = [Math.floor(from) - 1, Math.ceil(to) + 1]
-      const steps = last - first > 5 ? [1] : [1, 2, 5]
-      const stride = Math.max(1, Math.ceil((last - first) / MAX_DECADES))
-      const decades = logs.length === 0 ? [] : Array.from({ length: Math.ceil((last - first) / stride) }, (_, n) =>
-        steps.map((step) => step * 10 ** (first + n * stride))).flat()
-      const up = (field) => ({ field, type: 'quantitative', title: y.title,
-        scale: log.y ? { type: 'log', nice: false, padding: 10, ...(from === to ? { domain: [10 ** from / 2, 10 ** from * 2] } : {}) } : { type: 'linear', zero: y.share === true, nice: true },
-        axis: { ...(log.y ? { values: decades } : { tickCount: 6 }), ...(y.share ? { format: '.0%' } : {}) } })
-      const colour = { field: 's', type: 'nominal', legend: null,
-        scale: { domain: order, range: shown.map(([, place]) => this.colour(place)) } }
-      const shape = { field: 's', type: 'nominal', legend: null,
-        scale: { domain: order, range: shown.map(([, place]) => SHAPES[place % SHAPES.length]) } }
-      const detail = [{ field: 'line', type: 'nominal' }]
-      const shift = x.number || order.length < 2 ? {} : { xOffset: { field: 's', type: 'nominal', sort: null } }
-      const bands = values.some((one) => one.low !== null)
-      const measured = this.x.value[0] === 'a' && x.number
-      const ends = { x: across, y: up('low'), y2: { field: 'high' }, color: colour, detail }
+              axis: { labelOverlap: true, ...(this.x.value[0] === 'a' ? { values: some(ticks), format: ',.6~g' } : {}) } }
+          : { sort: null, axis: { labelAngle: String(values[0]?.x).length > 8 ? -30 : 0 } }) }
+      const up = (field) => ({ field, type: 'quantitative', title: y.title, scale: log.y ? { type: 'log', nice: true } : { type: 'linear', zero: y.share === true },
+        axis: { tickCount: 6, ...(y.share ? { format: '.0%' } : log.y ? { format: ',.6~g' } : {}) } })
+      const legend = names.length > 1 ? { title: this.column(this.by.value).title } : null
+      const series = (range) => ({ field: 's', type: 'nominal', legend, scale: { domain: names, range: names.map((_, n) => range(n)) } })
+      const color = series((n) => tone(`--s${(n % COLOURS) + 1}`))
+      const shape = series((n) => SHAPES[n % SHAPES.length])
+      const along = { x: across, color, detail: [{ field: 'line', type: 'nominal' }] }
+      const filled = (filter) => ({ transform: [{ filter }, { filter: { field: 'y', valid: true } }] })
+      const measured = 'datum.ahead !== true'
       const layer = []
-      const here = { filter: 'datum.ahead !== true' } // what was measured
-      const ahead = { filter: 'datum.ahead === true' }
-      if (measured) {
-        if (values.some((one) => one.ahead)) {
-          layer.push({ mark: { type: 'area', opacity: 0.1 }, transform: [ahead], encoding: ends })
-          layer.push({ mark: { type: 'line', strokeWidth: 1.5, strokeDash: [2, 3] }, transform: [ahead],
-            encoding: { x: across, y: up('y'), color: colour, detail } })
-        }
-        if (bands) layer.push({ mark: { type: 'area', opacity: 0.16 }, transform: [here], encoding: ends })
-        if (values.some((one) => one.ideal !== null)) {
-          layer.push({ mark: { type: 'line', strokeDash: [5, 4], strokeWidth: 1, opacity: 0.8 },
-            transform: [{ filter: { field: 'ideal', valid: true } }],
-            encoding: { x: across, y: up('ideal'), color: colour, detail } })
-        }
-        layer.push({ mark: { type: 'line', strokeWidth: 1.75 }, transform: [here], encoding: { x: across, y: up('y'), color: colour, detail } })
-      } else if (bands) {
-        layer.push({ mark: { type: 'rule', strokeWidth: 1.5 }, encoding: { ...ends, ...shift } })
+      const add = (some, one) => { if (some) layer.push(one) }
+      const known = values.some((one) => one.low !== null)
+      const line = this.x.value[0] === 'a' && x.number
+      const ends = { ...along, y: up('low'), y2: { field: 'high' } }
+      add(known && line && names.length < 4, { transform: [{ filter: measured }], mark: { type: 'area', opacity: 0.16 }, encoding: ends })
+      add(known, { mark: { type: 'rule', opacity: 0.7 }, encoding: ends })
+      add(line && values.some((one) => one.ideal), { transform: [{ filter: { field: 'ideal', valid: true } }],
+        mark: { type: 'line', strokeDash: [5, 4], strokeWidth: 1, opacity: 0.8 }, encoding: { ...along, y: up('ideal') } })
+      add(line, { transform: [{ filter: measured }], mark: { type: 'line', strokeWidth: 1.75 }, encoding: { ...along, y: up('y') } })
+      const point = { type: 'point', size: 65, opacity: 1, ...(values.length > MANY ? { aria: false } : {}) }
+      const dots = { ...along, y: up('y'), shape, tooltip: this.tooltip(y) }
+      add(true, { ...filled(measured), mark: { ...point, filled: true }, encoding: dots })
+      add(values.some((one) => one.ahead), { ...filled('datum.ahead === true'), mark: { ...point, filled: false, strokeWidth: 1.5 }, encoding: dots })
+      return { layer }
+    }
+
+    cells(values, log, x, y) {
+      const side = this.column(this.by.value)
+      const order = (axis, texts) => {
+        const shown = [...new Set(texts)]
+        return axis.number ? shown.sort((a, b) => Number(a) - Number(b)) : shown
       }
-      const tips = [['point', 'point'], ['range', '95 % interval'], ...(this.data.sources ? [['source', 'source']] : [])]
-      const marks = (which, mark, more) => layer.push({
-        transform: [{ filter: { field: 'y', valid: true } }, which],
-        mark: { type: 'point', size: 65, opacity: 1, ...(values.length > MANY ? { aria: false } : {}), ...mark },
-        encoding: { x: across, y: up('y'), color: colour, shape, detail,
-          ...shift,
-          tooltip: [{ field: 'y', type: 'quantitative', title: y.title, format: y.share ? '.4p' : ',.6~g' },
-            ...[...tips, ...more].map(([field, title]) => ({ field, type: 'nominal', title }))] },
-      })
-      marks(here, { filled: true }, [])
-      if (values.some((one) => one.mark)) {
-        marks({ filter: 'datum.mark === true' }, { filled: false, strokeWidth: 1.5 }, this.data.sources ? [] : [['source', 'source']])
-      }
-      return { description, data: { values }, layer, ...look() }
+      const xs = order(x, values.map((one) => one.x))
+      const ys = order(side, values.map((one) => one.s))
+      if (side.number) ys.reverse()
+      const angle = Math.max(...xs.map((words) => String(words).length)) * xs.length > 80 ? -35 : 0
+      const sides = { x: { field: 'x', type: 'nominal', title: x.title, scale: { domain: xs }, axis: { labelAngle: angle, grid: false } },
+        y: { field: 's', type: 'nominal', title: side.title, scale: { domain: ys }, axis: { grid: false } }, tooltip: this.tooltip(y) }
+      const known = values.map((one) => one.y).filter((value) => value !== null)
+      const middle = log.y ? Math.sqrt(Math.min(...known) * Math.max(...known)) : (Math.min(...known) + Math.max(...known)) / 2
+      for (const one of values) one.ink = one.y === null ? tone('--ink') : one.y < middle ? '#ffffff' : '#000000'
+      const color = { field: 'y', type: 'quantitative', title: y.title,
+        scale: { type: log.y ? 'log' : 'linear', scheme: 'viridis', nice: false, ...(log.y ? {} : { zero: false }) },
+        legend: { format: y.share ? '.0%' : ',.3~r' } }
+      const hole = { transform: [{ filter: 'datum.y === null' }], mark: { type: 'rect', fill: 'transparent', stroke: tone('--soft'), strokeDash: [3, 3] }, encoding: sides }
+      const words = [...new Set(values.map((one) => one.ink))].map((ink) => ({ transform: [{ filter: { field: 'ink', equal: ink } }],
+        mark: { type: 'text', aria: false, fontSize: xs.length > 12 ? 9 : 12, fill: ink }, encoding: { ...sides, text: { field: 'text', type: 'nominal' } } }))
+      const layer = [
+        ...(known.length < values.length ? [hole] : []),
+        ...(known.length ? [{ transform: [{ filter: 'datum.y !== null' }], mark: { type: 'rect', stroke: 'white', strokeWidth: 1 }, encoding: { ...sides, color } }] : []),
+        ...(xs.length <= MANY_COLUMNS ? words : []),
+      ]
+      return { layer, height: Math.max(140, 34 * ys.length + 110) }
     }
 
     // One after the other: what is drawn last is what was chosen last.
     draw() {
-      if (this.heat) {
-        this.heat.draw()
-        return
-      }
       this.drawing = (this.drawing ?? Promise.resolve()).catch(console.error).then(() => this.render())
     }
 
     async render() {
-      const values = this.values()
-      const x = this.column(this.x.value)
-      const y = this.data.measures[Number(this.y.value.slice(1))]
+      this.settle()
+      const [values, names, log] = this.values()
+      const [x, y] = [this.column(this.x.value), this.data.measures[Number(this.y.value.slice(1))]]
       const points = values.filter((one) => one.y !== null && !one.ahead).length
-      const predicted = values.filter((one) => one.mark).length
-      const ideal = y.ideal && values.some((one) => one.ideal !== null)
-      this.said.textContent = `${counted(points, 'point')}${this.holes ? `, ${this.holes} without a result` : ''}`
-        + `${this.below ? `, ${this.below} omitted because they are not above 0` : ''}; bands or bars: 95 % intervals of the mean`
-        + `${ideal ? '; dashed: ideal' : ''}${predicted ? `; hollow, dotted: ${predicted} predicted` : ''}${this.left ? `; ${this.left} more series not shown: choose another grouping or fewer points` : ''}.`
-      const description = `${y.title} over ${x.title}: ${counted(points, 'point')}; the table has their numbers`
-      this.view = await embed(this.plot, this.spec(values, description), values.length, this.view)
+      const holes = values.filter((one) => one.hole).length
+      const ahead = values.filter((one) => one.ahead).length
+      this.said.textContent = `${counted(points, 'point')}${holes ? `, ${holes} without a result` : ''}`
+        + `${this.below ? `, ${this.below} omitted because they are not above 0` : ''}; bars, bands and hover: 95 % intervals of the mean`
+        + `${y.ideal && !this.heat ? '; dashed: ideal' : ''}${ahead ? `; hollow: ${ahead} predicted` : ''}`
+        + `${this.omitted.size ? `; ${this.omitted.size} more series not shown: choose other series or fewer points` : ''}.`
+      const over = this.heat ? `by ${this.column(this.by.value).title} and` : 'over'
+      const description = `${y.title} ${over} ${x.title}: ${counted(points, 'point')}; the table has their numbers`
+      const spec = this.heat ? this.cells(values, log, x, y) : this.lines(values, names, log, x, y)
+      this.view = await embed(this.plot, { description, data: { values }, ...look(), ...spec }, values.length, this.view)
       this.holder.dataset.drawn = String(points)
-    }
-
-    download(kind) {
-      return save(this.view, kind, this.holder.dataset.chart)
     }
   }
 

@@ -30,7 +30,7 @@ from scalesweep.tables.provenance import FACTS, RunFacts, group, read_facts
 
 # Columns of the summary that a page is made of.
 OF_SUMMARY = ("run_id", "source", FACTS)
-TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "heatmap.js", "report.js")
+TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "report.js")
 
 # The source of published results, and what importers call every campaign.
 IMPORTED = "imported"

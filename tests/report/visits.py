@@ -217,20 +217,18 @@ def check_filter(visit: Visit, name: str) -> None:
 
 
 def check_chart(visit: Visit, chart: Any) -> None:
-    """Series can be taken out and put back, axes chosen; marks say what they show."""
+    """Points and axes can be chosen; marks say what they show."""
     drawn = lambda: int(chart.get_attribute("data-drawn"))  # noqa: E731
     assert drawn() > 0 and chart.locator(".plot svg, .plot canvas").count() == 1
-    boxes = chart.locator(".legend input")
-    if boxes.count() > 1 and boxes.first.is_visible():
-        whole = drawn()
-        boxes.first.focus()
-        for less in ("n < whole", "n === whole"):
-            chart.page.keyboard.press("Space")
-            chart.page.wait_for_function(
-                f"([e, whole]) => {{ const n = Number(e.dataset.drawn); return {less} }}",
-                arg=[chart.element_handle(), whole],
-            )
-    vertical = chart.get_by_label("Vertical axis")
+    picks = chart.get_by_role("group", name="Points to show").locator("select")
+    whole = drawn()
+    for index, less in ((1, "n < whole"), (0, "n === whole")):
+        picks.last.select_option(index=index)
+        chart.page.wait_for_function(
+            f"([e, whole]) => {{ const n = Number(e.dataset.drawn); return {less} }}",
+            arg=[chart.element_handle(), whole],
+        )
+    vertical = chart.get_by_label("Metric")
     if vertical.locator("option").count() > 1:
         title = vertical.locator("option").last.inner_text()
         vertical.select_option(label=title)
