@@ -30,6 +30,7 @@ BEST_SAYS = {
     NOTE: MORE,
 }
 REPEAT = {OPEN: "add repeats: `repeats` in the campaign; those that are done stay"}
+SAME, VARY = "identical repeats", "find out why repeats give the same number: more would too"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from scalesweep.findings.base import (
     NOTE,
     OPEN,
     REPEAT,
+    SAME,
     SILENT,
+    VARY,
     Claim,
     Finding,
     Rule,
@@ -258,6 +260,7 @@ def _finding(
     later = row.question == PHASE
     return Finding(
         results.name, rule, state, evidence=evidence, claims=(claim,), reason=why,
+        next=VARY if why == SAME else "",
         subject="Later epochs over the first" if later
         else f"{row.value} over {row.base_value} ({row.parameter})",
         words={

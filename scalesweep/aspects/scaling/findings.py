@@ -21,7 +21,9 @@ from scalesweep.findings.base import (
     NOTE,
     OPEN,
     REPEAT,
+    SAME,
     SILENT,
+    VARY,
     Finding,
     Number,
     Rule,
@@ -80,6 +82,8 @@ class Verdict:
         point = self.cited
         if self.clear or point.odd:
             return "compare the logs of both scales" if point.odd else ""
+        if self.why == SAME:
+            return VARY
         counts = [row.get("repeats") for row in (self.series.rows[0], point.row)]
         repeats = min(int(count) if finite(count) else 1 for count in counts)
         more: int | None = max(1, LEAST_REPEATS - repeats)
