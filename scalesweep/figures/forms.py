@@ -17,7 +17,7 @@ from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from scalesweep.core.formatting import apart, counted, finite, number, text_of
+from scalesweep.core.formatting import apart, counted, finite, number, plain, text_of
 from scalesweep.figures.theme import (
     FAINT,
     HOLE,
@@ -136,8 +136,9 @@ class Lines(Form):
         """A line for each series and style; bands of few series, bars of more."""
         frame = self.frame
         words = frame["x"].map(lambda value: not finite(value)).any()
-        places = {value: float(n) for n, value in enumerate(dict.fromkeys(frame["x"]))}
-        at = frame["x"].map(places) if words else frame["x"]
+        values = [plain(value) for value in frame["x"]]  # one spelling for what is missing
+        places = {value: float(n) for n, value in enumerate(dict.fromkeys(values))}
+        at = [places[value] for value in values] if words else frame["x"]
         parts = frame.assign(
             at=at,
             series=frame.get("series", ""),

@@ -57,7 +57,7 @@ def test_what_is_collected(project: Project, monkeypatch: pytest.MonkeyPatch) ->
         page = archive.read("r/report.html").decode()
     assert "alert('pwned')" not in page
     shown = variable(page, "results")
-    tables = {"A-b_2": {"points", "threads"}, "w": {"points", "scaling"}}
+    tables = {"A-b_2": {"points"}, "w": {"points", "scaling"}}
     expected = {
         *(f"tables/{e}/{t}.csv" for e, found in tables.items() for t in found),
         "tables/A-b_2/points.tex", "tables/w/points.tex", "tables/w/scaling.tex",
