@@ -63,7 +63,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._complaints: dict[Any, str] = {}
         # Jobs in the queue, by id: Snakemake has no list of them while they are looked at.
         self._live: dict[int, SubmittedJobInfo] = {}
-        self._told = ""
+        self._said = ""
         self._quiet_since = time.monotonic()
 
     def run_job(self, job: Any) -> None:
@@ -98,8 +98,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 return ""
             if not self.hooks.passes(complaint, len(self._live)) or time.monotonic() >= last:
                 return why
-            if why != self._told:
-                self._told = why
+            if why != self._said:
+                self._said = why
                 self.logger.warning(f"sbatch: {why}; submitting again until Slurm takes it")
             self._ending.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_S)

@@ -103,8 +103,8 @@ class Submission:
         for run_id, job_id in unseen.items():
             # A completed job has left a record; that it is gone is another story.
             job = jobs.get(job_id)
-            told = (JobState.COMPLETED, JobState.CANCELLED)
-            if job and sacct.finished(job) and job.state not in told:
+            as_asked = (JobState.COMPLETED, JobState.CANCELLED)
+            if job and sacct.finished(job) and job.state not in as_asked:
                 with disk_full.may_be():  # then a later call settles it
                     self._settle(run_id, job)
         return bool(jobs)
