@@ -246,7 +246,7 @@ RULES = (
     ),
     Rule(
         "warnings", warnings, says={ATTENTION: "Runs to look at: {runs} of {of}."},
-        next={ATTENTION: "read the logs of {subject}"},
+        next={ATTENTION: "read the logs of these runs"},
     ),
     Rule(
         "oversubscribed", oversubscribed,

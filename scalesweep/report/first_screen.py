@@ -62,8 +62,9 @@ class Next:
 
     @property
     def short(self) -> str:
-        """What stands before the colon."""
-        return self.text.partition(":")[0]
+        """What stands before the colon, as a cell of a table begins."""
+        text = self.text.partition(":")[0]
+        return text[:1].lower() + text[1:]
 
 
 @dataclass(frozen=True)
