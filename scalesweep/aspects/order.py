@@ -42,7 +42,7 @@ ORDER = (
     "headroom",
     "input bound",
     *("score", "training", "input share", "memory", "out of memory", "failed otherwise"),
-    *("waiting", "stragglers", "timeline", "Horovod's warnings", "last to negotiate", "late ranks"),
+    *("waiting", "stragglers", "timeline", "stall warnings", "last to negotiate", "late ranks"),
     *("drift", "canary", "oversubscribed"),
     *("main metric", "repeats", "other load", "warnings", "coverage"),
 )

@@ -13,7 +13,7 @@ from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, NOTE, Finding, Rule, number_of
 
-TIMELINE, WARNED, LAST, LATE = "timeline", "Horovod's warnings", "last to negotiate", "late ranks"
+TIMELINE, WARNED, LAST, LATE = "timeline", "stall warnings", "last to negotiate", "late ranks"
 # A share of a step below this is not worth a sentence, and one that dominates begins here.
 NOTABLE, DOMINANT = 0.1, 0.5
 ENOUGH_TICKS = 0.5  # of the negotiations: fewer with ticks are those of the start
