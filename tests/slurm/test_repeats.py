@@ -60,7 +60,5 @@ def test_blocks_are_submitted_until_precise_after_a_kill_too(
     more = CAMPAIGN.replace("BUDGET", "0.02").replace("max: 5", "max: 6").replace(", exit3", "")
     project.write("c.yaml", more)
     code, said = project.slurm("--configfile", "c.yaml")
-    assert code == 0 and "1 more run planned by what was measured" in said, said
-    code, said = project.slurm("--configfile", "c.yaml")
     assert code != 0 and "budget.node_hours: 0.02 node-hours" in said, said
     assert project.records() == after

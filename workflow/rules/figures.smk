@@ -4,7 +4,6 @@ from scalesweep.smk.report_labels import FigureTexts
 
 localrules:
     experiment_figures,
-    figures_together,
 
 
 rule experiment_figures:
@@ -42,6 +41,9 @@ rule experiment_figures:
 
 
 if SWEEP.together:
+
+    localrules:
+        figures_together,
 
     ruleorder: figures_together > experiment_figures
 

@@ -6,7 +6,6 @@ from scalesweep.aspects.registry import shown_tables
 localrules:
     tables,
     experiment_tables,
-    tables_together,
 
 
 # All of them: `snakemake tables`.
@@ -51,6 +50,9 @@ rule experiment_tables:
 
 # To start a process takes longer than the tables of most experiments.
 if SWEEP.together:
+
+    localrules:
+        tables_together,
 
     ruleorder: tables_together > experiment_tables
 

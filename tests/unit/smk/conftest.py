@@ -35,7 +35,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
 def executor(hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     executor: Any = object.__new__(Executor)
     executor._complaints, executor._live, executor._ending = {}, {}, threading.Event()
-    executor._told = ""
+    executor._said = ""
     executor._job_submission_executor = ThreadPoolExecutor(1)
     executor.slurm_logdir, executor.run_uuid, executor.logger = tmp_path, "s", Log()
     settings = SimpleNamespace(init_seconds_before_status_checks=5)
