@@ -58,6 +58,10 @@ try:
 except UserError as error:
     sys.exit(f"error: {error}")
 
+# What only shows ends with its reader (`| head`); Snakemake's log would wait for ever.
+if facts.only_shows(workflow) or "plan" in facts.verbs():
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
 facts.heed_handlers(workflow)
 if SWEEP.submission:
     from scalesweep.smk.executor_hooks import (

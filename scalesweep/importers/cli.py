@@ -124,3 +124,5 @@ def _write_campaign(
     if done.returncode:
         raise UserError(f"the report failed: {done.stderr[-500:] or done.stdout[-500:]}")
     print(f"report: {Path(args.results) / 'report.html'}")
+    if any(e.get("scaling", "none") != "none" for e in content["experiments"].values()):
+        print(f"predict other counts: scalesweep predict {campaign} --ranks N")

@@ -59,6 +59,8 @@ class Draft:
         if "ranks" not in self.content["parameters"] and "side_by_side" not in self.content:
             lines.append("# No column surely counts ranks: name it, or state ranks: {value: N}.")
         lines.append(yaml.safe_dump(self.content, sort_keys=False, width=100, allow_unicode=True))
+        if "scale" in self.content:
+            lines[-1] += "# scaling: strong   # or weak, if the work grows: gives efficiency\n"
         if self.open:
             lines[-1] += "# Open: put each under parameters, metrics or ignore."
             lines += [f"#   {name}: {why}" for name, why in self.open.items()]

@@ -49,7 +49,8 @@ class Line:
         """The line as a terminal prints it."""
         parts = [f"run at {self.run_at}" if self.run_at else "", self.efficiency, self.loss]
         said = "; ".join(part for part in parts if part)
-        return f"{said or 'no result'}{f' ({self.state})' if self.state else ''}"
+        words = f"{self.state}: {self.why}" if "disturbed" in self.why else self.state
+        return f"{said or 'no result'}{f' ({words})' if words else ''}"
 
 
 @dataclass(frozen=True)
@@ -187,9 +188,20 @@ def line_of(
     states = {finding.state for finding in answers}
     state = OPEN if OPEN in states else next(iter(states), "")
     why = {"clear": CLEAR_WORDS, "open": OPEN_WORDS}.get(state, "")
+    if state and (noisy := mostly_disturbed(findings)):
+        state, why = OPEN, noisy
+    elif state and any(_may_reach(reach, results.target) for reach in reaches):
+        state, why = OPEN, "the next scale may reach the target too"
     return Line(
         run_at, efficiency, loss.text if loss else "", state, why, then.short if then else ""
     )
+
+
+def mostly_disturbed(findings: Sequence[Finding]) -> str:
+    """That other processes disturbed more than half of the runs; empty if they did not."""
+    load = [f for f in findings if f.rule == LOAD and len(f.numbers) > 1]
+    runs, of = (int(number.value or 0) for number in load[0].numbers[:2]) if load else (0, 0)
+    return f"other processes disturbed {runs} of {of} runs" if 2 * runs > of else ""
 
 
 def _of_series(results: ExperimentResults, reaches: Sequence[Reach]) -> tuple[str, str]:
@@ -237,16 +249,15 @@ def next_step(
     facts: Mapping[str, RunFacts],
 ) -> Next | None:
     """What is missing first, then what to act on, then what would decide, then what comes next."""
-    statuses = [run["status"] for run in results.entry["runs"]]
     again = f"scalesweep run {plan['file']}"
-    if pending := statuses.count(Status.NEW):
-        text = f"run the {counted(pending, 'pending run')}"
-        return Next(text, again, _cost(results, facts, pending))
-    if failed := sum(r["status"] == Status.FAILED and r["to_run"] for r in results.entry["runs"]):
-        text = f"repeat {counted(failed, 'failed run')}: mend what stopped them first"
-        return Next(text, again, _cost(results, facts, failed))
+    if missing := _missing(results, facts, again):
+        return missing
     if results.control or set(results.sources) == {"imported"}:
         return None
+    if noisy := mostly_disturbed(findings):
+        load = next(finding for finding in findings if finding.rule == LOAD)
+        cost = _cost(results, facts, int(load.numbers[0].value or 0))
+        return Next(f"repeat on a quiet machine: {noisy}", f"{again} --again disturbed", cost)
     losses = [finding for finding in findings if finding.rule == LOSS]
     if sure := [loss for loss in losses if loss.state == CLEAR]:
         return Next(_act(findings, sure[0]))
@@ -257,6 +268,18 @@ def next_step(
     advised += [finding.next for finding in sentences_of(findings)]
     measured = _measure(results, findings, reaches, facts, again)
     return measured or next((Next(text) for text in advised if text), None)
+
+
+def _missing(results: ExperimentResults, facts: Mapping[str, RunFacts], again: str) -> Next | None:
+    """What is pending, or failed and may be repeated."""
+    runs = results.entry["runs"]
+    if pending := sum(run["status"] == Status.NEW for run in runs):
+        text = f"run the {counted(pending, 'pending run')}"
+        return Next(text, again, _cost(results, facts, pending))
+    if failed := sum(run["status"] == Status.FAILED and run["to_run"] for run in runs):
+        text = f"repeat {counted(failed, 'failed run')}: mend what stopped them first"
+        return Next(text, again, _cost(results, facts, failed))
+    return None
 
 
 def _act(findings: Sequence[Finding], loss: Finding) -> str:
@@ -295,6 +318,12 @@ def _measure(
     if not reaches and results.points and all(row.get("repeats") == 1 for row in results.points):
         return _repeat(results, 2, "they give every point an interval", facts)
     return None
+
+
+def _may_reach(reach: Reach, target: float) -> bool:
+    """Whether the target lies within the interval of the point beyond."""
+    known = reach.low is not None and reach.high is not None
+    return known and (reach.low or 0.0) < target <= (reach.high or 0.0)
 
 
 def _decided(reach: Reach, target: float) -> bool:

@@ -58,6 +58,8 @@ def open_plan(args: argparse.Namespace, write: bool = False) -> RunPlan:
     options = {**vars(args), "profile": getattr(args, "profiler", None)}
     in_slurm = Path(getattr(args, "profile", None) or "").name == "slurm"  # or a path to it
     path = campaign_file(args.campaign, options["results"])
+    if not args.campaign and path.is_absolute():  # none is here
+        _log.warning("no campaign is named, and none is here: this is about %s", path)
     return read_campaign(path, options, in_slurm, write, OPTION)
 
 
