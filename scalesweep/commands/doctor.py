@@ -1,7 +1,6 @@
 """Check what a campaign needs on its site: software, launcher, Slurm, results folder, counters."""
 
 import argparse
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,8 +14,6 @@ from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.smk.campaign_args import open_campaign
 from scalesweep.state.frameworks import lacks_framework
 
-OLD_S = 3600.0  # what an earlier call has left there is removed after this time
-
 
 def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
     """The outcome of every check, as it comes. ``cluster``: runs would be jobs of Slurm."""
@@ -24,9 +21,6 @@ def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
     if cluster:
         yield examine_sbatch(campaign)
     folder = probe.new_folder(campaign.results)
-    for earlier in folder.parent.glob("*-*"):
-        if time.time() - earlier.stat().st_mtime > OLD_S:
-            shutil.rmtree(earlier, ignore_errors=True)
     parts = probe.parts_of(campaign, folder, cluster)
     try:
         said = probe.ask(campaign, parts, folder, cluster)

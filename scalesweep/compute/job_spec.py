@@ -95,7 +95,15 @@ class RunPlace(TypedDict):
     of: int  # runs of the campaign
 
 
-class Order(TypedDict):
+class Start(TypedDict):
+    """How programs are started: what is around their command."""
+
+    env: dict[str, str]
+    prologue: list[str]  # lines of shell before the command
+    asked: Asked | None  # what the Slurm job was asked for; null outside of Slurm
+
+
+class Order(Start):
     """What the launcher needs to know of a run."""
 
     run_id: str
@@ -109,10 +117,7 @@ class Order(TypedDict):
     data: str | None  # folder of the data set
     node_local: str  # node-local scratch folder
     argv: list[str]  # the command; {run_file} and {out} are filled in by the launcher
-    env: dict[str, str]
-    prologue: list[str]  # lines of shell before the command
     time_limit_s: float  # seconds
-    asked: Asked | None  # what the Slurm job was asked for; null outside of Slurm
     power: NotRequired[PowerOrder | None]  # how energy is sampled; null where it is switched off
     # what is run before and after the program, to see what the machine does
     canary: NotRequired[CanaryOrder]

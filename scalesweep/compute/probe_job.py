@@ -1,60 +1,46 @@
 """The doctor's probes where runs are: in a Slurm job, or on this machine.
 
-    python -I -S probe_job.py ORDERS
+    python -I -S probe_job.py PROBES
 
-Starts each order's program as that of a run is, one after the other, and leaves ``outcome.json``
-in its folder. Standard library only.
+Starts each probe as the program of a run is, one after the other, and leaves what it prints and
+``outcome.json`` in its folder. Standard library only.
 """
 
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.compute.job_spec import Order
+from scalesweep.compute.job_spec import PowerOrder, Start
 from scalesweep.compute.power.counters import host_name, nothing_here
-from scalesweep.compute.program import Outcome, run_program
+from scalesweep.compute.program import run_apart
 from scalesweep.core.files import write_atomic
-from scalesweep.core.record import last_lines
 
-OUTCOME = "outcome.json"
-
-
-class ProbeOutcome(TypedDict):
-    """How a probe ended."""
-
-    wrong: str  # empty: it ended well
-    power: str | None  # why no power can be sampled here; empty: it can; None: switched off
+LOG, OUTCOME = "probe.log", "outcome.json"
+PROBE_S = 45.0  # of one probe; it imports a framework
 
 
-def carry_out(orders: Sequence[Order]) -> None:
-    """Start the program of each order in its folder, and leave how it ended."""
-    for order in orders:
-        work = Path(order["folder"])
+class Probe(Start):
+    """A program to start in ``folder``."""
+
+    folder: str
+    argv: list[str]
+    power: PowerOrder | None
+
+
+def carry_out(probes: Sequence[Probe]) -> None:
+    """Start each probe, and leave why it failed and why no power can be sampled here: empty if
+    neither is so, and None of power that is switched off."""
+    for probe in probes:
+        work = Path(probe["folder"])
         work.mkdir(parents=True, exist_ok=True)
-        wrong = _wrong(run_program(order, work, None), order, work)
-        asked = order.get("power")
+        wrong = run_apart(probe, probe["argv"], work, LOG, PROBE_S)
+        asked = probe["power"]
         power = asked and (nothing_here(asked["sysfs"], asked["sources"], host_name()) or "")
-        outcome: ProbeOutcome = {"wrong": wrong, "power": power}
-        write_atomic(work / OUTCOME, json.dumps(outcome))
-
-
-def _wrong(outcome: Outcome, order: Order, work: Path) -> str:
-    """How the program failed, with its last line on stderr; empty if it did not."""
-    if outcome.ended_by_us:
-        wrong = f"no end within {order['time_limit_s']:g} s"
-    elif outcome.signal is not None:
-        wrong = f"ended by signal {outcome.signal}"
-    elif outcome.exit_code:
-        wrong = f"exit code {outcome.exit_code}"
-    else:
-        return ""
-    lines = [line.strip() for line in last_lines(work / "stderr.log") if line.strip()]
-    return f"{wrong}: {lines[-1][:300]}" if lines else wrong
+        write_atomic(work / OUTCOME, json.dumps({"wrong": wrong, "power": power}))
 
 
 if __name__ == "__main__":

@@ -14,11 +14,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn, TypedDict
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-from scalesweep.compute.job_spec import STREAMS, Order
+from scalesweep.compute.job_spec import STREAMS, Order, Start
 from scalesweep.core import profilers
 from scalesweep.core.host import git_state, oom_kills
 from scalesweep.core.orphans import MARK, end_marked, end_with_parent, mark
@@ -50,20 +50,6 @@ _OF_RANKS = re.compile(
 )
 
 
-class RunFile(TypedDict):
-    """What the program reads about its run (run.json)."""
-
-    run_id: str
-    benchmark: str
-    version: int
-    params: dict[str, Any]
-    repeat: int
-    data: str | None
-    node_local: str
-    time_limit_s: float
-    out: str
-
-
 class Outcome(NamedTuple):
     """How the program ended: exit code or signal, and whether we ended it (and why).
 
@@ -82,7 +68,7 @@ class Outcome(NamedTuple):
     suspended: bool = False
 
 
-def environment(spec: Order) -> dict[str, str]:
+def environment(spec: Start) -> dict[str, str]:
     """What the program is started with."""
     env = {
         name: value
@@ -106,33 +92,34 @@ def run_program(spec: Order, work: Path, root: Path | None) -> Outcome:
     user's study; git reads them while the program runs.
     """
     run_file, out = work / "run.json", str(work.resolve())
-    content: RunFile = {
-        "run_id": spec["run_id"],
-        "benchmark": spec["benchmark"],
-        "version": spec["version"],
-        # Variables that the experiment sets are in its environment, and none of its parameters.
-        "params": {name: v for name, v in spec["params"].items() if "." not in name},
-        "repeat": spec["repeat"],
-        "data": spec["data"],
-        "node_local": spec["node_local"],
-        "time_limit_s": spec["time_limit_s"],
-        "out": out,
-    }
+    kept = ("run_id", "benchmark", "version", "repeat", "data", "node_local", "time_limit_s")
+    # Variables that the experiment sets are in its environment, and none of its parameters.
+    params = {name: value for name, value in spec["params"].items() if "." not in name}
+    content = {name: value for name, value in spec.items() if name in kept}
+    content |= {"params": params, "out": out}
     run_file.write_text(json.dumps(content, indent=1) + "\n")
     argv = [word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"]]
     env = {**profilers.environment(spec["profile"], work), STARTED: repr(time.time())}
     stamps = spec["extract"].get("stamps") if "extract" in spec else None
     if stamps and stamps["source"] not in STREAMS:
         env["SCALESWEEP_SPANS"] = out
+    code: dict[str, Any] = {"git": None}
+
+    def look() -> None:  # on a slow file system git outlasts short programs
+        code["git"] = root and git_state(root)
+        if "study" in spec:
+            code["study"] = git_state(Path(spec["study"]), ("config", "benchmarks"))
+
     oom_before = oom_kills()
+    argv = [word.replace("{out}", out) for word in argv]
     with (work / "stdout.log").open("wb") as stdout, (work / "stderr.log").open("wb") as stderr:
-        argv = [word.replace("{out}", out) for word in argv]
-        ended = _run(spec, argv, work, env, stdout, stderr, spec["time_limit_s"], root)
+        ended = _run(spec, argv, work, env, stdout, stderr, spec["time_limit_s"], look)
     oom_after = oom_kills()
-    return ended._replace(oom=None not in (oom_before, oom_after) and oom_after != oom_before)
+    oom = None not in (oom_before, oom_after) and oom_after != oom_before
+    return ended._replace(oom=oom, code=code)
 
 
-def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float) -> str:
+def run_apart(spec: Start, argv: list[str], work: Path, log: str, limit_s: float) -> str:
     """Start another program as that of the run is, and wait; why it failed, empty if it did not.
 
     What it prints goes to the file ``log`` in ``work``.
@@ -149,10 +136,11 @@ def run_apart(spec: Order, argv: list[str], work: Path, log: str, limit_s: float
 
 
 def _run(
-    spec: Order, argv: list[str], work: Path, more: dict[str, str], out: BinaryIO, err: BinaryIO,
-    limit_s: float, root: Path | None = None,
+    spec: Start, argv: list[str], work: Path, more: dict[str, str], out: BinaryIO, err: BinaryIO,
+    limit_s: float, meanwhile: Callable[[], None] = lambda: None,
 ) -> Outcome:  # fmt: skip
-    """Start a program, with ``more`` in its environment, and wait until it has ended."""
+    """Start a program, with ``more`` in its environment, and wait until it has ended;
+    ``meanwhile`` is called in a thread."""
     if spec["prologue"]:
         script = "\n".join([*spec["prologue"], f"exec {shlex.join(argv)}"])
         argv = ["bash", "-e", "-c", script]
@@ -166,41 +154,19 @@ def _run(
     except OSError as error:
         err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
         wall_s = time.monotonic() - clock
-        return Outcome(NOT_STARTED, None, None, False, started, wall_s, {"git": None})
+        return Outcome(NOT_STARTED, None, None, False, started, wall_s, {})
     with _stop_on_signal(process, work) as continued:
-        # Meanwhile, not before the wait: on a slow file system git outlasts short programs.
-        code_state = _CodeState(spec, root)
+        thread = threading.Thread(target=meanwhile, daemon=True)
+        thread.start()
         in_time = _wait(process, limit_s)
         wall_s = time.monotonic() - clock
         _end_group(process)
         if process.returncode:
             end_marked(work)  # ranks with sessions of their own
-        code_state.join()
-    code = process.returncode
+        thread.join()
+    code, by_us = process.returncode, None if in_time else "time limit"
     exit_code, number = (code, None) if code >= 0 else (None, -code)
-    by_us = None if in_time else "time limit"
-    return Outcome(
-        exit_code, number, by_us, False, started, wall_s, code_state.state, bool(continued)
-    )
-
-
-class _CodeState(threading.Thread):
-    """Reads git states; ``state`` holds them, for the record, once it is joined.
-
-    ``git``: of scalesweep's repository; ``study``: of the user's, if there is one.
-    """
-
-    def __init__(self, spec: Order, root: Path | None) -> None:
-        super().__init__(daemon=True)
-        self._spec, self._root = spec, root
-        self.state: dict[str, Any] = {"git": None}
-        self.start()
-
-    def run(self) -> None:
-        state: dict[str, Any] = {"git": self._root and git_state(self._root)}
-        if "study" in self._spec:
-            state["study"] = git_state(Path(self._spec["study"]), ("config", "benchmarks"))
-        self.state = state
+    return Outcome(exit_code, number, by_us, False, started, wall_s, {}, bool(continued))
 
 
 @contextlib.contextmanager

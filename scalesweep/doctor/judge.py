@@ -8,20 +8,16 @@ from scalesweep.core.host import cpu_set
 from scalesweep.doctor.probe import HOROVOD, RANKS, TORCH, Part, Said
 
 OK, WARNING, FAILED = STATES = ("ok", "warning", "failed")
-_BUILDS = {"mpi": "MPI", "gloo": "Gloo", "nccl": "NCCL"}
-# How Horovod is told to be built with it (docs.horovod: Installation).
-_BUILD_WITH = {
-    "mpi": "HOROVOD_WITH_MPI=1", "gloo": "HOROVOD_WITH_GLOO=1",
-    "nccl": "HOROVOD_GPU_OPERATIONS=NCCL",
-}  # fmt: skip
 _PACKAGES = {
     "tensorflow": "TensorFlow", "horovod.tensorflow": "Horovod", "torch": "PyTorch",
     "numpy": "NumPy",
 }  # fmt: skip
+_EXCHANGE = {HOROVOD: "Horovod", TORCH: "torch.distributed"}
 # Processes at work beside a run, as a share of the CPUs, that are worth a word; one is our own.
 _LOAD_SHARE, _LOAD_OWN = 0.5, 1.0
 
 Facts = Mapping[str, Any]
+Outcome = tuple[str, str, str]
 
 
 class Check(NamedTuple):
@@ -47,9 +43,6 @@ class Asked(NamedTuple):
         return self.said.ranks
 
 
-Outcome = tuple[str, str, str]
-
-
 def judge(asked: Asked, first: bool) -> Iterator[Check]:
     """The checks of a part; those of the machine with the ``first`` one that answers only."""
     suffix = asked.part.suffix
@@ -64,7 +57,7 @@ def judge(asked: Asked, first: bool) -> Iterator[Check]:
 
 def _judge_folder(asked: Asked) -> Outcome:
     """Whether every rank sees the results folder."""
-    results = asked.part.order["folder"].partition("/.doctor/")[0]
+    results = asked.part.probe["folder"].partition("/.doctor/")[0]
     for fact in asked.ranks:
         if fact.get("token") != asked.token:
             why = fact.get("folder_error") or "another folder lies there"
@@ -76,9 +69,8 @@ def _judge_folder(asked: Asked) -> Outcome:
 def _judge_load(asked: Asked) -> Outcome:
     """Whether a node is at work already: the mean number of processes in the last minute."""
     busiest = max(asked.ranks, key=lambda fact: float(fact["load"][0] / fact["load"][1]))
-    load, cpus = busiest["load"]
-    detail = f"{load:.1f} processes at work in the last minute on the {cpus} CPUs"
-    detail += f" of {busiest['host']}"
+    (load, cpus), host = busiest["load"], busiest["host"]
+    detail = f"{load:.1f} processes at work in the last minute on the {cpus} CPUs of {host}"
     if load <= _LOAD_SHARE * cpus + _LOAD_OWN:
         return OK, detail, ""
     mend = "measure when the machine is quiet: what else runs there is part of every time"
@@ -111,53 +103,23 @@ def _judge_power(asked: Asked) -> Outcome | None:
 
 
 def _judge_software(asked: Asked) -> Outcome:
-    """Whether the site's Python has what the benchmarks import, built with what ranks need."""
-    fact, part, site = asked.ranks[0], asked.part, asked.site
+    """Whether the site's Python has what the benchmarks import, built for the site's GPUs."""
+    fact, part, wanted = asked.ranks[0], asked.part, asked.site.gpus_per_node
     versions = [f"{_PACKAGES[name]} {version}" for name, version in fact["versions"].items()]
-    detail = ", ".join([f"{fact['python']} ({fact['executable']})", *versions])
-    mend = f"install it for this Python, or name another in {site.file} (python, prologue)"
-    for name, why in fact["wrong"].items():
-        if part.needs:
-            gone = why.startswith(("ModuleNotFoundError", "ImportError: No module"))
-            detail += f"; {_PACKAGES[name]}: {'not installed' if gone else why}"
-            return FAILED, detail, mend
-    built = fact.get(part.needs, {}).get("built")
-    if built is None:
+    detail = ", ".join([fact["python"], *versions])
+    mend = f"install it for this Python, or name another in {asked.site.file} (python, prologue)"
+    for name, why in fact["wrong"].items() if part.needs else ():
+        gone = why.startswith(("ModuleNotFoundError", "ImportError: No module"))
+        return FAILED, f"{detail}; {_PACKAGES[name]}: {'not installed' if gone else why}", mend
+    exchange, hidden = fact.get("exchange"), "CUDA_VISIBLE_DEVICES" in part.probe["env"]
+    if not exchange or not wanted or hidden:
         return OK, detail, ""
-    detail += f"; built with {', '.join(_BUILDS[k] for k, has in built.items() if has) or 'none'}"
-    if part.needs == TORCH:
-        return _judge_torch(fact[TORCH], detail, site)
-    for key in _horovod_on(site):
-        if not built[key]:
-            # Without NCCL gradients go over the host: slow, but not wrong.
-            state = WARNING if key == "nccl" else FAILED
-            mend = f"build Horovod with {_BUILD_WITH[key]}, or change env in {site.file}"
-            return state, f"{detail}; the site asks for {_BUILDS[key]}", mend
+    if (gpus := exchange["gpus"]) < wanted:
+        detail += f"; it uses {gpus} GPUs, {asked.site.file} says {wanted} on each node"
+        return WARNING if gpus else FAILED, detail, f"see that jobs get all GPUs, or {mend}"
+    if not exchange["nccl"]:  # slow, but not wrong
+        return WARNING, f"{detail}; built without NCCL: gradients go over the host", mend
     return OK, detail, ""
-
-
-def _judge_torch(torch: Facts, detail: str, site: Site) -> Outcome:
-    """Whether a build of PyTorch lets ranks meet, on the site's GPUs."""
-    built, gpus, wanted = torch["built"], torch["gpus"], site.gpus_per_node
-    detail += f"; CUDA {torch['cuda']}, GPUs: {gpus}" if torch["cuda"] else "; without CUDA"
-    mend = f"name a Python with another PyTorch in {site.file} (python, prologue)"
-    if not built["gloo"]:
-        return FAILED, f"{detail}; Gloo is missing: ranks cannot meet", mend
-    if gpus and not built["nccl"]:
-        return FAILED, f"{detail}; ranks on GPUs exchange data through NCCL alone", mend
-    if gpus < wanted:
-        detail += f"; {site.file} says {wanted} GPUs on each node"
-        mend = f"see that jobs get all GPUs (slurm.gres in {site.file}), with a driver for them"
-        return WARNING if gpus else FAILED, detail, mend
-    return OK, detail, ""
-
-
-def _horovod_on(site: Site) -> list[str]:
-    """What the site asks Horovod to exchange data with: mpi, gloo, nccl."""
-    names = ("HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS", "HOROVOD_GPU_OPERATIONS")
-    asked = [site.env[name].lower() for name in names if name in site.env]
-    asked += ["nccl"] if site.gpus_per_node else []
-    return [name for name in dict.fromkeys(asked) if name in _BUILDS]
 
 
 def _judge_launcher(asked: Asked) -> Outcome | None:
@@ -166,33 +128,31 @@ def _judge_launcher(asked: Asked) -> Outcome | None:
     if any(fact["wrong"] for fact in ranks) and part.needs:
         return None  # said by the check of the software
     if wrong := _why_alone(asked):
-        words = " ".join(part.order["argv"][:4])
+        words = " ".join(part.probe["argv"][:4])
         mend = f"correct {part.launch} (it starts {words} ...), python, prologue or env"
         return FAILED if part.needs_ranks else WARNING, wrong, f"{mend} in {asked.site.file}"
-    detail = f"{RANKS} ranks on {_hosts(ranks)} "
+    how = "started"
     if part.needs:
-        by = "Horovod" if part.needs == HOROVOD else "torch.distributed"
-        return OK, f"{detail}exchange data through {by} over {ranks[0][part.needs]['on']}", ""
-    return OK, f"{detail}started", ""
+        how = f"exchange data through {_EXCHANGE[part.needs]} over {ranks[0]['exchange']['on']}"
+    return OK, f"{RANKS} ranks on {_hosts(ranks)} {how}", ""
 
 
 def _why_alone(asked: Asked) -> str:
     """Why two ranks did not come about; empty if they did."""
-    ranks, needs = asked.ranks, asked.part.needs
+    ranks = asked.ranks
     errors = dict.fromkeys(f["exchange_error"] for f in ranks if "exchange_error" in f)
     if errors or asked.said.wrong:
         why = "; ".join(errors) or asked.said.wrong
         return f"{len(ranks)} of {RANKS} ranks answer: {why}" if ranks else why
     if len(ranks) != RANKS:
         return f"{len(ranks)} of {RANKS} ranks started"
-    for fact in ranks if needs else ():
-        size, total = fact[needs].get("size"), fact[needs].get("sum")
-        if size not in (RANKS, None):
+    for exchange in [fact["exchange"] for fact in ranks if "exchange" in fact]:
+        if exchange["size"] != RANKS:
             return f"{RANKS} processes started, each alone: launcher and MPI (--mpi=...) do not fit"
-        if size and total != sum(range(1, RANKS + 1)):
-            return f"wrong result of an exchange over {fact[needs]['on']}: {total:g} for 3"
+        if exchange["sum"] != sum(range(1, RANKS + 1)):
+            return f"wrong result of an exchange over {exchange['on']}: {exchange['sum']:g} for 3"
     numbers = sorted(fact["rank"] for fact in ranks if fact["rank"] is not None)
-    if not needs and numbers and numbers != list(range(RANKS)):
+    if not asked.part.needs and numbers and numbers != list(range(RANKS)):
         return f"{RANKS} processes started, each as rank {numbers[0]}: each alone"
     return ""
 

@@ -32,7 +32,7 @@ def test_two_ranks_exchange_numbers(tmp_path: Path) -> None:
     (tmp_path / "here").write_text("word")
     facts = said(tmp_path, "2")
     assert sorted(fact["rank"] for fact in facts) == [0, 1]
-    assert [(f["torch"]["size"], f["torch"]["sum"], f["token"]) for f in facts] == [
+    assert [(f["exchange"]["size"], f["exchange"]["sum"], f["token"]) for f in facts] == [
         (2, 3.0, "word")
     ] * 2
 

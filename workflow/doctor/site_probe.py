@@ -24,52 +24,33 @@ PACKAGES = {"horovod": ["numpy", "tensorflow", "horovod.tensorflow"], "torch": [
 
 def words(error):
     """An error in one line."""
-    text = (
-        str(error) if type(error).__name__ == "ProgramError" else f"{type(error).__name__}: {error}"
-    )
-    return " ".join(text.split())[:400]
-
-
-def import_all(names, facts):
-    """Import packages; their versions, or why they cannot be imported."""
-    for name in names:
-        try:
-            importlib.import_module(name)
-            package = sys.modules[name.partition(".")[0]]
-            facts["versions"][name] = str(getattr(package, "__version__", "of unknown version"))
-        except Exception as error:
-            facts["wrong"][name] = words(error)
+    kind = "" if type(error).__name__ == "ProgramError" else f"{type(error).__name__}: "
+    return " ".join(f"{kind}{error}".split())[:400]
 
 
 def gpus():
     """Names of the GPUs that nvidia-smi shows, or its error."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
+    if shutil.which("nvidia-smi") is None:
         return []
-    asked = [program, "--query-gpu=name", "--format=csv,noheader"]
+    asked = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
         done = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         return words(error)
-    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-    said = [*lines, *done.stderr.splitlines(), f"exit code {done.returncode}"]
-    return f"nvidia-smi: {said[0]}" if done.returncode else lines
+    said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return f"nvidia-smi: {[*said, done.returncode][0]}" if done.returncode else said
 
 
 def horovod_facts():
-    """What Horovod was built with, and the sum of the ranks' numbers (from 1)."""
+    """What Horovod exchanges through, GPUs of TensorFlow, and the sum of the ranks' numbers."""
     import horovod.tensorflow as hvd
     import tensorflow as tf
 
     hvd.init()
-    number = tf.constant(hvd.rank() + 1.0)
-    total = hvd.allreduce(number, op=hvd.Sum, name="doctor")
+    total = hvd.allreduce(tf.constant(hvd.rank() + 1.0), op=hvd.Sum, name="doctor")
     return {
-        "built": {
-            "mpi": bool(hvd.mpi_built()),
-            "gloo": bool(hvd.gloo_built()),
-            "nccl": bool(hvd.nccl_built()),
-        },
+        "nccl": bool(hvd.nccl_built()),
+        "gpus": len(tf.config.list_physical_devices("GPU")),
         "size": hvd.size(),
         "sum": float(total.numpy()),
         "on": "MPI" if hvd.mpi_enabled() else "Gloo",
@@ -77,31 +58,24 @@ def horovod_facts():
 
 
 def torch_facts(folder):
-    """What PyTorch was built with, and the sum of the ranks' numbers (from 1)."""
+    """What PyTorch exchanges through, its GPUs, and the sum of the ranks' numbers (from 1)."""
     sys.path.insert(0, str(BENCHMARKS))
     import torch
     import torch.distributed as dist
 
-    there = dist.is_available()
-    facts = {
-        "built": {
-            "mpi": there and dist.is_mpi_available(),
-            "gloo": there and dist.is_gloo_available(),
-            "nccl": there and dist.is_nccl_available(),
-        },
-        "cuda": torch.version.cuda or getattr(torch.version, "hip", None),
-        "gpus": torch.cuda.device_count() if torch.cuda.is_available() else 0,
-    }
-    if facts["built"]["gloo"]:
-        from harness import torch_ranks
-        from harness.rendezvous import place_of
+    from harness import torch_ranks
+    from harness.rendezvous import place_of
 
-        torch_ranks.connect(place_of().size, 0, 0, folder, MEET_S)
-        total = torch.tensor([torch_ranks.rank() + 1.0], device=torch_ranks.device())
-        dist.all_reduce(total)
-        facts["size"], facts["sum"] = dist.get_world_size(), total.item()
-        facts["on"] = torch_ranks.exchange()["backend"]
-    return facts
+    torch_ranks.connect(place_of().size, 0, 0, folder, MEET_S)
+    total = torch.tensor([torch_ranks.rank() + 1.0], device=torch_ranks.device())
+    dist.all_reduce(total)
+    return {
+        "nccl": dist.is_nccl_available(),
+        "gpus": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "size": dist.get_world_size(),
+        "sum": total.item(),
+        "on": torch_ranks.exchange()["backend"],
+    }
 
 
 def main():
@@ -117,8 +91,7 @@ def main():
         "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         "cpus": sorted(os.sched_getaffinity(0)),
         "load": [os.getloadavg()[0], os.cpu_count()],
-        "python": sys.version.split()[0],
-        "executable": sys.executable,
+        "python": f"{sys.version.split()[0]} ({sys.executable})",
         "gpus": gpus(),
         "versions": {},
         "wrong": {},
@@ -127,10 +100,16 @@ def main():
         facts["token"] = (folder / TOKEN).read_text()
     except OSError as error:
         facts["folder_error"] = f"{folder}: {error.strerror}"
-    import_all(PACKAGES.get(kind, ["numpy"]), facts)
+    for name in PACKAGES.get(kind, ["numpy"]):
+        try:
+            importlib.import_module(name)
+            package = sys.modules[name.partition(".")[0]]
+            facts["versions"][name] = str(getattr(package, "__version__", "of unknown version"))
+        except Exception as error:
+            facts["wrong"][name] = words(error)
     if kind and not facts["wrong"]:
         try:
-            facts[kind] = horovod_facts() if kind == "horovod" else torch_facts(folder)
+            facts["exchange"] = horovod_facts() if kind == "horovod" else torch_facts(folder)
         except Exception as error:
             facts["exchange_error"] = words(error)
     print("@doctor " + json.dumps(facts), flush=True)
