@@ -53,29 +53,21 @@ _MOST_RANKS = 4
 
 
 def step_causes(results: ExperimentResults) -> list[Finding]:
-    """Of each point that has been looked at what costs 2 % of a step or more, the most first; and
-    all of it together, if steps gain as much more without all of it than without each."""
+    """The causes of each point that has been looked at, the largest gain first; and all together, if
+    steps gain 2 % more without all of them than without each."""
     wrong = {point_key(results, ledger.row) for ledger in ledgers(results) if ledger.contradicts}
     findings = []
     for key, group in groupby(results.of(CauseRow), lambda row: point_key(results, row.row)):
         *causes, together = group
-        least = NOTABLE * together.step_ms
-        notable = [row for row in causes if _costs(row) >= least][:MOST]
-        said = [_cause(results, row) for row in notable]
+        said = [_cause(results, row) for row in causes[:MOST]]
         more = together.gain_ms.value - sum(row.gain_ms.value for row in causes)
-        if len(notable) > 1 and more >= least:
-            words = {"count": str(len(notable))}
+        if len(said) > 1 and more >= NOTABLE * together.step_ms:
+            words = {"count": str(len(said))}
             said.append(_of_row(results, HIDDEN, together, words, (_decisive("gain", together),)))
         for finding in said:
             reason = CONTRADICTED if key in wrong else finding.reason
             findings.append(_stated(finding, reason))
     return findings
-
-
-def _costs(row: CauseRow) -> float:
-    """Ms a step: what it gains, or what ranks take longer that others hide."""
-    longer = row.ms.value if row.ms is not None and row.pattern == EVERY else 0.0
-    return max(longer, row.gain_ms.value)
 
 
 def _cause(results: ExperimentResults, row: CauseRow) -> Finding:

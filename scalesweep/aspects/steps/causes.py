@@ -1,7 +1,7 @@
 """The rows of `causes`: what the repeats of a point have in common that makes its steps longer."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,13 +54,21 @@ class _Cause:
 
 
 def cause_rows(runs: Sequence[Accounted]) -> list[dict[str, Any]]:
-    """The columns of `causes` of a point: what more than half of its repeats have, the largest gain
-    first, then all of it together, with what stays unexplained."""
+    """The columns of `causes` of a point: what more than half of its repeats have and costs 2 % of
+    a step, the largest gain first, then all of it together, with what stays unexplained."""
     kept = list(_kept(runs))
     # The largest of as many as there might have been (Bonferroni).
     among = max(1, len(kept)) * runs[0].work.shape[1]
-    rows = [_row(cause, runs, among) for cause in kept]
-    return [*sorted(rows, key=lambda row: -row["gain_ms"].value), _together(kept, runs)]
+    rows = [(cause, _row(cause, runs, among)) for cause in kept]
+    rows = [(cause, row) for cause, row in rows if _costs(row) >= NOTABLE * row["step_ms"]]
+    together = _together([cause for cause, _ in rows], runs)
+    return [*sorted((row for _, row in rows), key=lambda row: -row["gain_ms"].value), together]
+
+
+def _costs(row: Mapping[str, Any]) -> float:
+    """Ms a step: what it gains, or what ranks take longer in every step, which others may hide."""
+    longer = row["ms"].value if row["pattern"] == EVERY else 0.0
+    return float(max(longer, row["gain_ms"].value))
 
 
 def _kept(runs: Sequence[Accounted]) -> Iterator[_Cause]:
