@@ -12,7 +12,7 @@ from scalesweep.planning.plan import note_failures
 from scalesweep.state.set_aside import set_aside
 from scalesweep.state.stock import tell_set_aside
 from scalesweep.tables.derived import missing_everywhere, with_derived
-from scalesweep.tables.summary import build_summary, write_summary
+from scalesweep.tables.summary import ROWS, build_summary, write_summary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     )
     broken: dict[str, str] = {}
     records = [args.runs / run_id / RECORD for run_id in finished]
-    summary = build_summary(records, broken, args.processes)
+    summary = build_summary(records, broken, args.processes, args.runs / ROWS)
     for run_id, why in broken.items():
         set_aside(args.runs / run_id, why)
     if broken:

@@ -15,26 +15,30 @@ kept apart, or than the steps that were declared) and is missing otherwise. Colu
 with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as JSON text.
 """
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from scalesweep.analysis.arrays import Arrays, open_arrays
 from scalesweep.analysis.metrics import QUANTITIES, column
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
+from scalesweep.core.code_digest import code_digest
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json
+from scalesweep.core.files import canonical_json, stamp_of, write_atomic
 from scalesweep.core.formatting import shorten
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import (
+    POWER,
     RECORD,
     SAMPLES,
     dates_of,
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MANY, BATCH = 100, 50  # records that are worth several processes, and that each takes at once
+ROWS = ".rows.json"  # in the folder of a site's runs: rows that were read, with stamps of files
 INTEGERS = ("version", "repeat", "hosts", "samples", "bytes")
 
 _TAKEN = frozenset((*IDENTITY, *EPOCH_COLUMNS))
@@ -181,22 +186,29 @@ def _log_warnings(record: Mapping[str, Any]) -> list[str]:
 
 
 def build_summary(
-    records: Sequence[Path], broken: dict[str, str] | None = None, processes: int = 1
+    records: Sequence[Path],
+    broken: dict[str, str] | None = None,
+    processes: int = 1,
+    remember: Path | None = None,
 ) -> "pd.DataFrame":
     """Summary of the runs whose ``record.json`` files are given, in their order.
 
-    Each is read once, by so many processes; digests guard records and samples. ``broken`` takes the
-    runs whose files cannot be trusted, or hold what no row can be made of, which are left out:
-    id -> why. A metric that means something else in one run than in most is left out of that run,
-    with a warning. Raises UserError naming every run (the first three, then a count) that cannot be
-    read, without ``broken`` these too.
+    Each is read once, by so many processes; digests guard records and samples. ``remember``: the
+    file that keeps rows (``ROWS``); only runs with new or touched files are read then. ``broken``
+    takes the runs whose files cannot be trusted, or hold what no row can be made of, which are left
+    out: id -> why. A metric that means something else in one run than in most is left out of that
+    run, with a warning. Raises UserError naming every run (the first three, then a count) that
+    cannot be read, without ``broken`` these too.
     """
-    processes = processes if len(records) >= MANY else 1
-    batches = [records[at : at + BATCH] for at in range(0, len(records), BATCH)]
+    known = _known_rows(remember, records)
+    new = [path for path in records if path not in known]
+    processes = processes if len(new) >= MANY else 1
+    batches = [new[at : at + BATCH] for at in range(0, len(new), BATCH)]
     read = chain.from_iterable(shared_map(_read_batch, None, batches, processes, _import_tables))
     rows: list[Row] = []
     bad: list[str] = []
-    for path, row in zip(records, read, strict=True):
+    known |= dict(zip(new, read, strict=True))
+    for path, row in ((path, known[path]) for path in records):
         run_id = path.parent.name
         if isinstance(row, Row):
             rows.append(row)
@@ -209,7 +221,27 @@ def build_summary(
     if bad:
         more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise UserError("; ".join(bad[:3]) + more)
+    if remember and new:
+        kept = {path.parent.name: [_stamps(path), *known[path]] for path in records
+                if isinstance(known[path], Row)}  # fmt: skip
+        content = orjson.dumps({"code": code_digest("numpy"), "rows": kept})
+        write_atomic(remember, content, durable=False)
     return _frame(agree(rows))
+
+
+def _known_rows(remember: Path | None, records: Iterable[Path]) -> dict[Path, Any]:
+    """The rows that this code has kept of runs whose files are as they were."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        content = orjson.loads(remember.read_bytes()) if remember else {}
+        if content["code"] == code_digest("numpy"):
+            kept = ((path, content["rows"].get(path.parent.name)) for path in records)
+            return {path: Row(*row[1:]) for path, row in kept if row and row[0] == _stamps(path)}
+    return {}
+
+
+def _stamps(path: Path) -> list[str | None]:
+    """Of all files that a row is made of."""
+    return [stamp_of(f"{path.parent}/{name}") for name in (RECORD, SAMPLES, POWER)]
 
 
 def _import_tables() -> None:

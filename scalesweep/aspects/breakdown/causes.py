@@ -53,8 +53,8 @@ _MOST_RANKS = 4
 
 
 def step_causes(results: ExperimentResults) -> list[Finding]:
-    """The causes of each point that has been looked at, the largest gain first; and all together, if
-    steps gain 2 % more without all of them than without each."""
+    """The causes of each point that has been looked at, the largest gain first; and all of them
+    together, if steps gain 2 % more without all than without each."""
     wrong = {point_key(results, ledger.row) for ledger in ledgers(results) if ledger.contradicts}
     findings = []
     for key, group in groupby(results.of(CauseRow), lambda row: point_key(results, row.row)):

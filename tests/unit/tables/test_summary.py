@@ -135,6 +135,34 @@ def test_bad_records_are_all_named(tmp_path: Path) -> None:
     assert message.endswith("; and 2 more")
 
 
+def test_only_runs_whose_files_were_touched_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write_run(tmp_path, name, times(), metrics={"speed": _metric(1.0)}) for name in "ab"]
+    kept, every = tmp_path / summary.ROWS, summary.build_summary(paths)
+    read: list[str] = []
+    really = summary.read_rows
+
+    def reading(paths: list[Path]) -> Any:
+        read.extend(path.parent.name for path in paths)
+        return really(paths)
+
+    monkeypatch.setattr(summary, "read_rows", reading)
+    for touched, again in ((None, ["a", "b"]), (None, []), ("b", ["b"])):
+        read.clear()
+        if touched:
+            samples = tmp_path / touched / "samples.npz"
+            samples.write_bytes(samples.read_bytes())
+        frame = summary.build_summary(paths, remember=kept)
+        assert read == again
+        pd.testing.assert_frame_equal(frame, every)
+        assert frame.attrs == every.attrs
+    samples.write_bytes(samples.read_bytes()[:-9])
+    broken: dict[str, str] = {}
+    assert summary.build_summary(paths, broken, remember=kept)["run_id"].tolist() == ["a"]
+    assert "b" in broken
+
+
 def test_a_metric_that_means_something_else_is_left_out_of_that_run(tmp_path: Path) -> None:
     paths = [
         write_run(tmp_path, name, {}, metrics={"speed": _metric(1.0, unit), "other": _metric(2.0)})
