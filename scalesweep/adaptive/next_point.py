@@ -33,8 +33,8 @@ def derived(
             if name != "ranks" and any(value != last[name] for value in values.values()):
                 point[name] = _followed(values, count)
             point[name] = benchmark.parameter(name, "").normalise(point[name], "")
-        point = derivation.of(point)
-        if derivation.broken(point):
+        point, broken = derivation.at(point)
+        if broken:
             return None
         benchmark.check_point(point, "")
         site.check_point(point, "")

@@ -5,21 +5,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scalesweep.config.campaign_keys import (
-    CampaignKeys,
-    ControlKeys,
-    ExperimentKeys,
-    Sites,
-)
+from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, Sites, TrackKeys
+from scalesweep.config.command_template import program_named
 from scalesweep.config.control import control_experiment
 from scalesweep.config.derived_metrics import check_same
 from scalesweep.config.executables import Programs, named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
-from scalesweep.config.experiment_checks import programs_without_path, variables_of
-from scalesweep.config.history_settings import HistorySettings, Track, history_of, track_of
+from scalesweep.config.experiment_checks import variables_of
+from scalesweep.config.history_settings import HistorySettings
 from scalesweep.config.models import read
-from scalesweep.config.profiled_runs import check_any
-from scalesweep.config.repeats import Run, repeated
+from scalesweep.config.repeats import Run, runs_of
 from scalesweep.config.run_order import arranged
 from scalesweep.config.several_benchmarks import check_parts, parts
 from scalesweep.config.site import Site, load_site
@@ -59,7 +54,7 @@ class Campaign:
     imported: Mapping[str, Any] = field(default_factory=dict)
     consumer: str | None = None  # results folder of training that reading is held against
     history: HistorySettings | None = None
-    track: Track = field(default_factory=Track)
+    track: TrackKeys = field(default_factory=TrackKeys)
 
     @property
     def runs_folder(self) -> Path:
@@ -140,24 +135,7 @@ def load_campaign(
     machine = load_site(site_name, f"{path}: site")
     if keys.concurrent_runs:
         machine = machine.model_copy(update={"concurrent_runs": 1})
-    variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
-    specs = list(parts(keys.experiments, path))
-    for *_, spec in specs:
-        variables.setdefault(spec.benchmark, set()).update(variables_of(spec))
-    experiments = tuple(
-        _part(name, whole, spec, machine, variables[spec.benchmark], path, profile)
-        for name, whole, spec in specs
-    )
-    check_parts(experiments, keys.experiments, path)
-    _check_collisions(experiments, path)
-    # Experiments that share runs with one whose runs are alone are like that one.
-    alone = {run.run_id for e in experiments if e.alone for run in e.runs}
-    experiments = tuple(
-        replace(e, alone=not alone.isdisjoint(run.run_id for run in e.runs)) for e in experiments
-    )
-    stated = [(e.name, e.benchmark.name, e.derived) for e in experiments]
-    check_same(stated, f"{path}: experiments")
-    check_any(profile, [experiment.profiles for experiment in experiments])
+    experiments = _experiments(keys, machine, path, profile)
     if keys.control:
         control = control_experiment(experiments, keys.control, f"{path}: control")
         experiments = (*experiments, control)
@@ -165,13 +143,16 @@ def load_campaign(
     unknown: dict[str, str] = {}
     for experiment in experiments:
         where = f"{path}: experiments.{experiment.name}"
-        asked = (experiment.benchmark, experiment.points, machine)
-        unknown = {**programs_without_path(*asked, programs, where), **unknown}
+        unknown = {**_without_path(experiment, machine, programs, where), **unknown}
     # What tables say of metrics is in the files of the benchmarks.
     files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
     made_of = [content, *(file.read_text() for file in files)]
     digest = digest_of([*made_of, site_name, *([] if profile is None else [profile])])
     canary = machine.canary if keys.canary is None else keys.canary
+    kept = keys.history.model_dump() if keys.history else {}
+    kept |= {k: it for k, it in (("folder", history), ("baseline", baseline)) if it is not None}
+    if "folder" in kept:
+        kept["folder"] = Path(kept["folder"]).expanduser()
     return Campaign(
         name=keys.campaign,
         description=keys.description,
@@ -187,31 +168,62 @@ def load_campaign(
         canary=canary and machine.launch is not None,
         accept_stale=frozenset(keys.accept_stale),
         target_efficiency=keys.target_efficiency,
-        imported=content.get("imported", {}),
+        imported=keys.imported,
         consumer=keys.consumer,
-        history=history_of(keys, history, baseline),
-        track=track_of(keys),
+        history=HistorySettings(**kept) if "folder" in kept else None,
+        track=keys.track,
     )
 
 
-def _part(
-    name: str,
-    whole: str,
-    spec: ExperimentKeys,
-    machine: Site,
-    variables: set[str],
-    path: Path,
-    profile: str | None,
-) -> Experiment:
-    """An experiment of one benchmark, which may be part of the one that is called ``whole``."""
-    where = f"{path}: experiments.{whole or name}"
-    try:
-        part = expand_experiment(name, spec, machine, variables, where, path.parent, profile)
-    except UserError as error:
-        text = str(error)
-        named = not whole or spec.benchmark in text
-        raise error if named else UserError(f"{text} ({spec.benchmark})") from None
-    return replace(part, part_of=whole)
+def _experiments(
+    keys: CampaignKeys, machine: Site, path: Path, profile: str | None
+) -> tuple[Experiment, ...]:
+    """The experiments of a file, those of several benchmarks in parts. Raises UserError with the
+    first mistake of each experiment."""
+    specs = list(parts(keys.experiments, path))
+    variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
+    for *_, spec in specs:
+        variables.setdefault(spec.benchmark, set()).update(variables_of(spec))
+    made: list[Experiment] = []
+    mistakes: dict[str, str] = {}
+    for name, whole, spec in specs:
+        where, known = f"{path}: experiments.{whole or name}", variables[spec.benchmark]
+        try:
+            part = expand_experiment(name, spec, machine, known, where, path.parent, profile)
+            made.append(replace(part, part_of=whole))
+        except UserError as error:
+            of = f" ({spec.benchmark})" if whole and spec.benchmark not in str(error) else ""
+            mistakes.setdefault(whole or name, f"{error}{of}")
+    if mistakes:
+        raise UserError(*mistakes.values())
+    check_parts(made, keys.experiments, path)
+    _check_collisions(made, path)
+    stated = [(e.name, e.benchmark.name, e.derived) for e in made]
+    check_same(stated, f"{path}: experiments")
+    if profile not in (None, NONE) and not any(experiment.profiles for experiment in made):
+        raise UserError(
+            f"--config profile={profile}: no benchmark of this campaign can be run so "
+            "(framework, noexchange in benchmark.yaml)"
+        )
+    # Experiments that share runs with one whose runs are alone are like that one.
+    alone = {run.run_id for e in made if e.alone for run in e.runs}
+    return tuple(replace(e, alone=not alone.isdisjoint(run.run_id for run in e.runs)) for e in made)
+
+
+def _without_path(
+    experiment: Experiment, site: Site, programs: Mapping[str, str], where: str
+) -> dict[str, str]:
+    """Programs that an experiment starts and that have no path, each with what to do, in words.
+    What only plans can do without."""
+    benchmark = experiment.benchmark
+    needed = benchmark.command.programs(experiment.points) if site.launch is not None else set()
+    if site.launch is not None and (python := program_named(benchmark.python or "")):
+        needed.add(python)
+    return {
+        name: f"{where}: benchmark {benchmark.name} starts the program '{name}', whose path is "
+        f"unknown; add to {site.file}, or to this file, 'programs: {{{name}: /path}}'"
+        for name in sorted(needed - programs.keys())
+    }
 
 
 def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Campaign:
@@ -224,7 +236,7 @@ def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Cam
         if experiment.name in counts:
             benchmark = experiment.benchmark
             points = {benchmark.identity_of(point): point for point in experiment.points}
-            runs = repeated(benchmark, points, counts[experiment.name])
+            runs = runs_of(benchmark, points, map(range, counts[experiment.name]))
             experiment = replace(experiment, runs=runs)  # noqa: PLW2901
         if not experiment.control:
             experiments.append(experiment)
@@ -252,7 +264,7 @@ def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
     return name
 
 
-def _check_collisions(experiments: tuple[Experiment, ...], path: Path) -> None:
+def _check_collisions(experiments: Sequence[Experiment], path: Path) -> None:
     seen: dict[str, Run] = {}
     for experiment in experiments:
         for run in experiment.runs:

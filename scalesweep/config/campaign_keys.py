@@ -1,10 +1,12 @@
 """The keys of a campaign: their types, defaults and words."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, Tag, model_validator
+from pydantic import AfterValidator, Field, Tag, model_validator
 
+from scalesweep.config.history_settings import MARGIN
 from scalesweep.config.log_patterns import Kind
 from scalesweep.config.models import (
     FILLED,
@@ -38,6 +40,9 @@ from scalesweep.core.profilers import KINDS, NONE
 
 ACCEPTED = ("parameters", "command", "program")
 MAX_REPEATS = 10_000
+# Made of two scales of a series.
+EFFICIENCY, SPEEDUP = "efficiency", "speedup"
+_LIMIT = r"\s*[A-Za-z_][\w.-]*\s*[<>]=?\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*"
 _Values = dict[Any, Any]
 _Entries = tuple[Annotated[_Values, FILLED], ...]
 _ExperimentName = Annotated[
@@ -100,7 +105,7 @@ class HistoryKeys(Model):
     )
     folder: Text
     """any number of campaigns, sites and users may share it"""
-    margin: Share = 0.03
+    margin: Share = MARGIN
     """relative change that matters, such as `3 %`"""
     margins: dict[Line, Share] = Field({})
     """metric -> margin of its own"""
@@ -111,30 +116,11 @@ class HistoryKeys(Model):
 class TrackKeys(Model):
     """The measured program's repository."""
 
-    repository: Text | None = None
+    repository: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
     """its path"""
     build: tuple[Text, ...] = ()
     """shell lines that build a fresh checkout, called in its top folder
     ([A/B comparison](../guide/history.md#compare-two-commits))"""
-
-
-class Refused(Model):
-    """Runs that an import left out for one reason."""
-
-    benchmark: Line
-    reason: Line
-    count: Count
-    places: tuple[Line, ...]
-    """the first few: file, or file:line"""
-
-
-class Imported(Model):
-    """What an import left out: written by the importers."""
-
-    listed: Line = Field(alias="list")
-    """file that names all of it"""
-    refused: tuple[Refused, ...]
-    doubts: tuple[Line, ...]
 
 
 class ControlKeys(Model):
@@ -226,11 +212,39 @@ class PredictKeys(Model):
     """the counts to predict"""
 
 
-class StopKeys(Model):
+class StopRule(Model):
     """When larger counts are not worth their node-hours."""
 
-    when: Line
+    when: Annotated[
+        Line,
+        matching(_LIMIT, "a metric, <, <=, > or >=, and a number, such as 'efficiency < 0.3'"),
+    ]
     """a metric, `<`, `<=`, `>` or `>=`, and a number, such as `"efficiency < 0.3"`"""
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return " ".join(self.when.split())
+
+    @property
+    def metric(self) -> str:
+        """What is held against the limit."""
+        return re.split(r"\s*[<>]", self.when.strip())[0]
+
+    @property
+    def below(self) -> bool:
+        """Whether it is over below the limit, and not above."""
+        return "<" in self.when
+
+    @property
+    def limit(self) -> float:
+        """The limit."""
+        return float(re.split("[<>]=?", self.when)[1])
+
+    @property
+    def of_ratio(self) -> bool:
+        """Whether the metric compares a scale with the smallest of its series."""
+        return self.metric in (EFFICIENCY, SPEEDUP)
 
 
 class UntilPrecise(Model):
@@ -328,7 +342,7 @@ class ExperimentKeys(Model):
     predict: PredictKeys | None = None
     """predict these rank (or device) counts; needs `scaling: weak` or `strong`
     ([prediction](../guide/prediction.md))"""
-    stop: StopKeys | None = None
+    stop: StopRule | None = None
     """leave out larger counts of a series once a smaller one is clearly beyond a limit
     ([stop](../guide/campaigns.md#stop-at-a-count))"""
     profile: Annotated[Line, one_of((NONE, *KINDS))] = NONE
@@ -419,7 +433,7 @@ class CampaignKeys(Model):
     track: TrackKeys = TrackKeys()
     """the measured program's repository, where it is not that of the program's file
     ([whose commit](../guide/history.md#whose-commit))"""
-    imported: Imported | None = None
+    imported: dict[Line, Any] = Field({})
     """what imports left out; written by the importers"""
     control: ControlKeys | None = None
     """a point measured at intervals between all others, to show drift

@@ -1,13 +1,12 @@
 """The control point: one point of a campaign, repeated between all others to show drift."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from scalesweep.config.campaign_keys import ControlKeys
 from scalesweep.config.experiment import Experiment
-from scalesweep.config.grid import varying_parameters
-from scalesweep.config.repeats import repeated
+from scalesweep.config.points import varying_parameters
+from scalesweep.config.repeats import runs_of
 from scalesweep.config.run_order import control_repeats
 from scalesweep.core.errors import UserError, choices
 
@@ -32,7 +31,15 @@ def control_experiment(
             + choices(spec.experiment, by_name)
         )
     benchmark = source.benchmark
-    point = _point_of(source, spec.point, f"{where}.point")
+    wanted = benchmark.normalised(spec.point, f"{where}.point")
+    points = [point for point in source.points if point.items() >= wanted.items()]
+    if len(points) != 1:
+        differing = ", ".join(varying_parameters(benchmark, points or source.points))
+        raise UserError(
+            f"{where}.point: {len(points)} points of {source.name} fit; it must be one: set values "
+            f"of {differing or 'none'} that one of its points has"
+        )
+    (point,) = points
     # The control's runs do not become fewer while others are left out.
     others: set[str] = set().union(*(experiment.left_out for experiment in experiments))
     runs = {run.run_id: run for experiment in experiments for run in experiment.runs}
@@ -49,7 +56,7 @@ def control_experiment(
         axes=(),
         linked=(),
         points=(point,),
-        runs=repeated(benchmark, {benchmark.identity_of(point): point}, [repeats]),
+        runs=runs_of(benchmark, {benchmark.identity_of(point): point}, [range(repeats)]),
         profiles=(),
         excluded=(),
         until_precise=None,
@@ -60,19 +67,3 @@ def control_experiment(
         part_of="",
         rules=(),
     )
-
-
-def _point_of(experiment: Experiment, given: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """The one point of an experiment that has these values."""
-    benchmark = experiment.benchmark
-    wanted = benchmark.normalised(given, where)
-    points = [point for point in experiment.points if point.items() >= wanted.items()]
-    if not points:
-        named = ", ".join(f"{name} {value}" for name, value in wanted.items())
-        raise UserError(f"{where}: no point of {experiment.name} has {named}")
-    if len(points) > 1:
-        names = [name for name in varying_parameters(benchmark, points) if name in points[0]]
-        raise UserError(
-            f"{where}: {len(points)} points of {experiment.name} fit; set also {', '.join(names)}"
-        )
-    return points[0]

@@ -5,7 +5,7 @@ size or the number of data-parallel ranks: it is shown like a parameter and can 
 program is not told of it, and it is no part of run ids.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -54,20 +54,22 @@ class Derived:
 
 @dataclass(frozen=True)
 class Derivation:
-    """What an experiment derives, each after what it reads; nothing for most experiments."""
+    """What an experiment derives, each after what it reads; nothing for most experiments.
+
+    ``quantities``: its parameters of which the program is not told, the derived ones last.
+    """
 
     derived: Mapping[str, Derived] = field(default_factory=dict)
+    quantities: tuple[str, ...] = ()
 
-    def of(self, point: Point) -> dict[str, Any]:
-        """The point with its derived parameters; a value that it cannot have is as it came out."""
-        result = dict(point)
+    def at(self, point: Point) -> tuple[dict[str, Any], str | None]:
+        """The point with its derived parameters, and why it is none, if so; a value that it cannot
+        have is as it came out."""
+        result, broken = dict(point), None
         for name, derived in self.derived.items():
-            result[name] = derived.at(result)[0]
-        return result
-
-    def broken(self, point: Point) -> str | None:
-        """Why a point with its derived parameters is none."""
-        return next((why for of in self.derived.values() if (why := of.at(point)[1])), None)
+            result[name], why = derived.at(result)
+            broken = broken or why
+        return result, broken
 
     def sources(self, names: Collection[str]) -> frozenset[str]:
         """``names`` and all that they are derived from."""
@@ -77,17 +79,15 @@ class Derivation:
                 result |= derived.value.names
         return frozenset(result)
 
-    def excluding(
-        self, rule: Callable[[Point], object], names: Collection[str], reason: str
-    ) -> Callable[[Point], str | None]:
-        """The reason, where a rule holds that reads ``names``, and these could be worked out."""
-        read = [of for name, of in self.derived.items() if name in self.sources(names)]
-
-        def why(point: Point) -> str | None:
-            whole = not any(of.at(point)[1] for of in read)
-            return reason if whole and rule(point) else None
-
-        return why
+    def check_same(self, first: Point, other: Point, where: str) -> None:
+        """Raise UserError for two points of which the program is told the same, but which have
+        other quantities: no run is of one of them alone."""
+        for name in self.quantities:
+            if first[name] != other[name]:
+                raise UserError(
+                    f"{where}: {name} = {first[name]} and {other[name]} make the same point; "
+                    f"derive a parameter of the benchmark from {name}, or leave {name} out"
+                )
 
 
 def derived_parameters(
@@ -98,17 +98,16 @@ def derived_parameters(
     ``spec``: of the experiment; ``where`` starts messages. Raises UserError for a name that is set
     elsewhere, cannot be derived, or is not known.
     """
-    said = spec.derive
     values = {
-        name: Expression(entry.value, f"{where}.derive.{name}") for name, entry in said.items()
+        name: Expression(entry.value, f"{where}.derive.{name}")
+        for name, entry in spec.derive.items()
     }
-    rules = [
-        Expression(rule.that, f"{where}.require[{index}]")
-        for index, rule in enumerate(spec.require)
-    ]
+    rules = [Expression(it.that, f"{where}.require[{i}]") for i, it in enumerate(spec.require)]
     read = frozenset().union(*(expression.names for expression in (*values.values(), *rules)))
-    set_here = _set_elsewhere(spec)
-    for name in said:
+    set_here = {name: "linked" for entry in spec.linked or () for name in entry}
+    set_here |= {name: "extra" for entry in spec.extra for name in entry}
+    set_here |= dict.fromkeys(spec.fixed, "fixed") | dict.fromkeys(spec.axes, "axes")
+    for name in values:
         if name == benchmark.scale or name in benchmark.scale_parameters:
             raise UserError(
                 f"{where}.derive.{name}: what runs scale over cannot be derived; put {name} under "
@@ -116,46 +115,22 @@ def derived_parameters(
             )
         if name in set_here:
             raise UserError(f"{where}: {name!r} is set in {set_here[name]} and in derive; keep one")
-    quantities = {
+    given = {name: Parameter.called(name, _ANY, "") for name in set_here if name in read}
+    stated = {
         name: Parameter.called(name, (entry.type,), entry.doc, unit=entry.unit)
-        for name, entry in said.items()
+        for name, entry in spec.derive.items()
     }
-    quantities |= {name: Parameter.called(name, _ANY, "") for name in set_here if name in read}
-    quantities = {
-        n: quantity for n, quantity in quantities.items() if n not in benchmark.parameters
-    }
+    quantities = {n: it for n, it in (given | stated).items() if n not in benchmark.parameters}
     for name in quantities:
         check_parameter(name, f"{where}.{set_here.get(name, 'derive')}.{name}")
     known = benchmark.with_quantities(quantities)
     for expression in values.values():
         expression.check_names(set(known.parameters))
-    return known, Derivation(
-        {
-            name: Derived(known.parameters[name], values[name], f"{where}.derive.{name}")
-            for name in in_order(values, f"{where}.derive")
-        }
-    )
-
-
-def check_same(
-    first: Point, other: Point, benchmark: Benchmark, derived: Collection[str], where: str
-) -> None:
-    """Raise UserError for two points of which the program is told the same, but which have other
-    quantities: no run is of one of them alone."""
-    # What the campaign gives before what follows from it.
-    for name in sorted(benchmark.quantities, key=lambda name: (name in derived, name)):
-        if first[name] != other[name]:
-            raise UserError(
-                f"{where}: {name} = {first[name]} and {other[name]} make the same point of "
-                f"{benchmark.name}; derive one of its parameters from {name}, or leave {name} out"
-            )
-
-
-def _set_elsewhere(spec: ExperimentKeys) -> dict[str, str]:
-    """The parameters that an experiment sets, each with the key that does."""
-    places = {name: "linked" for entry in spec.linked or () for name in entry}
-    places |= {name: "extra" for entry in spec.extra for name in entry}
-    return places | dict.fromkeys(spec.fixed, "fixed") | dict.fromkeys(spec.axes, "axes")
+    derived = {
+        name: Derived(known.parameters[name], values[name], f"{where}.derive.{name}")
+        for name in in_order(values, f"{where}.derive")
+    }
+    return known, Derivation(derived, tuple(quantities))
 
 
 def in_order(values: Mapping[str, Expression], where: str) -> list[str]:

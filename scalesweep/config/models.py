@@ -244,24 +244,24 @@ def settled(model: _Model, where: str, known: Collection[str] | None = None) -> 
 
 def read(model: type[_Model], content: Any, path: Path | str, key: str = "") -> _Model:
     """The content of a file, or of its ``key``, as a model; raises UserError with file, key and
-    what is allowed."""
+    what is allowed, of each mistake."""
     if content is None:
         raise UserError(f"{path}: the file is empty")
     try:
         return model.model_validate(content, context={"file": path})
     except ValidationError as error:
-        where, text = min(
-            map(_mistake, error.errors(include_url=False)), key=lambda mistake: len(mistake[0])
-        )
-        place = ".".join(filter(None, (key, *map(str, where))))
-        between = "" if not place else " " if text.startswith("is ") else ": "
-        raise UserError(f"{path}: {place}{between}{text}") from None
+        lines = []
+        for where, text in map(_mistake, error.errors(include_url=False)):
+            place = ".".join(filter(None, (key, *map(str, where))))
+            between = "" if not place else " " if text.startswith("is ") else ": "
+            lines.append(f"{path}: {place}{between}{text}")
+        raise UserError(*lines) from None
 
 
 _KINDS = {
     "dict": "a mapping (key: value)", "mapping": "a mapping (key: value)", "list": "a list",
-    "tuple": "a list", "string": "text", "int": "a whole number", "float": "a number",
-    "bool": "true or false",
+    "tuple": "a list", "string": "text", "path": "text", "int": "a whole number",
+    "float": "a number", "bool": "true or false",
 }  # fmt: skip
 _BOUNDS = {
     "greater_than_equal": "{ge} or more", "greater_than": "more than {gt}",

@@ -1,6 +1,6 @@
 """The runs of an experiment beside its measured ones: under a profiler, or without exchange."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
@@ -27,9 +27,8 @@ def profiled_runs(
 ) -> tuple[Run, ...]:
     """One run of every point under a profiler, one of every run without exchange, or none.
 
-    None, too, where --config asks the whole campaign for runs without exchange, or under the
-    profiler of a framework, and this benchmark has none. Raises UserError for a kind that the
-    benchmark does not have.
+    None, too, where ``asked``, what --config says of the whole campaign, is a kind that this
+    benchmark does not have. Raises UserError for such a kind that the experiment has ``stated``.
     """
     kind = asked or stated
     if kind == NONE:
@@ -37,18 +36,21 @@ def profiled_runs(
     framework = benchmark.framework or UNSAID
     allowed = [
         each
-        for each in KINDS
-        if OF_FRAMEWORK.get(each, framework) == framework
-        and (each != NOEXCHANGE or benchmark.noexchange)
+        for each in (FOREIGN_KINDS if benchmark.extract else KINDS)
+        if benchmark.extract
+        or (
+            OF_FRAMEWORK.get(each, framework) == framework
+            and (each != NOEXCHANGE or benchmark.noexchange)
+        )
     ]
-    what = f"runs on {framework}"
-    if benchmark.extract:
-        allowed, what = list(FOREIGN_KINDS), "is an external program"
-    elif kind == NOEXCHANGE:
-        what = "has no exchange that it can leave out"
     if kind not in allowed:
-        if asked and (kind == NOEXCHANGE or (kind in OF_FRAMEWORK and not benchmark.extract)):
+        if asked:
             return ()
+        what = f"runs on {framework}"
+        if benchmark.extract:
+            what = "is an external program"
+        elif kind == NOEXCHANGE:
+            what = "has no exchange that it can leave out"
         known = choices(kind, (NONE, *allowed))
         raise UserError(f"{where}.profile: {kind!r}: benchmark {benchmark.name} {what}; {known}")
     if kind == NOEXCHANGE:
@@ -57,19 +59,4 @@ def profiled_runs(
         )
     return tuple(
         Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
-    )
-
-
-def check_any(asked: str | None, profiled: Sequence[Sequence[Run]]) -> None:
-    """Raise UserError if --config asks for runs of a kind that only some benchmarks have, and none
-    of these has any."""
-    if any(profiled) or (asked not in OF_FRAMEWORK and asked != NOEXCHANGE):
-        return
-    what = (
-        "exchanges gradients that it can leave out (`noexchange: true`"
-        if asked == NOEXCHANGE
-        else f"runs on {OF_FRAMEWORK[str(asked)]} (`framework`"
-    )
-    raise UserError(
-        f"--config profile={asked}: no benchmark of this campaign {what} in benchmark.yaml)"
     )

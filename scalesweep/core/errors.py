@@ -6,13 +6,14 @@ from scalesweep.core.visible import visible
 
 
 class UserError(Exception):
-    """A mistake in the user's input: one line saying what is wrong, where, and what is allowed.
+    """Mistakes in the user's input: a line each saying what is wrong, where, and what is allowed.
 
     Command lines print it as ``error: <message>`` and exit with 1, without a traceback.
     """
 
-    def __init__(self, message: str) -> None:
-        super().__init__(visible(" ".join(message.split())))
+    def __init__(self, *messages: str) -> None:
+        """A mistake, or several at once."""
+        super().__init__("\nerror: ".join(visible(" ".join(it.split())) for it in messages))
 
 
 def choices(given: object, allowed: Iterable[object]) -> str:

@@ -57,7 +57,7 @@ def sessions_of(campaign: Campaign) -> list[Session]:
     plan = read_plan(campaign.results / "plan.json")
     summary = read_table(campaign.results / "summary.parquet")
     by_name = {experiment.name: experiment for experiment in campaign.experiments}
-    tracker = Tracker(campaign.history.repository if campaign.history else None)
+    tracker = Tracker(campaign.track.repository)
     grouped: dict[str, dict[RunKey, list[dict[str, Any]]]] = {}
     taken: set[str] = set()
     for entry in plan["experiments"]:

@@ -13,7 +13,7 @@ import yaml
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import load_campaign
-from scalesweep.config.grid import grid_points
+from scalesweep.config.points import grid_points
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, write_atomic
 from scalesweep.core.scaling_kinds import NONE
@@ -175,7 +175,7 @@ def _experiment(
     def plain(point: Point) -> str:
         return _key({name: value for name, value in point.items() if name not in rules.derive})
 
-    grid = grid_points({**benchmark.defaults, **fixed}, axes, [], benchmark.name)
+    grid = grid_points({**benchmark.defaults, **fixed}, axes, [])
     by_point = {plain(point): repeats[_key(point)] for point in ordered}
     every = [by_point.get(plain(point), []) for point in grid]
     return entry | {"axes": axes, "fixed": fixed, "repeats": every}

@@ -181,8 +181,8 @@ class SnakemakeContext:
     @property
     def history_digest(self) -> str:
         """Which history the campaign's points are kept in, and as of which repository."""
-        kept = self.campaign.history
-        return digest_of([str(kept.folder.resolve()), str(kept.repository)] if kept else [], 6)
+        kept, repository = self.campaign.history, self.campaign.track.repository
+        return digest_of([str(kept.folder.resolve()), str(repository)] if kept else [], 6)
 
     def session(self) -> list[str]:
         """What is left when the finished points have been kept in the history, if there is one."""

@@ -187,5 +187,5 @@ def test_what_is_refused(
 def test_points_that_differ_in_nothing_that_the_program_knows(
     campaign_of: Callable[[str], Campaign],
 ) -> None:
-    with pytest.raises(UserError, match="other = 1 and 2 make the same point of toy"):
+    with pytest.raises(UserError, match="other = 1 and 2 make the same point"):
         campaign_of("axes: {size: [1, 2], other: [1, 2]}\nrequire: [other < 3]")

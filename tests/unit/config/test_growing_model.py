@@ -78,7 +78,7 @@ def test_a_model_that_grows_is_a_series_and_its_sizes_are_told(tmp_path: Path) -
                 "axes": {"ranks": [1, 2]}, "fixed": FIXED, "derive": {"layers": "2 * ranks"},
                 "stop": {"when": "efficiency < 0.3"},
             },
-            "stop.when: efficiency needs the experiment's scaling; set scaling: weak or strong",
+            "stop.when: needs the experiment's scaling; set scaling: weak or strong",
         ),
     ],
 )  # fmt: skip

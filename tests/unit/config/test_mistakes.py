@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign
+from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.site import load_site
 from scalesweep.core.errors import UserError
 
@@ -50,3 +50,19 @@ def test_a_mistake_is_one_line(
     message = str(error.value)
     assert case["line"] in message and FILES.get(kind, "campaign.yaml") in message
     assert "\n" not in message
+
+
+def test_all_mistakes_are_told_at_once(toy: Path) -> None:
+    file = toy / "c.yaml"
+    for text, places in (
+        ("campaign: 3\nsite: toy\nexperiments: {e: {benchmark: toy, repeats: 0}}",
+         ["campaign: 3", "e.repeats: 0"]),
+        ("campaign: c\nsite: toy\nexperiments: {e: {benchmark: tyo}, d: {benchmark: toy, "
+         "axes: {sise: 1}}}", ["e.benchmark: no", "d.axes.sise"]),
+    ):  # fmt: skip
+        file.write_text(text)
+        with pytest.raises(UserError) as error:
+            load_campaign(file)
+        lines = str(error.value).split("\nerror: ")
+        assert len(lines) == len(places) and all(line.startswith(f"{file}: ") for line in lines)
+        assert all(place in line for line, place in zip(lines, places, strict=True)), lines

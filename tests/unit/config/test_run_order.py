@@ -102,8 +102,11 @@ def test_the_control_is_an_experiment_that_shares_its_runs(campaign_of: Load) ->
         ("order: backwards\n", "order: 'backwards' is not as_written, or {seed: NUMBER}"),
         (CONTROL.replace(": e,", ": f,"), "control.experiment: 'f' is not an experiment of this"),
         (CONTROL.replace("ranks: 1", "rank: 1"), "control.point: benchmark toy has no parameter"),
-        (CONTROL.replace("size: 3", "size: 4"), "control.point: no point of e has ranks 1, size 4"),
-        ("control: {experiment: e}\n", "control.point: 6 points of e fit; set also ranks, size"),
+        (CONTROL.replace("size: 3", "size: 4"), "control.point: 0 points of e fit"),
+        (
+            "control: {experiment: e}\n",
+            "6 points of e fit; it must be one: set values of ranks",
+        ),
     ],
 )
 def test_mistakes_are_one_line(campaign_of: Load, head: str, error: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 from scalesweep.analysis.table_io import read_table
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.campaign_keys import TrackKeys
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import BENCHMARKS
@@ -98,6 +99,7 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     )
     campaign = SimpleNamespace(
         name="study", results=tmp_path / "results", history=HistorySettings(tmp_path / "kept"),
+        track=TrackKeys(),
         experiments=[SimpleNamespace(name="io", benchmark=benchmark)],
         site=SimpleNamespace(name=SITE, launch=None, launch_for=lambda _: {}),
         runs_folder=tmp_path / "results" / "runs" / SITE,
@@ -154,13 +156,9 @@ def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
 
     assert load("") is None
     assert load("history: kept") == HistorySettings(Path("kept"))
-    found = load(
-        "history: {folder: ~/kept, margin: 5 %, margins: {a: 10 %}, baseline: v1}\n"
-        "track: {repository: ../program}\n"
-    )
+    found = load("history: {folder: ~/kept, margin: 5 %, margins: {a: 10 %}, baseline: v1}\n")
     assert found is not None and found.folder == Path.home() / "kept"
     assert (found.margin_of("a"), found.margin_of("b"), found.baseline) == (0.1, 0.05, "v1")
-    assert found.repository == Path("../program")
     assert load("", history="other", baseline="v2") == replace(
         HistorySettings(Path("other")), baseline="v2"
     )
