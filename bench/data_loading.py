@@ -34,6 +34,7 @@ import yaml
 from cosmoflow_data import dataset, pipeline
 from harness import ranks
 from harness.epochs import time_epochs
+from harness.staging import file_path
 
 BATCH = 4
 THROUGHPUT_BOUND, COST_BOUND = 0.9, 1.0  # the latter in %
@@ -159,12 +160,12 @@ def measure(rounds: int = 15, edge: int = 64, samples: int = 128) -> Iterator[di
     counts = {"train": samples, "valid": samples // 4 // BATCH * BATCH}
     with tempfile.TemporaryDirectory(prefix="bench-data-loading-") as name:
         folder = Path(name)
-        stage = [sys.executable, BENCHMARKS, "cosmoflow_data.stage", "--out", folder]
+        stage = [sys.executable, BENCHMARKS, "cosmoflow_data.dataset", "--out", folder]
         stage += ["--train", counts["train"], "--valid", counts["valid"], "--workers", 2]
         stage += ["--params", json.dumps(fmt.describe())]
         subprocess.run([str(word) for word in stage], check=True, stdout=subprocess.DEVNULL)
         files = {
-            split: tf.constant([dataset.file_path(folder, split, i) for i in range(count)])
+            split: tf.constant([file_path(folder, split, i) for i in range(count)])
             for split, count in counts.items()
         }
         params = defaults() | {"sample_shape": shape, "batch_size": BATCH}

@@ -91,4 +91,4 @@ def main(run):
 
 
 if __name__ == "__main__":
-    sys.exit(program.run_program("hanging", main, lambda params: None))
+    sys.exit(program.run_program("hanging", main))

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from cnn_training import cifar, records
+from cnn_training import cifar
 from harness.program import ProgramError
+from harness.staging import file_path
 from tests.benchmarks.cnn_programs import CIFAR10, PROGRAM, start, steps
 from tests.benchmarks.programs import Later, read, warm
 from tests.benchmarks.test_cnn_cifar10 import COUNTS, write
@@ -75,7 +76,7 @@ def test_images_of_the_real_cifar10(tmp_path, monkeypatch):
 def test_images_of_the_stand_in_are_held_back(stand_in):
     import tensorflow as tf
 
-    files = [records.file_path(stand_in, 4), records.file_path(stand_in, 5)]
+    files = [file_path(stand_in, "train", 4), file_path(stand_in, "train", 5)]
     stored = [tf.train.Example.FromString(r).features.feature
               for r in tf.data.TFRecordDataset(files).as_numpy_iterator()]  # fmt: skip
     taken = images.held_back(PARAMS | {"data_format": "NCHW"}, stand_in).as_numpy_iterator()

@@ -15,16 +15,15 @@ def call(*words, **changes):
 
 
 @pytest.mark.parametrize(
-    "name", ["nt4", "nt3.stages", "nt3.", "", "harness", "json.tool", "../nt3", "nt3/main.py"]
+    "name", ["nt4", "nt3.stage", "nt3.", "", "harness", "json.tool", "../nt3", "nt3/main.py"]
 )
 def test_an_unknown_program_is_2_and_one_line(name):
     done = call(*entry(name))
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr == (
-        f"benchmarks: no program {name!r}; allowed: allreduce, cnn_training, cnn_training.stage, "
-        "compute_peak, copy_bandwidth, cosmoflow_data.stage, cosmoflow_training, data_loading, "
-        "file_read, file_read.stage, input_pipeline, memory_bandwidth, nt3, nt3.stage, "
-        "pair_latency, step_layers, torch_peak, torch_training, torch_training.stage\n"
+        f"benchmarks: no program {name!r}; allowed: allreduce, cnn_training, compute_peak, "
+        "copy_bandwidth, cosmoflow_training, data_loading, file_read, input_pipeline, "
+        "memory_bandwidth, nt3, pair_latency, step_layers, torch_peak, torch_training\n"
     )
 
 
@@ -34,7 +33,7 @@ def test_without_a_program_it_is_2_and_one_line():
 
 
 def test_every_benchmark_declares_programs_that_are_there():
-    for path in BENCHMARKS.glob("*/main.py"):
+    for path in BENCHMARKS.glob("*/benchmark.py"):
         declared = Program(path.parent.name, {}).declared
         words = ["{python}", "{benchmarks}", path.parent.name, "--run", "{run_file}"]
         assert declared["command"] == words

@@ -36,9 +36,9 @@ def folder(tmp_path_factory):
 
 
 def test_bytes_never_change(folder):
-    """Also with another NumPy or processor: whoever changes them raises FORMAT_VERSION."""
+    """Also with another NumPy or processor: whoever changes them raises format_version."""
     content = Path(TABLES.path(folder, "train")).read_bytes()
-    assert dataset.FORMAT_VERSION == 1
+    assert TABLES.identity["format_version"] == 1
     assert hashlib.blake2b(content, digest_size=8).hexdigest() == "e0e267fee4b916cb"
 
 
@@ -262,13 +262,6 @@ def test_staging_without_pyarrow_is_69_and_csv_needs_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_wrong_parameters_of_the_data_set_are_told(tmp_path):
-    for change, words in (
-        ({"features": 0}, "at least 1"),
-        ({"data_format": "hdf5"}, "csv, parquet, tfrecord, not hdf5"),
-    ):
-        done = nt3_programs.stage(tmp_path / "set", **change)
-        assert done.returncode == 2 and words in done.stderr.splitlines()[-1]
-    files = {"train": 2, "test": 1}
-    done = nt3_programs.PROGRAM.stage(tmp_path / "set", files, params=nt3_programs.SMALL)
-    assert done.returncode == 2 and "data_format is missing" in done.stderr
+def test_a_second_file_of_a_table_is_refused(tmp_path):
+    with pytest.raises(OSError, match="train has one file"):
+        TABLES.write(str(tmp_path / "x"), "train", 1)

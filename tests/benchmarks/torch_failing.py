@@ -9,7 +9,7 @@ import sys
 
 import torch
 
-from torch_training.main import main
+from harness.frame import run_benchmark
 
 HOW = sys.argv[1]
 RANK = int(os.environ["RANK"])
@@ -37,4 +37,4 @@ def fail(module, *_):
 
 
 torch.nn.modules.module.register_module_forward_pre_hook(fail)
-sys.exit(main(sys.argv[2:]))
+sys.exit(run_benchmark("torch_training", sys.argv[2:]))

@@ -74,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set for up to four ranks."""
     path = tmp_path_factory.mktemp("runs")
     identity = {name: DEFAULTS[name] for name in DECLARED["data"]["parameters"]}
-    words = [sys.executable, BENCHMARK.parent, "cosmoflow_data.stage", "--out", path / "set"]
+    words = [sys.executable, BENCHMARK.parent, "cosmoflow_data.dataset", "--out", path / "set"]
     words += ["--train", "16", "--valid", "8"]
     words += ["--params", json.dumps(identity | {"sample_shape": SMALL["sample_shape"]})]
     subprocess.run([str(word) for word in words], check=True, capture_output=True)

@@ -1,6 +1,7 @@
 """How benchmark.yaml names the programs of a benchmark: packages of the benchmarks, and files."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,3 +77,32 @@ def test_the_folder_of_all_benchmarks_is_in_the_command() -> None:
     words = benchmark.command.fill(benchmark.defaults, site, {})
     assert words == ["python3", "/b", "nt3", "--run", "{run_file}"]
     assert (BENCHMARKS / "__main__.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "words"),
+    [
+        ("cnn_training", {"variable_update": "horovod", "devices_per_rank": 2}, "raise ranks"),
+        ("cnn_training", {"variable_update": "replicated", "ranks": 2}, "for the devices of one"),
+        ("cnn_training", {"all_reduce": "ring"}, "for variable_update collective_all_reduce"),
+        ("cosmoflow_training", {"batch_size": 5}, "nearest valid: 255 or 260"),
+        ("cosmoflow_training", {"sample_shape": [16, 16, 16, 4]}, "use fewer conv_layers"),
+        ("cosmoflow_training", {"cache": "memory", "shuffle": "before_shard"}, "must be off"),
+        ("cosmoflow_training", {"target_mae": 0.1, "input": "dummy"}, "dummy input means nothing"),
+        ("nt3", {"total_epochs": 3, "ranks": 2}, "total_epochs = 3 is not a multiple of ranks = 2"),
+        ("nt3", {"features": 28}, "nothing is left of the features"),
+        ("nt3", {"target_accuracy": 0.5, "validate": False}, "an accuracy of validation"),
+        ("data_loading", {"cache": "memory", "shuffle": "after_shard"}, "shuffle must be off"),
+        ("input_pipeline", {"pipeline": "processes", "shard": "after_reading"}, "each process"),
+        ("step_layers", {"model": "nt3", "data_format": "NCHW"}, "this model is there in NHWC"),
+        ("memory_bandwidth", {"libraries": ["numpy", "numpy"]}, "libraries are tensorflow and"),
+        ("copy_bandwidth", {"direction": "device_to_device", "ranks": 2}, "GPUs of one process"),
+        ("file_read", {"block_kib": 2048, "file_mib": 1}, "a block is larger than a file"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    name: str, params: dict[str, Any], words: str
+) -> None:
+    benchmark = load_benchmark(name)
+    with pytest.raises(UserError, match=words):
+        benchmark.check_point({**benchmark.defaults, **params}, "e")

@@ -15,7 +15,7 @@ from harness.sweep import SECONDS, Case, Sweep, ceiling_metrics, rates
 from harness.tf_probe import Probe, wait
 
 
-class Collective(Probe):
+class Program(Probe):
     """Time by message size."""
 
     rate_name, rate_unit = "bus_bandwidth", "bytes/s"
@@ -32,9 +32,9 @@ class Collective(Probe):
         """Return a case for each message size."""
         params = self.params
         operation, ranks = params["operation"], params["ranks"]
-        for asked in params["sizes"] or SIZES:
+        for asked in sorted(params["sizes"] or SIZES):
             counts, size = split(asked, params["tensors"], operation, ranks)
-            if size not in self.sweep.values:  # small allgathers may come to the same
+            if size not in self.sweep.values:  # small ones may come to the same
                 yield Case(size, size, partial(make_call, operation, counts))
 
     def asked(self) -> str:

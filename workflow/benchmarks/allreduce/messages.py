@@ -22,7 +22,7 @@ def split(size: int, tensors: int, operation: str, ranks: int) -> tuple[list[int
     A message of fewer values than tensors has one for each value. A rank hands over all of a
     message, or of an allgather its share: at least one value, by which small messages grow.
     """
-    values = size // 4
+    values = max(1, size // 4)
     if operation == "allgather":
         values = max(1, values // ranks)
     pieces = min(tensors, values)

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from cnn_training import cifar, models, records
+from cnn_training import cifar, dataset, models
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_PARAMETERS, ProgramError
 from harness.seeded import fixed_batch
+from harness.staging import file_path
 
 MADE, READ = 0x6D616465, 0x72656164  # kinds of random numbers, kept apart
 POOL = 16  # images that `synthetic_pipeline` varies
@@ -114,7 +115,7 @@ def _moved(image: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
     """Move an image of CIFAR-10 by up to PADDING pixels in both directions; black comes in."""
     padded = tf.pad(image, [[PADDING, PADDING], [PADDING, PADDING], [0, 0]])
     corner = draws[:2] % (2 * PADDING + 1)
-    return tf.slice(padded, tf.concat([corner, [0]], 0), records.CIFAR10_SHAPE)
+    return tf.slice(padded, tf.concat([corner, [0]], 0), dataset.CIFAR10_SHAPE)
 
 
 def _batches(data: Dataset, share: Share, order: bool) -> Dataset:
@@ -186,7 +187,7 @@ def _decoder(share: Share, varied: bool = True) -> Callable[..., tuple[tf.Tensor
         if share.data_set == "imagenet":
             image = jpeg(encoded, number) if varied else entire(encoded)
         else:
-            image = tf.reshape(tf.io.decode_raw(encoded, tf.uint8), records.CIFAR10_SHAPE)
+            image = tf.reshape(tf.io.decode_raw(encoded, tf.uint8), dataset.CIFAR10_SHAPE)
             image = _moved(image, draws) if varied else image
         label = tf.cast(example["image/class/label"], tf.int32)
         return _finished(image, draws[2] if varied else tf.constant(0), share), label
@@ -213,7 +214,7 @@ def shared_records(folder: str | Path, images: int, images_per_file: int, share:
     if images < share.ranks:
         message = f"data_images {images} are fewer than the {share.ranks} ranks"
         raise ProgramError(EXIT_PARAMETERS, message)
-    files = [records.file_path(folder, index) for index in range(images // images_per_file)]
+    files = [file_path(folder, "train", index) for index in range(images // images_per_file)]
     seed = share.seed + share.rank
     if len(files) < share.ranks:
         check_files(files)
@@ -292,7 +293,7 @@ def stand_in_folder(params: dict[str, Any], data: Path | None) -> Path:
     """Return the folder of the stand-in. Raises ProgramError where it is none, or another's."""
     if data is None:
         raise ProgramError(EXIT_MISSING_DATA, "the run file names no data set")
-    stand_in = records.StandIn(params["data_set"], params["images_per_file"])
+    stand_in = dataset.StandIn(params["data_set"], params["images_per_file"])
     if problem := stand_in.mismatch(data):
         raise ProgramError(EXIT_MISSING_DATA, problem)
     return data
@@ -318,7 +319,7 @@ def held_back(params: dict[str, Any], data: Path | None = None) -> Dataset:
     else:
         folder, size = stand_in_folder(params, data), params["images_per_file"]
         first = params["data_images"] // size
-        files = [records.file_path(folder, first + n) for n in range(count // size)]
+        files = [file_path(folder, "train", first + n) for n in range(count // size)]
         check_files(files)
         whole = _decoder(share, varied=False)
         made = Dataset.counter().take(count)

@@ -19,7 +19,7 @@ CHAINED = 4
 TRIALS, TRIAL_S = 10, 0.2  # of each way: at most so many calls, and none more after that long
 
 
-class ComputePeak(Probe):
+class Program(Probe):
     """Floating-point operations per second by size."""
 
     rate_name, rate_unit = "flops", "FLOP/s"
@@ -38,7 +38,7 @@ class ComputePeak(Probe):
                 params["ranks"] * flop(params, size),
                 partial(make_call, params, size),
             )
-            for size in params["sizes"]
+            for size in sorted(set(params["sizes"]))
         )
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:

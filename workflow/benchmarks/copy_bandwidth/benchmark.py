@@ -22,7 +22,7 @@ from harness.tf_probe import Probe, wait
 CPU = "/device:CPU:0"
 
 
-class CopyBandwidth(Probe):
+class Program(Probe):
     """Bytes per second by size of the message."""
 
     rate_name, rate_unit = "copy_bandwidth", "bytes/s"
@@ -97,7 +97,7 @@ class CopyBandwidth(Probe):
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each size."""
-        for size in self.params["sizes"]:
+        for size in sorted(set(self.params["sizes"])):
             yield Case(size, self.params["ranks"] * size, partial(self.prepare, size))
 
     def prepare(self, size: int) -> Callable[[], Any]:

@@ -1,20 +1,21 @@
-"""Format of the synthetic CosmoFlow-like data set: names, bytes, content, and what is missing.
+"""Format of the synthetic CosmoFlow-like data set: names, bytes, content.
 
 Layout: ``FOLDER/{train,valid}/part-000000.tfrecord``, TFRecord files of `samples_per_file`
 ``tf.train.Example`` messages with two features: ``x``, the raw little-endian int16 of one sample,
-and ``y``, four float32. Needs NumPy only, so that checking a data set never starts TensorFlow.
+and ``y``, four float32. TensorFlow is imported only to write files.
 """
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from harness.staging import other_data
+from harness import staging
 
-FORMAT_VERSION = 1
 SEED = 20200805
 SPLITS = ("train", "valid")
 TARGETS = 4
@@ -24,61 +25,44 @@ TARGETS = 4
 LOG_RATE = 1.1
 RATE_SLOPE = 1.0
 
-_RECORD_FRAME = 8 + 4 + 4  # TFRecord: length, its checksum, checksum of the payload
-
 
 @dataclass(frozen=True)
-class Format:
-    """What identifies a data set: equal formats give equal bytes in every file."""
+class Format(staging.DataSet):
+    """What identifies a data set: x[..., c] is Poisson distributed, y uniform in [-1, 1]."""
+
+    splits = SPLITS
+    identity: ClassVar[dict[str, int]] = {"format_version": 1, "seed": SEED}
 
     sample_shape: tuple[int, ...]
     samples_per_file: int = 1
     compression: str = "none"
 
-    @classmethod
-    def from_params(cls, params: dict) -> "Format":
-        """Take the fields from benchmark parameters; ValueError when one is missing or unusable."""
-        try:
-            shape = tuple(int(size) for size in params["sample_shape"])
-            samples = int(params["samples_per_file"])
-            compression = str(params["compression"])
-        except KeyError as error:
-            raise ValueError(f"parameter {error.args[0]} is missing") from None
-        if len(shape) != 4 or min(shape) < 1:
-            raise ValueError(f"sample_shape must be 4 positive integers, not {list(shape)}")
-        if samples < 1:
-            raise ValueError(f"samples_per_file must be at least 1, not {samples}")
-        if compression not in ("none", "GZIP"):
-            raise ValueError(f"compression must be none or GZIP, not {compression}")
-        return cls(shape, samples, compression)
-
-    @property
-    def values(self) -> int:
-        """Number of int16 values in one sample."""
-        return int(np.prod(self.sample_shape, dtype=np.int64))
-
     @property
     def file_bytes(self) -> int:
         """Size of one file before compression, in bytes; exact."""
-        payload = example_bytes(b"", np.zeros(TARGETS, np.float32), x_length=2 * self.values)
-        return self.samples_per_file * (_RECORD_FRAME + len(payload) + 2 * self.values)
+        x_bytes = 2 * int(np.prod(self.sample_shape, dtype=np.int64))
+        payload = example_bytes(b"", np.zeros(TARGETS, np.float32), x_length=x_bytes)
+        return self.samples_per_file * (staging.RECORD_FRAME + len(payload) + x_bytes)
 
-    def describe(self) -> dict:
-        """Return the content of the data set's ``format.json``."""
-        return {
-            "format_version": FORMAT_VERSION,
-            "seed": SEED,
-            **asdict(self),
-            "sample_shape": list(self.sample_shape),
-            "x": "int16, little-endian, in C order of sample_shape",
-            "y": f"{TARGETS} float32, uniform in [-1, 1]",
-            "dependence": f"x[..., c] ~ Poisson(exp({LOG_RATE} + {RATE_SLOPE} * y[c % {TARGETS}]))",
-        }
+    def is_complete(self, path: str | Path) -> bool:
+        """Tell whether a file is there with the size it must have.
 
+        For GZIP the size before compression is compared, which the last four bytes state modulo
+        2**32.
+        """
+        try:
+            if self.compression == "none":
+                return os.stat(path).st_size == self.file_bytes  # noqa: PTH116 (hot at scale)
+            with open(path, "rb") as file:  # noqa: PTH123
+                file.seek(-4, os.SEEK_END)
+                return int.from_bytes(file.read(4), "little") == self.file_bytes % 2**32
+        except OSError:
+            return False
 
-def file_path(folder: str | Path, split: str, index: int) -> str:
-    """Return the path of file `index` of `split`."""
-    return os.path.join(folder, split, f"part-{index:06d}.tfrecord")  # noqa: PTH118 (hot at scale)
+    def write(self, path: str, split: str, index: int) -> None:
+        """Write the serialised samples of a file."""
+        records = (example_bytes(x.tobytes(), y) for x, y in samples(self, split, index))
+        staging.write_records(path, records, self.compression)
 
 
 def _varint(number: int) -> bytes:
@@ -147,47 +131,4 @@ def samples(fmt: Format, split: str, index: int) -> Iterator[tuple[np.ndarray, n
         yield x, y
 
 
-def is_complete(path: str | Path, fmt: Format) -> bool:
-    """Tell whether a file is there with the size it must have.
-
-    For GZIP the size before compression is compared, which the last four bytes state modulo 2**32.
-    """
-    try:
-        if fmt.compression == "none":
-            return os.stat(path).st_size == fmt.file_bytes  # noqa: PTH116 (hot at scale)
-        with open(path, "rb") as file:  # noqa: PTH123
-            file.seek(-4, os.SEEK_END)
-            return int.from_bytes(file.read(4), "little") == fmt.file_bytes % 2**32
-    except OSError:
-        return False
-
-
-def check_format(folder: Path, fmt: Format) -> str | None:
-    """Return one line on why `folder` does not hold data of this format, or None when it may."""
-    keys = ("format_version", "seed", "sample_shape", "samples_per_file", "compression")
-    return other_data(folder, fmt.describe(), keys)
-
-
-def missing_by_name(folder: str | Path, files: dict[str, int]) -> str | None:
-    """Return one line on the files that are not in `folder`, or None when all are there.
-
-    `files` gives the number of files needed of each split. Only names are listed: no file is opened
-    and no attribute asked for, so that a parallel file system's caches stay as cold as they were.
-    """
-    gaps = []
-    for split, count in files.items():
-        if count == 0:
-            continue
-        try:
-            with os.scandir(Path(folder) / split) as entries:
-                present = {entry.name for entry in entries}
-        except OSError:
-            present = set()
-        absent = [
-            path
-            for index in range(count)
-            if os.path.basename(path := file_path("", split, index)) not in present  # noqa: PTH119
-        ]
-        if absent:
-            gaps.append(f"{len(absent)} of {count} {split} files (first {absent[0]})")
-    return f"missing in {folder}: {', '.join(gaps)}" if gaps else None
+main = partial(staging.main, Format)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from cosmoflow_data import dataset
-from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, Run
+from harness.program import EXIT_BAD_DATA, Run
+from harness.staging import file_path
 
 SHUFFLE_SEED = 7
 
@@ -54,20 +55,14 @@ def files_of_rank(
 def paths(folder: Path, chosen: dict[str, np.ndarray]) -> dict[str, list[str]]:
     """Turn indices of files into paths below `folder`."""
     return {
-        split: [dataset.file_path(folder, split, index) for index in indices]
+        split: [file_path(folder, split, index) for index in indices]
         for split, indices in chosen.items()
     }
 
 
 def find_missing(run: Run) -> tuple[int, str] | None:
     """Return exit code and message when the data set is not there as a whole, else None."""
-    if run.data is None:
-        return EXIT_MISSING_DATA, "the run file names no data set"
-    fmt = dataset.Format.from_params(run.params)
-    problem = dataset.check_format(run.data, fmt) or dataset.missing_by_name(
-        run.data, files_in_data_set(run.params)
-    )
-    return (EXIT_MISSING_DATA, problem) if problem else None
+    return dataset.Format.from_params(run.params).missing(run.data, files_in_data_set(run.params))
 
 
 def wrong_size(params: dict[str, Any], names: list[str], size: int) -> tuple[int, str] | None:

@@ -18,10 +18,10 @@ from harness.frame import Arrays, Benchmark
 from harness.mllog import MLLog
 from harness.native import Metric, Work
 from harness.phases import Phases
-from harness.program import Run
+from harness.program import EXIT_PARAMETERS, ProgramError, Run
 
 
-class CosmoFlow(Benchmark):
+class Program(Benchmark):
     """Training of CosmoFlow's network, with an MLPerf log of it on rank 0."""
 
     def __init__(self, run: Run, phases: Phases) -> None:
@@ -30,6 +30,10 @@ class CosmoFlow(Benchmark):
         self.seed = run.seed
         self.reads = self.params["input"] != "dummy"
         self.log = MLLog(None)
+        edges, factors = self.params["decay_epochs"], self.params["decay_factors"]
+        if edges != sorted(set(edges)) or len(edges) != len(factors):
+            said = f"decay_epochs {edges} must ascend, with a factor for each, not {factors}"
+            raise ProgramError(EXIT_PARAMETERS, said)
 
     def start(self) -> None:
         """Start the ranks and set seeds, precision and determinism."""

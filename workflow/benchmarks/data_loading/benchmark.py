@@ -24,11 +24,12 @@ from harness.frame import Benchmark
 from harness.native import Work
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, Run
+from harness.staging import file_path
 
 Problem = tuple[int, str]
 
 
-class DataLoading(Benchmark):
+class Program(Benchmark):
     """Epochs of reading, without training."""
 
     def __init__(self, run: Run, phases: Phases) -> None:
@@ -174,10 +175,8 @@ def copy_files(source: Path, target: Path, chosen: dict[str, np.ndarray]) -> Pro
         for split, indices in chosen.items():
             (target / split).mkdir(parents=True, exist_ok=True)
             for index in indices:
-                shutil.copyfile(
-                    dataset.file_path(source, split, index),
-                    dataset.file_path(target, split, index),
-                )
+                paths = (file_path(folder, split, index) for folder in (source, target))
+                shutil.copyfile(*paths)
                 watch.advance()
     except FileNotFoundError as error:
         return EXIT_MISSING_DATA, f"missing {error.filename}"

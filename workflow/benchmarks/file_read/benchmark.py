@@ -6,17 +6,17 @@ from typing import Any
 
 import tensorflow as tf
 
+from file_read.dataset import MIB, RawFiles
 from file_read.reading import KIB, make_call, offsets
-from file_read.stage import MIB, SPLITS, RawFiles
 from harness import page_cache, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
-from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, ProgramError
+from harness.program import EXIT_BAD_DATA, ProgramError
 from harness.sweep import Case, Sweep
 from harness.tf_probe import Probe
 
 
-class FileRead(Probe):
+class Program(Probe):
     """Bytes per second by number of readers."""
 
     rate_name, rate_unit = "read_bandwidth", "bytes/s"
@@ -32,17 +32,12 @@ class FileRead(Probe):
 
     def set_up(self) -> None:
         """See that this rank's files are there; all ranks end together where one's are not."""
-        params = self.params
+        self.readers = sorted(set(self.params["readers"]))
+        data, most = RawFiles.from_params(self.params), self.readers[-1]
+        ranks.raise_together(data.missing(self.run.data, {"read": self.params["ranks"] * most}))
         # A file is one reader's; those of a rank lie together.
-        first = ranks.rank() * params["readers"][-1]
-        data, problem = RawFiles(params["file_mib"]), None
-        files = [(SPLITS[0], first + number) for number in range(params["readers"][-1])]
-        self.paths = [data.path(self.run.data or "", *file) for file in files]
-        if self.run.data is None:
-            problem = (EXIT_MISSING_DATA, "the run file names no data set")
-        elif missing := [path for path in self.paths if not data.is_complete(path)]:
-            problem = (EXIT_MISSING_DATA, f"{len(missing)} files missing, the first {missing[0]}")
-        ranks.raise_together(problem)
+        mine = range(ranks.rank() * most, (ranks.rank() + 1) * most)
+        self.paths = [data.path(self.run.data, "read", number) for number in mine]
         self.resident: list[float | None] = []
 
     def make_sweep(self) -> Sweep:
@@ -58,7 +53,7 @@ class FileRead(Probe):
             offsets(params["file_mib"] * MIB, block, most, [ranks.rank(), number])
             for number in range(len(self.paths))
         ]
-        for readers in params["readers"]:
+        for readers in self.readers:
             paths = self.paths[:readers]
             amount = params["ranks"] * readers * len(begins[0]) * block
             before = partial(self.forget, paths) if params["cache"] == "cold" else None

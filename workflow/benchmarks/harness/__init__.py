@@ -1,8 +1,7 @@
 """What every benchmark program needs: ranks, timing of epochs, facts about the run, its result.
 
 Runs on compute nodes with the site's own Python, NumPy and framework, so nothing else is imported
-here. `ranks` imports the framework that a benchmark chooses, after the program has checked its
-parameters, so that a wrong parameter is reported in milliseconds.
+here. `ranks` imports the framework that a benchmark chooses.
 """
 
 import os
@@ -17,7 +16,7 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 
 def import_without(*packages: str) -> None:
-    """Hide packages that TensorFlow and Keras import only where they find them.
+    """Hide packages that a framework imports only where it finds them.
 
     Keras loads pandas, SciPy and Pillow for functions that few programs call: about a fifth of the
     seconds that importing TensorFlow takes, and on every rank. To be called before that import.

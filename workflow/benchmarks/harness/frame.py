@@ -6,15 +6,16 @@ facts about all ranks; on rank 0 it writes the result. The phases in between are
 own: ``with self.phases("timed"):``.
 """
 
+import importlib
 import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from harness import facts, ranks, result, tf32
+from harness import facts, import_without, ranks, result, tf32
 from harness.clocks import Clocks
 from harness.native import Metric, Work
 from harness.phases import Phases, since_start
@@ -28,6 +29,8 @@ class Benchmark(ABC):
 
     Any of them may raise ProgramError; `close` is called then as well.
     """
+
+    framework: ClassVar[str] = "tensorflow"  # of `ranks.FRAMEWORKS`
 
     def __init__(self, run: Run, phases: Phases) -> None:
         """Keep the run; the framework is imported, but not started yet."""
@@ -83,20 +86,12 @@ class Benchmark(ABC):
 
 
 Make = Callable[[Run, Phases], Benchmark]  # a benchmark's class, or what chooses it
-Load = Callable[[], Make]
-Check = Callable[[dict[str, Any]], None]
 
 
-def run_benchmark(
-    name: str, check: Check, load: Load, arguments: list[str], framework: str = "tensorflow"
-) -> int:
-    """Run a benchmark's program with its command-line arguments; return the exit code.
-
-    `check` looks at the parameters (`program.run_program`) before the framework
-    (`ranks.FRAMEWORKS`) is imported, and `load` imports the benchmark's class.
-    """
+def run_benchmark(name: str, arguments: list[str]) -> int:
+    """Run the `Program` of a package of the benchmarks; return the exit code."""
     try:
-        code = run_program(name, lambda run: execute(run, load, framework), check, arguments)
+        code = run_program(name, lambda run: execute(run, f"{name}.benchmark"), arguments)
     except Exception:
         ranks.end(1, traceback.format_exc())
         raise
@@ -104,9 +99,9 @@ def run_benchmark(
     return code
 
 
-def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
+def execute(run: Run, module: str) -> None:
     """Run a benchmark on this rank. Raises ProgramError, with its exit code, on known trouble."""
-    make = _imported(run, load, framework)
+    make = _imported(run, module)
     phases = Phases()
     phases.add("import", since_start())
     benchmark = make(run, phases)
@@ -135,7 +130,7 @@ def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
                 ranks=[rank for rank, *_ in known],
                 versions=facts.versions(ranks.implementation().versions()),
                 work=benchmark.work(),
-                variables=facts.variables(ranks.FRAMEWORKS[framework].variables),
+                variables=facts.variables(ranks.FRAMEWORKS[benchmark.framework].variables),
                 metrics=benchmark.metrics(samples),
                 notes=notes
                 | {
@@ -149,15 +144,19 @@ def execute(run: Run, load: Load, framework: str = "tensorflow") -> None:
     ranks.stop()
 
 
-def _imported(run: Run, load: Load, framework: str) -> Make:
-    """Import the framework and the benchmark. Raises ProgramError where this Python lacks either,
-    or has a version of the framework without what the benchmark takes from it."""
+def _imported(run: Run, module: str) -> Make:
+    """Import the benchmark, and its framework with it. Raises ProgramError where this Python lacks
+    either, or has a version of the framework without what the benchmark takes from it."""
     try:
-        ranks.use(framework, run.out)
-        return load()
+        import_without("pandas", "scipy", "PIL")
+        make: Make = importlib.import_module(module).Program
+        ranks.use(getattr(make, "framework", "tensorflow"), run.out)
     except ImportError as error:
         traceback.print_exc()
-        version = facts.installed(framework)
-        has = "" if version is None else f" (with {framework} {version})"
-        message = f"{sys.executable}, the Python that the site names{has}, lacks what is imported"
-        raise ProgramError(EXIT_FAILED, f"{message}: {error}") from None
+        known = {name: facts.installed(name) for name in ranks.FRAMEWORKS}
+        has = ", ".join(f"{name} {version}" for name, version in known.items() if version)
+        python = (
+            f"{sys.executable}, the Python that the site names{f' (with {has})' if has else ''}"
+        )
+        raise ProgramError(EXIT_FAILED, f"{python}, lacks what is imported: {error}") from None
+    return make

@@ -80,25 +80,6 @@ def read_run(path: str | Path) -> Run:
         raise ProgramError(EXIT_PARAMETERS, f"run file {path}: {said}") from None
 
 
-def require_divides(params: dict[str, Any], divisor: str, number: str) -> None:
-    """Raise ProgramError (code 2), naming numbers that would do, unless `divisor` divides `number`.
-
-    Both are names of positive integer parameters; a `number` of zero is divided by everything.
-    """
-    by, value = params[divisor], params[number]
-    if value % by == 0:
-        return
-    numbers = [n for n in (value - value % by, value - value % by + by) if n > 0]
-    below = [n for n in range(1, by) if value % n == 0][-1:]
-    above = [n for n in range(by + 1, value + 1) if value % n == 0][:1]
-    raise ProgramError(
-        EXIT_PARAMETERS,
-        f"{number} {value} is not a multiple of {divisor} {by}:"
-        f" use {number} {' or '.join(map(str, numbers))},"
-        f" or {divisor} {' or '.join(map(str, below + above))}",
-    )
-
-
 def write_error(out: Path, error: ProgramError) -> None:
     """Leave code and message in ``native_error.json``: horovodrun turns any exit code into 1."""
     content: dict[str, Any] = {"exit_code": error.code, "message": str(error)}
@@ -115,14 +96,11 @@ def write_error(out: Path, error: ProgramError) -> None:
 def run_program(
     name: str,
     main: Callable[[Run], None],
-    check: Callable[[dict[str, Any]], None],
     argv: list[str] | None = None,
 ) -> int:
     """Read ``--run FILE`` from the command line, call `main` and return the exit code.
 
-    `check` looks at the parameters first, before anything slow is imported; one that it does not
-    find is missing from the run file. From there on to the end of the process, `watch` has an eye
-    on the rank.
+    From there on to the end of the process, `watch` has an eye on the rank.
 
     A ProgramError becomes one line ``name: message`` on standard error, and ``native_error.json``
     in the run's folder; an empty message is silent (every rank fails together, one of them says
@@ -133,10 +111,6 @@ def run_program(
         if len(args) != 2 or args[0] != "--run":
             raise ProgramError(EXIT_PARAMETERS, f"usage: {name} --run FILE")
         run = read_run(args[1])
-        try:
-            check(run.params)
-        except KeyError as error:
-            raise ProgramError(EXIT_PARAMETERS, f"parameter {error.args[0]} is missing") from None
         if run.time_limit_s is not None:
             watch.arm(run.out, run.time_limit_s, since_start())
         with profiling.python_functions():

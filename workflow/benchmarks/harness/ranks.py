@@ -12,24 +12,20 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from harness import import_without, profiling, watch
+from harness import profiling, watch
 from harness.program import EXIT_PARAMETERS, ProgramError
 
 
 class Framework(NamedTuple):
-    """The module of a framework's ranks, which environment variables only it reads, and packages
-    that importing it can do without (`harness.import_without`)."""
+    """The module of a framework's ranks, and which environment variables only it reads."""
 
     module: str
     variables: str  # a pattern
-    hides: tuple[str, ...] = ()
 
 
 # A further framework is a line here, and a module of that kind.
 FRAMEWORKS = {
-    "tensorflow": Framework(
-        "harness.horovod_ranks", r"(HOROVOD|TF)_|XLA_FLAGS$", ("pandas", "scipy", "PIL")
-    ),
+    "tensorflow": Framework("harness.horovod_ranks", r"(HOROVOD|TF)_|XLA_FLAGS$"),
     "torch": Framework(
         "harness.torch_ranks",
         # TORCH_NCCL_*, TORCHINDUCTOR_*, TORCHELASTIC_*...
@@ -117,7 +113,6 @@ _chosen = _Chosen()
 def use(framework: str, folder: Path | None = None) -> None:
     """Choose the framework and import it; in `folder`, the run's, ranks may leave each other
     where they meet."""
-    import_without(*FRAMEWORKS[framework].hides)
     _chosen.module = cast(Implementation, import_module(FRAMEWORKS[framework].module))
     _chosen.framework, _chosen.folder = framework, folder
 

@@ -14,40 +14,97 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Self
+
+from harness.program import EXIT_MISSING_DATA
 
 GB = 1e9
+RECORD_FRAME = 8 + 4 + 4  # TFRecord: length, its checksum, checksum of the payload
 # Temporary files that a killed run left are deleted if nobody has touched them for so long.
 LEFT_S = 3600
 
 
-class DataSet(Protocol):
-    """What is to be made, sent to worker processes: equal ones give equal bytes in every file."""
+@dataclass(frozen=True)
+class DataSet(ABC):
+    """What is to be made: fields are the parameters that identify it, and equal ones give equal
+    bytes in every file. It is sent to worker processes."""
+
+    splits: ClassVar[tuple[str, ...]]
+    identity: ClassVar[dict[str, int]]  # what else identifies it: version of the format, seed
+    suffix: ClassVar[str] = "tfrecord"  # of files
+    preload: ClassVar[tuple[str, ...]] = ("tensorflow",)  # modules that writing a file needs
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        """Take the fields from a benchmark's parameters. ValueError when one is missing."""
+        try:
+            values = [params[each.name] for each in fields(cls)]
+        except KeyError as error:
+            raise ValueError(f"parameter {error.args[0]} is missing") from None
+        return cls(*(tuple(each) if isinstance(each, list) else each for each in values))
 
     @property
+    @abstractmethod
     def file_bytes(self) -> int:
         """Size of one file in bytes before compression, for the question whether all will fit."""
 
-    @property
-    def preload(self) -> tuple[str, ...]:
-        """Modules that writing a file needs, for worker processes to start with."""
-
-    def describe(self) -> dict[str, Any]:
-        """Content of ``format.json``, which is there before any data."""
-
-    def mismatch(self, folder: Path) -> str | None:
-        """One line on why the folder does not hold this data set, or None when it may."""
-
-    def path(self, folder: str | Path, split: str, index: int) -> str:
-        """Path of a file."""
-
+    @abstractmethod
     def is_complete(self, path: str | Path) -> bool:
-        """Whether a file is there and whole."""
+        """Tell whether a file is there and whole."""
 
+    @abstractmethod
     def write(self, path: str, split: str, index: int) -> None:
         """Write a file, whose content depends on `split` and `index` alone, to `path`."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the content of ``format.json``, which is there before any data."""
+        lists = {name: [*v] if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+        return self.identity | lists
+
+    def path(self, folder: str | Path, split: str, index: int = 0) -> str:
+        """Return the path of a file."""
+        return file_path(folder, split, index, self.suffix)
+
+    def mismatch(self, folder: Path) -> str | None:
+        """Return one line when the folder's ``format.json`` is of another data set, else None."""
+        try:
+            held = json.loads((folder / "format.json").read_text())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return f"{folder}/format.json is not JSON"
+        for key, value in self.describe().items():
+            if held.get(key) != value:
+                return f"{folder} holds data with {key} {held.get(key)}, not {value}"
+        return None
+
+    def missing(self, folder: Path | None, files: Mapping[str, int]) -> tuple[int, str] | None:
+        """Return exit code and message unless `folder` has so many files of each split.
+
+        Only names are listed: no file is opened and no attribute asked for, so that a parallel file
+        system's caches stay as cold as they were.
+        """
+        if folder is None:
+            return EXIT_MISSING_DATA, "the run file names no data set"
+        if problem := self.mismatch(folder):
+            return EXIT_MISSING_DATA, problem
+        gaps = []
+        for split, count in files.items():
+            there = folder / split
+            present = set(os.listdir(there)) if count and there.is_dir() else set()  # noqa: PTH208
+            wanted = (self.path("", split, index) for index in range(count))
+            if absent := [path for path in wanted if path.rpartition("/")[2] not in present]:
+                gaps.append(f"{len(absent)} of {count} {split} files (first {absent[0]})")
+        return (EXIT_MISSING_DATA, f"missing in {folder}: {', '.join(gaps)}") if gaps else None
+
+
+def file_path(folder: str | Path, split: str, index: int, suffix: str = "tfrecord") -> str:
+    """Return the path of file `index` of `split` in a data set."""
+    return os.path.join(folder, split, f"part-{index:06d}.{suffix}")  # noqa: PTH118 (hot at scale)
 
 
 Job = tuple[str, DataSet, str, int]
@@ -84,6 +141,40 @@ def write_records(path: str, records: Iterable[bytes], compression: str = "none"
     with tf.io.TFRecordWriter(path, tf.io.TFRecordOptions(compression_type=kind)) as writer:
         for record in records:
             writer.write(record)
+
+
+def write_examples(path: str, examples: Iterable[dict[str, int | bytes]]) -> None:
+    """Write a TFRecord file of ``tf.train.Example``, whose features are in a fixed order."""
+    import tensorflow as tf
+
+    def feature(value: int | bytes) -> tf.train.Feature:
+        if isinstance(value, bytes):
+            return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+
+    def record(example: dict[str, int | bytes]) -> bytes:
+        features = {name: feature(value) for name, value in example.items()}
+        message = tf.train.Example(features=tf.train.Features(feature=features))
+        return message.SerializeToString(deterministic=True)
+
+    write_records(path, map(record, examples))
+
+
+def record_count(path: str | Path) -> int | None:
+    """Return the number of records in a TFRecord file, None when it is absent or cut short.
+
+    Goes from one record's length to the next; contents and checksums are not looked at.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            size = os.fstat(file.fileno()).st_size
+            count = at = 0
+            while at < size:
+                at += RECORD_FRAME + int.from_bytes(os.pread(file.fileno(), 8, at), "little")
+                count += 1
+    except OSError:
+        return None
+    return count if at == size else None
 
 
 def incomplete_files(folder: Path, data: DataSet, files: dict[str, int]) -> list[tuple[str, int]]:
@@ -161,31 +252,11 @@ def check(folder: Path, data: DataSet, files: dict[str, int]) -> str | None:
     return f"{count} in {folder} (first {data.path('', *todo[0])})"
 
 
-def other_data(folder: Path, description: dict[str, Any], keys: Sequence[str]) -> str | None:
-    """Return one line when the folder's ``format.json`` has another value of one of `keys`."""
-    try:
-        held = json.loads((folder / "format.json").read_text())
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        return f"{folder}/format.json is not JSON"
-    for key in keys:
-        if held.get(key) != description[key]:
-            return f"{folder} holds data with {key} {held.get(key)}, not {description[key]}"
-    return None
-
-
-def _parse(
-    name: str,
-    description: str,
-    splits: Sequence[str],
-    from_params: Callable[[dict[str, Any]], DataSet],
-    arguments: list[str],
-) -> argparse.Namespace:
+def _parse(kind: type[DataSet], arguments: list[str]) -> argparse.Namespace:
     """Parse the command line; wrong arguments end the program with exit code 2."""
-    parser = argparse.ArgumentParser(prog=name, description=description.splitlines()[0])
+    parser = argparse.ArgumentParser(prog=kind.__module__, description=kind.__doc__)
     parser.add_argument("--out", required=True, type=Path, metavar="FOLDER")
-    for split in splits:
+    for split in kind.splits:
         about = f"files of {split}"
         parser.add_argument(f"--{split}", required=True, type=int, metavar="N", help=about)
     parser.add_argument("--params", required=True, help="JSON: what identifies the data set")
@@ -193,30 +264,20 @@ def _parse(
     parser.add_argument("--reserve-gb", type=float, default=0.0, help="disk space to leave free")
     parser.add_argument("--check", action="store_true", help="make nothing, say what is missing")
     args = parser.parse_args(arguments)
-    args.files = {split: getattr(args, split) for split in splits}
+    args.files = {split: getattr(args, split) for split in kind.splits}
     if min(args.files.values()) < 0 or args.workers < 1 or args.reserve_gb < 0:
-        names = ", ".join(f"--{split}" for split in splits)
+        names = ", ".join(f"--{split}" for split in kind.splits)
         parser.error(f"{names} and --reserve-gb must not be negative, --workers at least 1")
     try:
-        args.data = from_params(json.loads(args.params))
+        args.data = kind.from_params(json.loads(args.params))
     except (ValueError, TypeError) as error:
         parser.error(f"--params: {error}")
     return args
 
 
-def main(
-    name: str,
-    description: str,
-    splits: Sequence[str],
-    from_params: Callable[[dict[str, Any]], DataSet],
-    arguments: list[str],
-) -> int:
-    """Run the command line of program `name` and return the exit code.
-
-    The first line of `description` is shown with ``--help``. `from_params` makes the data set of
-    benchmark parameters; ValueError when they will not do.
-    """
-    args = _parse(name, description, splits, from_params, arguments)
+def main(kind: type[DataSet], arguments: list[str]) -> int:
+    """Run the command line of a program that makes a kind of data sets; return the exit code."""
+    args = _parse(kind, arguments)
     try:
         if args.check:
             if problem := check(args.out, args.data, args.files):

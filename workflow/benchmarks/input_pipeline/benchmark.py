@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from cosmoflow_data import dataset
 from cosmoflow_data.files import find_missing, wrong_size
 from harness import input_errors, page_cache, ranks
 from harness.epochs import time_epochs
@@ -20,13 +19,14 @@ from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, Run
+from harness.staging import file_path
 from input_pipeline import pipelines
 from input_pipeline.python_samples import Workers
 
 SIZE = 512  # rows of the consumer's matrices
 
 
-class InputPipeline(Benchmark):
+class Program(Benchmark):
     """Epochs of taking batches from one pipeline."""
 
     def __init__(self, run: Run, phases: Phases) -> None:
@@ -53,7 +53,7 @@ class InputPipeline(Benchmark):
             ranks.raise_together(find_missing(run) if rank == 0 else None)
         self.each = params["samples_per_rank"] // params["samples_per_file"]
         count = self.each * params["ranks"]
-        self.files = [dataset.file_path(run.data, "train", number) for number in range(count)]
+        self.files = [file_path(run.data, "train", number) for number in range(count)]
         share = pipelines.Share(rank, params["ranks"], params["shard"])
         if params["pipeline"] == "processes":
             self.workers = Workers(params["parallel_calls"] or len(os.sched_getaffinity(0)))

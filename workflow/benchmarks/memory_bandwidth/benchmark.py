@@ -20,7 +20,7 @@ IN_A_ROW = 8  # kernels that a GPU starts before one is waited for
 ARRAYS_ON_GPU = 4  # operands, the last result and the one before
 
 
-class MemoryBandwidth(Probe):
+class Program(Probe):
     """Bytes per second by kernel and library."""
 
     rate_name, rate_unit = "bandwidth", "bytes/s"

@@ -20,7 +20,7 @@ from nt3.tables import Data
 from nt3.trainer import Trainer
 
 
-class NT3(Benchmark):
+class Program(Benchmark):
     """Training of NT3, with its tables loaded by the reader that is asked for."""
 
     def __init__(self, run: Run, phases: Phases) -> None:

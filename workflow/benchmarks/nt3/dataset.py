@@ -1,4 +1,4 @@
-"""The stand-in for NT3's tables: what identifies them, what is in them, what is missing.
+"""The stand-in for NT3's tables: what identifies them and what is in them.
 
 The original are RNA-sequence expressions of normal and tumor tissue, 1,120 rows to train on and 280
 to test, each a label and 60,483 values. Here a value is drawn as
@@ -20,18 +20,17 @@ Needs NumPy only, so that checking a data set never starts TensorFlow.
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from harness.staging import other_data
+from harness import staging
 from nt3 import formats
 
-FORMAT_VERSION = 1
 SEED = 20200213
 SPLITS = ("train", "test")
 FEATURES, LABELS, ROWS = 1, 2, 3  # kinds of random numbers, kept apart
@@ -56,33 +55,18 @@ def quantiles(shift: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Tables:
+class Tables(staging.DataSet):
     """What identifies the two tables of a data set, each one file."""
+
+    splits = SPLITS
+    identity: ClassVar[dict[str, int]] = {"format_version": 1, "seed": SEED}
+    suffix = property(lambda self: self.data_format)
+    preload = property(lambda self: formats.FORMATS[self.data_format].modules)
 
     features: int
     train_samples: int
     test_samples: int
     data_format: str
-
-    @classmethod
-    def from_params(cls, params: dict[str, Any]) -> "Tables":
-        """Take the fields from benchmark parameters; ValueError when one is missing or unusable."""
-        try:
-            sizes = [int(params[name]) for name in ("features", "train_samples", "test_samples")]
-            data_format = str(params["data_format"])
-        except KeyError as error:
-            raise ValueError(f"parameter {error.args[0]} is missing") from None
-        if min(sizes) < 1:
-            raise ValueError("features, train_samples and test_samples must be at least 1")
-        if data_format not in formats.FORMATS:
-            names = ", ".join(formats.FORMATS)
-            raise ValueError(f"data_format must be one of {names}, not {data_format}")
-        return cls(*sizes, data_format)
-
-    @property
-    def preload(self) -> tuple[str, ...]:
-        """Modules that a process needs to write a file."""
-        return formats.FORMATS[self.data_format].modules
 
     @property
     def file_bytes(self) -> int:
@@ -94,40 +78,13 @@ class Tables:
         """Return the number of rows of a table."""
         return {"train": self.train_samples, "test": self.test_samples}[split]
 
-    def describe(self) -> dict[str, Any]:
-        """Return the content of the data set's ``format.json``."""
-        return {
-            "format_version": FORMAT_VERSION,
-            "seed": SEED,
-            **asdict(self),
-            "row": "label (0 or 1), then the features",
-            "dependence": f"x[f] = scale[f] * exp({SPREAD} * normal +- {SHIFT / 2}), the shift in"
-            f" {SIGNAL:.0%} of the blocks of {BLOCK} features, half of them up in class 1",
-        }
-
-    def mismatch(self, folder: Path) -> str | None:
-        """Return one line on why `folder` does not hold this data set, or None when it may."""
-        return other_data(folder, self.describe(), ("format_version", "seed", *asdict(self)))
-
-    def path(self, folder: str | Path, split: str, index: int = 0) -> str:
-        """Return the path of the table of `split`."""
-        return str(Path(folder, split, f"part-{index:06d}.{self.data_format}"))
-
-    def missing(self, folder: Path) -> str | None:
-        """Return one line on tables that are not in `folder`, or None; none is opened."""
-        for split in SPLITS:
-            if not Path(path := self.path(folder, split)).is_file():
-                return f"no table {path}"
-        return None
-
     def is_complete(self, path: str | Path) -> bool:
         """Tell whether a table is there with all its rows."""
-        split = Path(path).parent.name
         try:
             rows = formats.FORMATS[self.data_format].count_rows(str(path), self.features)
         except OSError:
             return False
-        return rows == self.samples(split)
+        return rows == self.samples(Path(path).parent.name)
 
     def write(self, path: str, split: str, index: int) -> None:
         """Write the table of `split`, row by row. Raises OSError when that cannot be done here."""
@@ -162,3 +119,6 @@ class Tables:
         kinds = blocks.repeat(BLOCK)[: self.features]
         tables = np.concatenate([quantiles(shift) for shift in (0.0, SHIFT / 2, -SHIFT / 2)])
         return scales, kinds, tables
+
+
+main = partial(staging.main, Tables)

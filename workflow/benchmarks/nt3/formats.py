@@ -4,16 +4,16 @@ Values come as int64 in units of 0.00001. In CSV they are text with five decimal
 original's on average; in the other two float32.
 """
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from harness import staging
+
 UNITS = 100_000  # in one
 GROUP_BYTES = 32 << 20  # of a row group in Parquet
 _BLOCK = 16 << 20
-_FRAME = 8 + 4 + 4  # TFRecord: length, its checksum, checksum of the payload
 
 Rows = Iterable[tuple[int, np.ndarray]]
 
@@ -99,36 +99,9 @@ def count_parquet(path: str, features: int) -> int | None:
 
 def write_tfrecord(path: str, rows: Rows, features: int) -> None:
     """Write a ``tf.train.Example`` per row: ``label`` (int64) and ``x``, raw float32."""
-    import tensorflow as tf
-
-    with tf.io.TFRecordWriter(path) as writer:
-        for label, values in rows:
-            writer.write(_example(label, to_float32(values).tobytes()))
-
-
-def _example(label: int, x: bytes) -> bytes:
-    import tensorflow as tf
-
-    features = {
-        "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
-        "x": tf.train.Feature(bytes_list=tf.train.BytesList(value=[x])),
-    }
-    example = tf.train.Example(features=tf.train.Features(feature=features))
-    return example.SerializeToString(deterministic=True)
-
-
-def count_tfrecord(path: str, features: int) -> int | None:
-    """Return the number of records, None where the last is cut short.
-
-    Goes from one record's length to the next; contents and checksums are not looked at.
-    """
-    with open(path, "rb") as file:  # noqa: PTH123
-        size = os.fstat(file.fileno()).st_size
-        count = at = 0
-        while at < size:
-            at += _FRAME + int.from_bytes(os.pread(file.fileno(), 8, at), "little")
-            count += 1
-    return count if at == size else None
+    staging.write_examples(
+        path, ({"label": label, "x": to_float32(row).tobytes()} for label, row in rows)
+    )
 
 
 @dataclass(frozen=True)
@@ -144,5 +117,7 @@ class Format:
 FORMATS = {
     "csv": Format(write_csv, count_csv, (), 10),
     "parquet": Format(write_parquet, count_parquet, ("pyarrow.parquet",), 5),
-    "tfrecord": Format(write_tfrecord, count_tfrecord, ("tensorflow",), 5),
+    "tfrecord": Format(
+        write_tfrecord, lambda path, _: staging.record_count(path), ("tensorflow",), 5
+    ),
 }

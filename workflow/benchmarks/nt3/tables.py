@@ -10,17 +10,8 @@ import tensorflow as tf
 
 from harness import program, ranks
 from harness.phases import Phases
-from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA
+from harness.program import EXIT_BAD_DATA
 from nt3 import dataset, loading, preprocessing
-
-
-def find_missing(run: program.Run) -> tuple[int, str] | None:
-    """Return exit code and message when the tables are not there, else None."""
-    if run.data is None:
-        return EXIT_MISSING_DATA, "the run file names no data set"
-    tables = dataset.Tables.from_params(run.params)
-    problem = tables.mismatch(run.data) or tables.missing(run.data)
-    return (EXIT_MISSING_DATA, problem) if problem else None
 
 
 class Data:
@@ -41,7 +32,8 @@ class Data:
             "test": loading.part_of(params["test_samples"], 0, 1),
         }
         with phases("data_loading"):
-            ranks.raise_together(find_missing(run) if rank == 0 else None)
+            files = dict.fromkeys(parts, 1)
+            ranks.raise_together(tables.missing(run.data, files) if rank == 0 else None)
             self.paths = {split: tables.path(run.data, split) for split in parts}
             self.rows: dict[str, np.ndarray] = {}
             began = time.perf_counter()

@@ -14,7 +14,7 @@ from harness.program import EXIT_UNSUPPORTED
 from pair_latency import links
 
 
-class PairLatency(Benchmark):
+class Program(Benchmark):
     """Latency of every pair of ranks: ``link_seconds [repeat, rank, rank]``."""
 
     def start(self) -> None:

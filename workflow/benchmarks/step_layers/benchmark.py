@@ -13,7 +13,7 @@ from step_layers import networks, parts
 SIZES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
 
 
-class StepLayers(Benchmark):
+class Program(Benchmark):
     """The layers of a model, each timed apart, against the whole step."""
 
     def start(self) -> None:

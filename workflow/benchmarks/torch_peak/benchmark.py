@@ -15,8 +15,10 @@ CHAINED = 4  # products that the device is given in a row, each of what the one 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a value
 
 
-class TorchPeak(Probe):
+class Program(Probe):
     """Floating-point operations per second by size."""
+
+    framework = "torch"
 
     rate_name, rate_unit = "flops", "FLOP/s"
 
@@ -29,7 +31,7 @@ class TorchPeak(Probe):
         ranks, dtype = self.params["ranks"], self.params["dtype"]
         return (
             Case(size, ranks * flop(size), partial(make_call, size, dtype, torch_ranks.device()))
-            for size in self.params["sizes"]
+            for size in sorted(set(self.params["sizes"]))
         )
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:

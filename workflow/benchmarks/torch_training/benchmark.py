@@ -63,8 +63,10 @@ def told_without_compiler() -> Iterator[None]:
         raise ProgramError(EXIT_UNSUPPORTED, f"compile true: {said}") from None
 
 
-class TorchTraining(Benchmark):
+class Program(Benchmark):
     """Steps of training, shared among ranks in one of several ways."""
+
+    framework = "torch"
 
     def start(self) -> None:
         """Start the ranks, build the network and all that a step needs."""

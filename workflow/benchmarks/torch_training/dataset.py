@@ -6,20 +6,19 @@ image ``[H, W, 3]``, not compressed. Half of the tokens follow from the token be
 is a coarse pattern of its class and noise: a network can learn both.
 """
 
-import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from harness import staging
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA
-from harness.staging import other_data
 
 IMAGE_SHAPES = {"mlp": (32, 32, 3), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3)}
 CLASSES = {"mlp": 10, "resnet20": 10, "resnet50": 1000}
-SPLITS = ("train",)
-FORMAT_VERSION, SEED = 1, 20261123
+SEED = 20261123
 SMALL_VOCABULARY = 1 << 16
 LABEL_BYTES = 2
 COARSE = 8  # edges of the squares that a class's pattern is made of, by image: pixels / COARSE
@@ -27,29 +26,18 @@ SAMPLES, PATTERNS = 1, 2  # kinds of random numbers
 
 
 @dataclass(frozen=True)
-class StandIn:
-    """What identifies a data set: equal ones give equal bytes in every file."""
+class StandIn(staging.DataSet):
+    """What identifies a data set of a model."""
+
+    splits = ("train",)
+    identity: ClassVar[dict[str, int]] = {"format_version": 1, "seed": SEED}
+    suffix = "npy"
+    preload = ("numpy",)
 
     model: str
     sequence: int
     vocabulary: int
     samples_per_file: int
-    preload = ("numpy",)
-
-    @classmethod
-    def from_params(cls, params: dict[str, Any]) -> "StandIn":
-        """Take the fields from benchmark parameters; ValueError when one is missing or unusable."""
-        try:
-            sizes = [int(params[name]) for name in ("sequence", "vocabulary", "samples_per_file")]
-            model = str(params["model"])
-        except KeyError as error:
-            raise ValueError(f"parameter {error.args[0]} is missing") from None
-        allowed = ("transformer", *IMAGE_SHAPES)
-        if model not in allowed:
-            raise ValueError(f"model must be {', '.join(allowed)}, not {model}")
-        if min(sizes) < 1:
-            raise ValueError("sequence, vocabulary and samples_per_file must be at least 1")
-        return cls(model, *sizes)
 
     @property
     def dtype(self) -> np.dtype:
@@ -69,18 +57,6 @@ class StandIn:
     def file_bytes(self) -> int:
         """Size of a file in bytes."""
         return self.samples_per_file * self.row * self.dtype.itemsize + 128
-
-    def describe(self) -> dict[str, Any]:
-        """Return the content of the data set's ``format.json``."""
-        return {"format_version": FORMAT_VERSION, "seed": SEED, **asdict(self)}
-
-    def mismatch(self, folder: Path) -> str | None:
-        """Return one line on why `folder` does not hold this data set, or None when it may."""
-        return other_data(folder, self.describe(), list(self.describe()))
-
-    def path(self, folder: str | Path, split: str, index: int) -> str:
-        """Return the path of file `index` of `split`."""
-        return os.path.join(folder, split, f"part-{index:06d}.npy")  # noqa: PTH118 (hot at scale)
 
     def open(self, path: str | Path) -> np.ndarray:
         """Return the rows of a file ``[sample, value]``, which are read when they are used.
@@ -102,7 +78,7 @@ class StandIn:
 
     def write(self, path: str, split: str, index: int) -> None:
         """Write the samples of a file."""
-        rng = np.random.default_rng([SEED, SAMPLES, SPLITS.index(split), index])
+        rng = np.random.default_rng([SEED, SAMPLES, self.splits.index(split), index])
         rows = self._tokens(rng) if self.model == "transformer" else self._images(rng)
         with open(path, "wb") as file:  # noqa: PTH123 (np.save would add a suffix to a name)
             np.save(file, rows)
@@ -145,3 +121,6 @@ def damage(folder: Path, params: dict[str, Any], index: int, count: int) -> tupl
             advice = "remove it, and the next `snakemake` makes it again"
             return EXIT_BAD_DATA, f"input: {path} is damaged: {advice}"
     return None
+
+
+main = partial(staging.main, StandIn)

@@ -1,0 +1,105 @@
+"""The stand-in for a data set of images: names, bytes, content.
+
+Layout: ``FOLDER/train/part-000000.tfrecord``, TFRecord files of `images_per_file`
+``tf.train.Example`` messages with the features ``image/encoded`` (bytes) and ``image/class/label``
+(int64, from 0). For imagenet the bytes are a JPEG of 375 x 500 or 500 x 375 pixels of about 110 kB,
+as ImageNet's are on average; for cifar10 the 3072 uint8 of ``[32, 32, 3]``.
+
+An image is a coarse pattern of its class, on which random fields and noise are laid: a network can
+learn it. TensorFlow is imported only to make imagenet's files.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from harness import staging
+
+SEED = 20200805
+PATTERNS = 1  # kinds of random numbers; an image's come from its file's
+IMAGES = 2
+CLASSES = {"imagenet": 1000, "cifar10": 10}
+CIFAR10_SHAPE = (32, 32, 3)
+JPEG_SHAPES = ((375, 500, 3), (500, 375, 3))
+JPEG_QUALITY = 95
+
+# Amplitudes in grey levels. With them a JPEG has the size of ImageNet's.
+PATTERN, FIELD, DETAIL, NOISE = 25.0, 24.0, 20.0, 14
+
+_EXAMPLE = 90  # bytes of an Example besides the image, at most
+
+
+@dataclass(frozen=True)
+class StandIn(staging.DataSet):
+    """What identifies a data set: equal ones give equal bytes in every file.
+
+    Equal, that is, with the same versions of TensorFlow and NumPy on the same kind of processor.
+    """
+
+    splits = ("train",)
+    identity: ClassVar[dict[str, int]] = {"format_version": 1, "seed": SEED}
+
+    data_set: str
+    images_per_file: int
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of a file in bytes: an upper bound for cifar10, a little above it for imagenet."""
+        image = np.prod(CIFAR10_SHAPE) if self.data_set == "cifar10" else 119_000
+        return self.images_per_file * (int(image) + _EXAMPLE + staging.RECORD_FRAME)
+
+    def is_complete(self, path: str | Path) -> bool:
+        """Tell whether a file has all its records and nothing behind them."""
+        return staging.record_count(path) == self.images_per_file
+
+    def write(self, path: str, split: str, index: int) -> None:
+        """Write the images of a file."""
+        staging.write_examples(path, self.examples(split, index))
+
+    def examples(self, split: str, index: int) -> Iterator[dict[str, int | bytes]]:
+        """Yield the images of a file."""
+        rng = np.random.default_rng([SEED, IMAGES, self.splits.index(split), index])
+        make = _encoded_jpeg if self.data_set == "imagenet" else _raw_cifar10
+        for _ in range(self.images_per_file):
+            label = int(rng.integers(CLASSES[self.data_set]))
+            yield {"image/encoded": make(rng, label), "image/class/label": label}
+
+
+def _enlarge(field: np.ndarray, factor: int) -> np.ndarray:
+    """Repeat every pixel of ``[H, W, C]`` in both directions."""
+    return field.repeat(factor, axis=0).repeat(factor, axis=1)
+
+
+def _pattern(label: int, shape: tuple[int, int]) -> np.ndarray:
+    rng = np.random.default_rng([SEED, PATTERNS, label])
+    return PATTERN * rng.standard_normal((*shape, 3), np.float32)
+
+
+def _to_bytes(levels: np.ndarray) -> np.ndarray:
+    return np.clip(levels + 128, 0, 255).astype(np.uint8)
+
+
+def _raw_cifar10(rng: np.random.Generator, label: int) -> bytes:
+    levels = _enlarge(_pattern(label, (4, 4)), 8)
+    levels = levels + _enlarge(FIELD * rng.standard_normal((8, 8, 3), np.float32), 4)
+    return _to_bytes(levels + rng.integers(-NOISE, NOISE + 1, CIFAR10_SHAPE)).tobytes()
+
+
+def _encoded_jpeg(rng: np.random.Generator, label: int) -> bytes:
+    import tensorflow as tf
+
+    height, width, _ = shape = JPEG_SHAPES[int(rng.random() < 0.25)]
+    field = FIELD * rng.standard_normal((12, 12, 3), np.float32)
+    field += _enlarge(_pattern(label, (6, 6)), 2)
+    detail = DETAIL * rng.standard_normal((height // 4, width // 4, 3), np.float32)
+    levels = tf.image.resize(field, (height, width), "bicubic").numpy()
+    levels += tf.image.resize(detail, (height, width), "bilinear").numpy()
+    levels += rng.integers(-NOISE, NOISE + 1, shape, np.int8)
+    return tf.io.encode_jpeg(_to_bytes(levels), quality=JPEG_QUALITY).numpy()
+
+
+main = partial(staging.main, StandIn)
