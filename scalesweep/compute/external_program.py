@@ -28,7 +28,7 @@ from scalesweep.core.npy import write_npz
 from scalesweep.core.record import EPOCH_TIMES, EXTRACTED
 
 if TYPE_CHECKING:
-    from scalesweep.compute.stamp_steps import Stamped
+    from scalesweep.compute.stamp_arrays import Stamped
 
 # What is measured of a program of which nothing is read.
 WALL_TIME = "wall_time"

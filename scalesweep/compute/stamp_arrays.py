@@ -1,19 +1,38 @@
 """Arrays and metrics of the steps that the ranks of a program have printed, as a native one's."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from scalesweep.compute.job_spec import StampsOrder
-from scalesweep.compute.stamp_metrics import MEMORY
-from scalesweep.compute.stamp_steps import BETWEEN, PARTS, Stamped, Steps
+from scalesweep.compute.native_format import MetricValue
+from scalesweep.compute.stamp_metrics import MEANINGS, MEMORY
+from scalesweep.compute.stamp_steps import BETWEEN, PARTS, Matrix, Steps
 from scalesweep.compute.stamps import AMOUNTS, SPAN, Rank, read_ranks
 from scalesweep.core.record import EPOCH_TIMES, OF_STEPS, STEP_TIMES, WARMUP_STEP_TIMES
 
 # By so much of a span its parts may differ from it.
 _PARTS_OFF = 0.05
+
+
+@dataclass
+class Stamped:
+    """What the stamps of a run give: parts of its record, and arrays for samples.npz."""
+
+    metrics: dict[str, MetricValue] = field(default_factory=dict)
+    arrays: dict[str, Matrix] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    work: dict[str, int] = field(default_factory=dict)
+    hosts: list[str] = field(default_factory=list)
+    versions: dict[str, str | None] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def put(self, name: str, value: Any) -> None:
+        """Add a metric; one that is no usual one is a span, in seconds."""
+        self.metrics[name] = {"value": float(value), **MEANINGS.get(name, MEANINGS[STEP_TIMES])}
 
 
 def read_stamps(
@@ -24,17 +43,13 @@ def read_stamps(
 
     Raises UnreadableError if a number would be wrong, LogsGoneError, OSError.
     """
-    by_rank, lines, damage = read_ranks(order, work, ranks, srun_labels)
-    about: dict[str, Any] = {"lines": lines, "damaged": damage.lines}
+    by_rank, lines, damaged = read_ranks(order, work, ranks, srun_labels)
+    about: dict[str, Any] = {"lines": lines, "damaged": len(damaged)}
     result = Stamped(notes={"stamps": about, "spans": {"method": "printed by the program"}})
-    if damage.lines:
-        result.warn(f"{damage.lines:,} damaged lines are left out, the first is {damage.first}")
-    if twice := sum(rank.twice for rank in by_rank):
-        result.warn(f"{twice:,} steps are printed twice, alike, and counted once")
     meet = order["meet"] != "none"
     # Ranks that do not meet in each step are each looked at alone.
     groups = [range(ranks)] if meet else [range(rank, rank + 1) for rank in range(ranks)]
-    steps = [Steps(by_rank, numbers, order["warmup"], wall_s, result) for numbers in groups]
+    steps = [Steps(by_rank, numbers, order["warmup"], wall_s) for numbers in groups]
     _add_rates(steps, result)
     if meet:
         _add_arrays(steps[0], result)
@@ -45,6 +60,12 @@ def read_stamps(
         _add_means(steps, result)
     _add_facts(by_rank, result)
     about |= {"steps": min(each.count for each in steps), "warmup": steps[0].warm_up}
+    said = [
+        f"{len(damaged):,} damaged lines are left out, the first is {place}"
+        for place in damaged[:1]
+    ]
+    said += [warning for each in steps for warning in each.warnings]
+    result.warnings = list(dict.fromkeys([*said, *result.warnings]))
     if result.warnings:
         about["warnings"] = result.warnings
     return result
@@ -59,7 +80,7 @@ def _add_rates(groups: Sequence[Steps], result: Stamped) -> None:
     )
     for name in AMOUNTS:
         if lacking := next(filter(None, (steps.lacking(name) for steps in groups)), ""):
-            result.warn(f"{name}_per_second is not known: {lacking} ({name})")
+            result.warnings.append(f"{name}_per_second is not known: {lacking} ({name})")
         elif all(steps.has(name) for steps in groups):
             amount = sum(s.numbers_of[name][s.warm_up :].sum() for s in groups)
             if amount > 0 and elapsed > 0 and not any(steps.clock_set for steps in groups):
@@ -73,7 +94,8 @@ def _add_means(groups: Sequence[Steps], result: Stamped) -> None:
     for name in set.intersection(*map(set, spans)):
         result.put(name, np.mean([own[name].mean() for own in spans]))
     if len({(steps.count, steps.warm_up) for steps in groups}) > 1:
-        result.warn("ranks printed different steps: only means are kept of them")
+        said = "ranks printed different steps: only means are kept of them"
+        result.warnings.append(said)
     else:
         result.arrays[STEP_TIMES] = np.hstack([s.seconds[s.warm_up :] for s in groups])
 
@@ -105,7 +127,7 @@ def _add_spans(steps: Steps, result: Stamped) -> None:
             said = spans.setdefault(whole, added).sum()
             if abs(said - added.sum()) > _PARTS_OFF * said:
                 words = ", ".join(part.removeprefix(SPAN) for part in printed)
-                result.warn(
+                result.warnings.append(
                     f"{words} add up to {added.sum():.4g} s, {whole.removeprefix(SPAN)} to "
                     f"{said:.4g} s: the parts are left out"
                 )
@@ -149,7 +171,7 @@ def _add_facts(ranks: Sequence[Rank], result: Stamped) -> None:
             result.arrays[name] = held
         elif not np.isnan(held).all():
             silent = int(np.isnan(held).argmax())
-            result.warn(f"{name} is not known: rank {silent} prints none")
+            result.warnings.append(f"{name} is not known: rank {silent} prints none")
     hosts = [rank.host for rank in ranks if rank.host]
     result.hosts = hosts if len(hosts) == len(ranks) else []
     result.versions = dict(ranks[0].versions)

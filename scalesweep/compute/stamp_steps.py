@@ -1,24 +1,21 @@
 """The steps that ranks have in common: their seconds, the time between them, and their spans."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.compute.log_metrics import UnreadableError
-from scalesweep.compute.native_format import Meaning, MetricValue
-from scalesweep.compute.stamp_metrics import MEANINGS
 from scalesweep.compute.stamps import BEGIN, LOST, SECONDS, SPAN, Rank, shown
-from scalesweep.core.record import STEP_TIMES
 
 # A rank's clock went back by more than this between two steps: it was set.
 _SET_S = 1e-3
 # Steps may take so much more than the run that they are of: clocks differ.
 _LONGER, _LONGER_S = 1.01, 0.1
+_ROUNDED_S = 1e-6
 BETWEEN = f"{SPAN}between"
-# What lies between steps; where a program times it within one, it is moved behind it.
+# What lies between steps; where a program times it within one, it is moved behind it. By length.
 ACTIVITIES = tuple(f"{SPAN}{name}" for name in ("checkpoint", "validation", "logging"))
 PARTS = {
     "span_compute": ("span_forward", "span_backward", "span_optimizer"),
@@ -30,51 +27,31 @@ EACH = ("span_input", *PARTS, *(part for parts in PARTS.values() for part in par
 Matrix = NDArray[np.float64]  # [step, rank]
 
 
-@dataclass
-class Stamped:
-    """What the stamps of a run give: parts of its record, and arrays for samples.npz."""
-
-    metrics: dict[str, MetricValue] = field(default_factory=dict)
-    arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    notes: dict[str, Any] = field(default_factory=dict)
-    work: dict[str, int] = field(default_factory=dict)
-    hosts: list[str] = field(default_factory=list)
-    versions: dict[str, str | None] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-
-    def put(self, name: str, value: Any) -> None:
-        """Add a metric; one that is no usual one is a span, in seconds."""
-        meaning: Meaning = MEANINGS.get(name, MEANINGS[STEP_TIMES])
-        self.metrics[name] = {"value": float(value), **meaning}
-
-    def warn(self, text: str) -> None:
-        """Add a warning, once."""
-        if text not in self.warnings:
-            self.warnings.append(text)
-
-
 class Steps:
     """The steps that some ranks have in common: numbers by name ``[step, rank]``, NaN if a line has
-    none; ``seconds`` of each and ``between``, since the one before (None: not known)."""
+    none; ``seconds`` of each and ``between``, since the one before (None: not known).
+
+    Raises UnreadableError where a number would be wrong; what is left out is in ``warnings``.
+    """
 
     def __init__(
-        self, by_rank: Sequence[Rank], numbers: Sequence[int], declared: int,
-        wall_s: float | None, result: Stamped,
-    ) -> None:  # fmt: skip
+        self, by_rank: Sequence[Rank], numbers: Sequence[int], declared: int, wall_s: float | None
+    ) -> None:
         ranks = [by_rank[number] for number in numbers]
-        self.numbers, self.wall_s, self.result = numbers, wall_s, result
+        self.numbers, self.wall_s, self.warnings = numbers, wall_s, list[str]()
         self.host_clock = [n for n, rank in zip(numbers, ranks, strict=True) if rank.host_clock]
-        self.epochs = all(rank.epochs for rank in ranks)
-        if not self.epochs and any(epoch for rank in ranks for epoch, _ in rank.steps):
+        said = set.union(*(rank.epochs for rank in ranks))
+        if len(said) > 1:
             raise UnreadableError("stamps: some lines say their epoch and others do not")
-        self.keys = self._shared(ranks)
+        self.epochs = said == {True}
+        self.keys = self._shared([set(rank.steps) for rank in ranks])
         self.whole = all(len(rank.steps) == len(self.keys) for rank in ranks)
         rows = [[rank.steps[key] for rank in ranks] for key in self.keys]
         self.numbers_of = {
             name: np.array([[step.get(name, np.nan) for step in row] for row in rows])
             for name in sorted({name for row in rows for step in row for name in step})
         }
-        marked = np.array([[rank.marked[key] for rank in ranks] for key in self.keys])
+        marked = np.array([[key in rank.marked for rank in ranks] for key in self.keys])
         epochs, steps = np.diff(np.array(self.keys).reshape(-1, 2), axis=0).T
         again = np.array([step in (0, 1) for _, step in self.keys[1:]], bool) & (epochs == 1)
         self.follows = ((epochs <= 1) & (steps == 1)) | again  # right after the one before
@@ -85,9 +62,9 @@ class Steps:
         known = ~np.isnan(self.seconds + (0 if self.between is None else self.between)).any(axis=1)
         self.keys = [key for key, there in zip(self.keys, known, strict=True) if there]
         self.numbers_of = {name: values[known] for name, values in self.numbers_of.items()}
-        self.seconds, self.marked = self.seconds[known], marked[known]
+        self.seconds = self.seconds[known]
         self.between = None if self.between is None else self.between[known]
-        self.warm_up = self._warm_up(declared)
+        self.warm_up = self._warm_up(declared, marked[known])
         self.count = len(self.keys) - self.warm_up
 
     def has(self, name: str) -> bool:
@@ -112,22 +89,18 @@ class Steps:
         step, rank = np.argwhere(lacks)[0]
         return f"{self.shown(begin + step)} of rank {self.numbers[rank]} has none"
 
-    def _shared(self, ranks: Sequence[Rank]) -> list[tuple[int, int]]:
+    def _shared(self, sets: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int]]:
         """The steps that all ranks have printed; raises UnreadableError if more than a few are
         missing, and if a rank counts from another number: equal numbers would be other steps."""
-        sets = [set(rank.steps) for rank in ranks]
         union, shared = set.union(*sets), set.intersection(*sets)
-        first, last = min(sets[0]), max(sets[0])
-        for number, keys in zip(self.numbers, sets, strict=True):
-            ends = min(keys), max(keys)
-            if (ends[0] > first and ends[1] > last) or (ends[0] < first and ends[1] < last):
-                ours, theirs = (
-                    " to ".join(shown(key, self.epochs) for key in both)
-                    for both in ((first, last), ends)
-                )
+        ends = [(min(keys), max(keys)) for keys in sets]
+        words = [" to ".join(shown(key, self.epochs) for key in both) for both in ends]
+        first, last = ends[0]
+        for number, (begin, end), said in zip(self.numbers, ends, words, strict=True):
+            if begin != first and end != last and (begin > first) == (end > last):
                 raise UnreadableError(
-                    f"stamps: rank 0 printed {ours}, rank {number} {theirs}: count steps from the "
-                    "same number on all ranks"
+                    f"stamps: rank 0 printed {words[0]}, rank {number} {said}: count steps from "
+                    "the same number on all ranks"
                 )
         lost = len(union) - len(shared)
         if lost > max(1, LOST * len(union)):
@@ -138,7 +111,7 @@ class Steps:
                 "say 'meet: none' if ranks do not meet in each step"
             )
         if lost:
-            self.result.warn(
+            self.warnings.append(
                 f"{lost:,} of {len(union):,} steps are left out, because not every rank has "
                 f"printed them (the first is {shown(min(union - shared), self.epochs)})"
             )
@@ -147,42 +120,37 @@ class Steps:
     def _move_out(self) -> None:
         """Take activities out of the steps that hold them, into the time before the next.
 
-        The longest first, each lies where it leaves the least time over: beside the spans of its
-        step, or between it and the step before.
+        Each lies where it leaves the least time over: beside the spans of its step, or between it
+        and the step before.
         """
         names = [name for name in ACTIVITIES if name in self.numbers_of]
         if not names or not self.has(SECONDS):
             return
-        taken = np.array([self.known(name) for name in names])
         spans = [[whole] if whole in self.numbers_of else parts for whole, parts in PARTS.items()]
         seconds = self.numbers_of[SECONDS]
         room = seconds - sum(self.known(name) for name in ("span_input", *spans[0], *spans[1]))
         before = self._before()
-        moved = np.zeros_like(taken)
-        for place in np.argsort(-taken, axis=0):
-            each = np.take_along_axis(taken, place[None], 0)[0]
-            inside, outside = room - each > -1e-6, before - each > -1e-6
+        for name in names:
+            took = self.known(name)
+            inside, outside = room - took > -_ROUNDED_S, before - took > -_ROUNDED_S
             # If it is not known what was before, what fits is inside.
             closer = np.where(inside & outside, room < before, inside | (room > before))
-            within = (each > 0) & np.where(np.isnan(before), inside, closer)
-            np.put_along_axis(moved, place[None], np.where(within, each, 0)[None], 0)
-            room = np.where(within, room - each, room)
-            before = np.where(within, before, before - each)
-        self.numbers_of[SECONDS] = np.maximum(seconds - moved.sum(axis=0), 0)
-        late = np.where(self.follows[:, None], moved[:, :-1], 0)
-        for name, times in zip(names, taken - moved, strict=True):
-            self.numbers_of[name] = times
-        for name, behind in zip(names, late, strict=True):
-            self.numbers_of[name][1:] += behind
-        if BETWEEN in self.numbers_of:
-            self.numbers_of[BETWEEN][1:] += late.sum(axis=0)
+            moved = np.where(np.where(np.isnan(before), inside, closer), took, 0)
+            late = np.where(self.follows[:, None], moved[:-1], 0)
+            room, before, seconds = room - moved, before - (took - moved), seconds - moved
+            took = took - moved
+            took[1:] += late
+            self.numbers_of[name] = took
+            if BETWEEN in self.numbers_of:
+                self.numbers_of[BETWEEN][1:] += late
+        self.numbers_of[SECONDS] = np.maximum(seconds, 0)
 
     def _before(self) -> Matrix:
         """Seconds between each step and the one before, NaN if they are not known."""
         if self.has(BETWEEN):
             return self.numbers_of[BETWEEN].copy()
         before = np.full((len(self.keys), len(self.numbers)), np.nan)
-        if self.has(BEGIN) and self.has(SECONDS):
+        if self.has(BEGIN):
             gaps = np.diff(self.numbers_of[BEGIN], axis=0) - self.numbers_of[SECONDS][:-1]
             before[1:] = np.where(self.follows[:, None], gaps, np.nan)
         return before
@@ -194,19 +162,18 @@ class Steps:
         seconds = self.numbers_of.get(SECONDS)
         if lacking := self.lacking(SECONDS):
             raise UnreadableError(f"stamps: some lines have 's', the seconds of a step: {lacking}")
-        if seconds is None and not self.has(BEGIN):
-            raise UnreadableError(
-                "stamps: lines need 's', the seconds of a step, or 'begin', when it began"
-            )
         if seconds is None:
             needed = "take a clock that is never set, in seconds"
+            if not self.has(BEGIN):
+                raise UnreadableError(
+                    "stamps: lines need 's', the seconds of a step, or 'begin', when it began"
+                )
             passed = np.diff(self.numbers_of[BEGIN], axis=0)
             passed = np.where(self.follows[:, None], passed, np.nan)
             for step, rank in np.argwhere(passed < 0)[:1]:
                 raise UnreadableError(
                     f"stamps: the clock of rank {self.numbers[rank]} went back by "
-                    f"{-passed[step, rank]:.3g} s after {self.shown(step)}; take a clock that is "
-                    "never set"
+                    f"{-passed[step, rank]:.3g} s after {self.shown(step)}; {needed}"
                 )
             seconds = np.vstack([passed, np.full((1, len(self.numbers)), np.nan)])
         total = np.nansum(seconds, axis=0)
@@ -226,13 +193,11 @@ class Steps:
         they are not known of all steps but those that follow one that is lost."""
         if not self.has(SECONDS):
             return None
-        if not self.has(BETWEEN) and not self.has(BEGIN):
-            self._warn_between("lines have no 'begin'", "rates are of the time within steps")
-            return None
         passed = self._before()
         passed[0] = np.nan_to_num(passed[0])
         total = np.nansum(passed + self.seconds, axis=0)
         unknown = int(np.isnan(passed).any(axis=1).sum())
+        self.clock_set = True
         if (back := np.argwhere(passed < -_SET_S)).size:
             step, rank = back[0]
             why = f"the clock of rank {self.numbers[rank]} went back by {-passed[step, rank]:.3g} s"
@@ -242,24 +207,20 @@ class Steps:
             longest = int(np.nanargmax(passed[:, rank]))
             why = f"the steps of rank {self.numbers[rank]} reach over more time than the run took "
             why += f"({passed[longest, rank]:.2g} s lie before {self.shown(longest)})"
-        elif unknown > max(2, 2 * LOST * len(passed)):
-            why = f"the steps before {unknown:,} of {len(passed):,} are not printed"
-            self._warn_between(why, "rates are of the time within steps")
-            return None
         else:
-            return np.maximum(passed, 0)
-        self.clock_set = True
-        self._warn_between(why, "nor are rates")
+            self.clock_set = False
+            if unknown <= max(2, 2 * LOST * len(passed)):
+                return np.maximum(passed, 0)
+            why = f"the steps before {unknown:,} of {len(passed):,} are not printed"
+            why = why if self.has(BEGIN) or self.has(BETWEEN) else "lines have no 'begin'"
+        rates = "nor are rates" if self.clock_set else "rates are of the time within steps"
+        self.warnings.append(f"the time between steps is not known ({why}): {rates}")
         return None
 
-    def _warn_between(self, why: str, rates: str) -> None:
-        self.result.warn(f"the time between steps is not known ({why}): {rates}")
-
-    def _warm_up(self, declared: int) -> int:
-        """How many of the steps are warm-up: declared, or marked by the program."""
-        unmarked = np.vstack([~self.marked, np.ones((1, len(self.numbers)), bool)])
-        counts = unmarked.argmax(axis=0)
-        late = self.marked & (np.arange(len(self.keys))[:, None] >= counts)
+    def _warm_up(self, declared: int, marked: NDArray[np.bool_]) -> int:
+        """How many of the steps are warm-up: declared, or ``marked`` by the program."""
+        counts = np.vstack([~marked, np.ones((1, len(self.numbers)), bool)]).argmax(axis=0)
+        late = marked & (np.arange(len(self.keys))[:, None] >= counts)
         for step, rank in np.argwhere(late)[:1]:
             raise UnreadableError(
                 f"stamps: {self.shown(step)} of rank {self.numbers[rank]} is marked as warm-up, "
@@ -276,21 +237,21 @@ class Steps:
         """Spans of the steps after the warm-up; a warning for each that is left out: that no clock
         has seen end, or that a step lacks."""
         for number in self.host_clock[:1]:
-            self.result.warn(
+            self.warnings.append(
                 f"rank {number} computes on a GPU and stamps without 'synchronize': the host's "
                 "clock sees when kernels are enqueued, so its spans are left out"
             )
             return {}
         spans = {}
         for name in (name for name in self.numbers_of if name.startswith(SPAN)):
-            said = f"span {name.removeprefix(SPAN)} is left out: "
+            why = ""
             if name in EACH and (lacking := self.lacking(name, self.warm_up)):
-                self.result.warn(f"{said}{lacking}; print 0 where it takes no time")
+                why = f"{lacking}; print 0 where it takes no time"
             elif name in ACTIVITIES and not self.has(SECONDS):
-                self.result.warn(
-                    f"{said}steps that only say when they begin last until the next one begins, "
-                    "with what lies between; print 's'"
-                )
+                why = "steps without 's' last until the next one begins, with what lies between"
             elif name != BETWEEN:
                 spans[name] = self.known(name)[self.warm_up :]
+            if why:
+                said = f"span {name.removeprefix(SPAN)} is left out: {why}"
+                self.warnings.append(said)
         return spans

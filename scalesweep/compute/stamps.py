@@ -5,6 +5,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,6 @@ from scalesweep.core.host import cpu_set
 
 SECONDS, BEGIN, SPAN = "s", "begin", "span_"
 AMOUNTS = ("samples", "tokens")
-_NUMBERS = (SECONDS, BEGIN, *AMOUNTS)
 # Of the lines, so many may be damaged, and of the steps so many be lost by that.
 LOST = 0.01
 # What a line begins with, or is cut after; other text names the marker, as a path or a sentence.
@@ -31,49 +31,36 @@ Key = tuple[int, int]  # epoch (0 if none is said) and number of a step
 
 
 class Stamp(NamedTuple):
-    """What a line says, the rank that printed it (None: not known), and where it stands."""
+    """What a line says (None: it is damaged), the rank that printed it (None: not known), where it
+    stands, and whether it has a checksum."""
 
-    fields: dict[str, Any]
-    rank: int | None
+    fields: dict[str, Any] | None
+    rank: Any
     place: str
+    sealed: bool
 
 
-@dataclass
-class Damage:
-    """Lines that are not whole, and where the first is; lines without a checksum."""
-
-    lines: int = 0
-    first: str = ""
-    unsealed: int = 0
-
-
-def stamp_lines(
-    source: str, work: Path, ranks: int, srun_labels: bool, damage: Damage
-) -> Iterator[Stamp]:
+def _stamps(source: str, work: Path, ranks: int, srun_labels: bool) -> Iterator[Stamp]:
     """The lines in ``source`` (stdout, stderr or files in ``work``), in the order of each file.
 
     The rank is what the line says, else its label, else its file if there are as many files as
-    ranks. Lines that are cut or mixed with others are counted in ``damage``. Raises UnreadableError
-    if no file is there, LogsGoneError, OSError.
+    ranks. Raises UnreadableError if no file is there, LogsGoneError, OSError.
     """
     files = log_files(source, work)
     if not files:
         raise UnreadableError(f"stamps: no file '{source}' in {work.name}")
     for index, path in enumerate(files):
         own, name = index if len(files) == ranks else None, str(path.relative_to(work))
+        own = 0 if ranks == 1 else own
         for line in rank_lines(path, ranks, srun_labels):
             # Another rank may have begun its line within this one.
             for part in line.text.split(MARKER)[1:] if MARKER in line.text else ():
-                place = f"line {line.number} of {name}"
                 sealed = _SEALED.match(part)
                 fields = _parsed(part, sealed)
-                if fields is not None:
-                    damage.unsealed += sealed is None
+                if fields is not None or _BEGUN.match(part):
                     rank = own if line.rank is None else line.rank
-                    yield Stamp(fields, fields.get("rank", rank), place)
-                elif _BEGUN.match(part):
-                    damage.lines += 1
-                    damage.first = damage.first or place
+                    rank = (fields or {}).get("rank", rank)
+                    yield Stamp(fields, rank, f"line {line.number} of {name}", sealed is not None)
 
 
 def _parsed(text: str, sealed: "re.Match[str] | None") -> dict[str, Any] | None:
@@ -90,59 +77,54 @@ def _parsed(text: str, sealed: "re.Match[str] | None") -> dict[str, Any] | None:
 
 @dataclass
 class Rank:
-    """What a rank has printed: its numbers by step, whether a step is marked as warm-up, and
-    facts."""
+    """What a rank has printed: its numbers by step, the steps that warm up, and facts."""
 
     steps: dict[Key, dict[str, float]] = field(default_factory=dict)
-    marked: dict[Key, bool] = field(default_factory=dict)
+    marked: set[Key] = field(default_factory=set)
     memory: dict[str, float] = field(default_factory=dict)
     host: str | None = None
     versions: dict[str, str | None] = field(default_factory=dict)
-    epochs: bool = True  # whether each line says its epoch
+    epochs: set[bool] = field(default_factory=set)  # whether lines say their epoch
     host_clock: bool = False  # of a rank with a GPU, which nothing synchronised
-    twice: int = 0
-    spans: set[str] = field(default_factory=set)  # names that were looked at
 
-    def add(self, stamp: Stamp) -> None:
-        """Add what a line says; raises UnreadableError."""
-        said = stamp.fields
-        memory = said.get("memory", {})
-        _check(stamp, "memory", memory, type(memory) is dict and set(memory) <= set(MEMORY),
-               f"bytes by {', '.join(MEMORY)}")  # fmt: skip
+    def add(self, said: dict[str, Any], where: str) -> None:
+        """Add what a line says, which stands at ``where``; raises UnreadableError."""
+        memory, spans = said.get("memory") or {}, said.get("spans") or {}
+        if type(memory) is not dict or not memory.keys() <= MEMORY.keys():
+            raise _wrong(where, "memory", memory, f"bytes by {', '.join(MEMORY)}")
+        if type(spans) is not dict:
+            raise _wrong(where, "spans", spans, "seconds by name")
         for name, value in memory.items():
-            self.memory[name] = max(_number(stamp, name, value), self.memory.get(name, 0))
+            self.memory[name] = max(_number(where, name, value), self.memory.get(name, 0))
         self.host = str(said["host"])[:80] if said.get("host") else self.host
         if isinstance(said.get("versions"), dict):
             self.versions = {str(name): str(text) for name, text in said["versions"].items()}
         if "step" not in said:
             return
         epoch = said.get("epoch")
-        self.epochs &= epoch is not None
-        key = (epoch or 0, said["step"])
-        if not all(type(number) is int and 0 <= number <= _LAST_STEP for number in key):
-            for name, number in zip(("epoch", "step"), key, strict=True):
-                whole = type(number) is int and 0 <= number <= _LAST_STEP
-                _check(stamp, name, number, whole, "a whole number of 0 or more")
-        spans = said.get("spans") or {}
-        _check(stamp, "spans", spans, type(spans) is dict, "seconds by name")
-        step = {name: said[name] for name in _NUMBERS if name in said}
+        self.epochs.add(epoch is not None)
+        key = _whole(where, "epoch", epoch or 0), _whole(where, "step", said["step"])
+        step = {
+            name: _number(where, name, said[name])
+            for name in (SECONDS, BEGIN, *AMOUNTS)
+            if name in said
+        }
         for name, value in spans.items():
-            if name not in self.spans:
-                _check_name(stamp, name)
-                self.spans.add(name)
-            step[SPAN + name] = value
-        for name, value in step.items():
-            if not (type(value) in (int, float) and 0 <= value < _MAX):
-                _number(stamp, name.removeprefix(SPAN), value)
-        before = self.steps.setdefault(key, step)
-        self.twice += before is not step
-        if before != step:
-            what = "steps" if self.epochs else "steps (print the epoch where they begin again)"
+            if not _is_name(name):
+                raise UnreadableError(
+                    f"stamps: {where}: span {ascii(name)[:60]}: names are up to 40 lower-case "
+                    f"letters, digits and '_', and not {', '.join(_TAKEN)}"
+                )
+            step[SPAN + name] = _number(where, name, value)
+        if self.steps.setdefault(key, step) != step:
+            epochs = True in self.epochs
+            what = "steps" if epochs else "steps (print the epoch where they begin again)"
             raise UnreadableError(
-                f"stamps: rank {stamp.rank} printed {shown(key, self.epochs)} twice, with different"
-                f" numbers: two processes have one rank, or two {what} one number"
+                f"stamps: {where}: {shown(key, epochs)} is printed twice, with different numbers: "
+                f"two processes have one rank, or two {what} one number"
             )
-        self.marked[key] = said.get("warmup") is True
+        if said.get("warmup") is True:
+            self.marked.add(key)
         self.host_clock |= said.get("clock") == "host"
 
 
@@ -151,64 +133,74 @@ def shown(key: Key, epochs: bool) -> str:
     return f"step {key[1]} of epoch {key[0]}" if epochs else f"step {key[1]}"
 
 
-def _check_name(stamp: Stamp, name: str) -> None:
-    if not _NAME.fullmatch(name) or name in _TAKEN:
+@cache
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and name not in _TAKEN
+
+
+def _number(where: str, name: str, value: Any) -> float:
+    if type(value) in (int, float) and 0 <= value < _MAX:
+        return value  # type: ignore[no-any-return]
+    raise _wrong(where, name, value, "a number of 0 or more")
+
+
+def _whole(where: str, name: str, value: Any) -> int:
+    if type(value) is int and 0 <= value <= _LAST_STEP:
+        return value
+    raise _wrong(where, name, value, "a whole number of 0 or more")
+
+
+def _wrong(where: str, name: str, value: Any, needed: str) -> UnreadableError:
+    return UnreadableError(f"stamps: {where}: {name} is {ascii(value)[:60]}, not {needed}")
+
+
+def _rank_of(stamp: Stamp, ranks: int) -> int:
+    """The rank that printed a line; raises UnreadableError if it is not known or none of them."""
+    if stamp.rank is None:
         raise UnreadableError(
-            f"stamps: {stamp.place}: span {ascii(name)[:60]}: names are up to 40 "
-            f"lower-case letters, digits and '_', and not {', '.join(_TAKEN)}"
+            f"stamps: {stamp.place}: neither the line nor a label names the rank; print "
+            '"rank", or let the launcher label lines'
         )
-
-
-def _number(stamp: Stamp, name: str, value: Any) -> float:
-    right = type(value) in (int, float) and 0 <= value < _MAX
-    _check(stamp, name, value, right, "a number of 0 or more")
-    return float(value)
-
-
-def _check(stamp: Stamp, name: str, value: Any, right: bool, needed: str) -> None:
-    """Raise UnreadableError unless a value is right."""
-    if not right:
-        said = f"{name[:60]} is {ascii(value)[:60]}, not {needed}"
-        raise UnreadableError(f"stamps: {stamp.place} (rank {stamp.rank}): {said}")
+    if type(stamp.rank) is not int or not 0 <= stamp.rank < ranks:
+        said, every = str(stamp.rank)[:40], cpu_set(set(range(ranks)))
+        raise UnreadableError(f"stamps: {stamp.place} is of rank {said}, the run has {every}")
+    return stamp.rank
 
 
 def read_ranks(
     order: StampsOrder, work: Path, ranks: int, srun_labels: bool
-) -> tuple[list[Rank], int, Damage]:
-    """The steps of all ranks of a run, in their order; how many lines there were, and which were
-    damaged. Raises UnreadableError naming what is missing or odd, and where."""
-    damage, by_rank, lines = Damage(), [Rank() for _ in range(ranks)], 0
-    for stamp in stamp_lines(order["source"], work, ranks, srun_labels, damage):
-        rank = 0 if stamp.rank is None and ranks == 1 else stamp.rank
-        if rank is None:
-            raise UnreadableError(
-                f"stamps: {stamp.place}: neither the line nor a label names the rank; print "
-                '"rank", or let the launcher label lines'
-            )
-        if type(rank) is not int or not 0 <= rank < ranks:
-            every = cpu_set(set(range(ranks)))
-            raise UnreadableError(
-                f"stamps: {stamp.place} is of rank {str(rank)[:40]}, the run has {every}"
-            )
-        by_rank[rank].add(stamp)
+) -> tuple[list[Rank], int, list[str]]:
+    """The steps of all ranks of a run, in their order; how many lines there were, and the places of
+    those that are cut or mixed with others. Raises UnreadableError naming what is odd, and where.
+    """
+    by_rank: list[Rank] = [Rank() for _ in range(ranks)]
+    damaged: list[str] = []
+    lines, all_sealed = 0, True
+    for stamp in _stamps(order["source"], work, ranks, srun_labels):
+        if stamp.fields is None:
+            damaged.append(stamp.place)
+            continue
+        rank = _rank_of(stamp, ranks)
+        by_rank[rank].add(stamp.fields, f"{stamp.place} (rank {rank})")
+        all_sealed &= stamp.sealed
         lines += 1
-    _check_damage(damage, lines)
+    _check_damage(damaged, lines, all_sealed)
     if silent := {rank for rank, it in enumerate(by_rank) if not it.steps}:
         who = f"rank{'' if len(silent) == 1 else 's'} {cpu_set(silent)}"
         others = ", the others did" if len(silent) < ranks else ""
         raise UnreadableError(f"stamps: {who} printed no step in {order['source']}{others}")
-    return by_rank, lines, damage
+    return by_rank, lines, damaged
 
 
-def _check_damage(damage: Damage, lines: int) -> None:
-    if damage.lines and damage.unsealed:
+def _check_damage(damaged: list[str], lines: int, all_sealed: bool) -> None:
+    if damaged and not all_sealed:
         raise UnreadableError(
-            f"stamps: {damage.first} is damaged, and others without a checksum may be two halves: "
+            f"stamps: {damaged[0]} is damaged, and others without a checksum may be two halves: "
             "print the checksum, let the launcher label lines, or give each rank a file"
         )
-    if damage.lines > max(1, LOST * lines):
+    if len(damaged) > max(1, LOST * lines):
         raise UnreadableError(
-            f"stamps: {damage.lines:,} of {lines + damage.lines:,} lines are damaged, the "
-            f"first is {damage.first}: ranks write into each other's lines; let the launcher label "
-            "lines, or give each rank a file (stamps: 'spans-*.jsonl')"
+            f"stamps: {len(damaged):,} of {lines + len(damaged):,} lines are damaged, the first is "
+            f"{damaged[0]}: ranks write into each other's lines; let the launcher label lines, or "
+            "give each rank a file (stamps: 'spans-*.jsonl')"
         )

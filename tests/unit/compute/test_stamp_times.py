@@ -9,8 +9,7 @@ import pytest
 from scalesweep.analysis.step_account import account_of
 from scalesweep.compute.job_spec import StampsOrder
 from scalesweep.compute.log_metrics import UnreadableError
-from scalesweep.compute.stamp_arrays import read_stamps
-from scalesweep.compute.stamp_steps import Stamped
+from scalesweep.compute.stamp_arrays import Stamped, read_stamps
 from tests.fakes.stamps import UNIX, line
 
 Step = dict[str, Any]
