@@ -99,15 +99,14 @@ def reason_of(lines: Sequence[str], of_one_rank: bool) -> Reason | None:
     """Why whoever printed these lines ended, by the last error; None without one.
 
     Of a chain of exceptions that counts which says most. Of several ranks nobody knows whose error
-    came first: those that differ name no cause.
+    came first: the last of those with the least weight.
     """
     chains: list[list[Reason]] = []
     chained = after_last = False
     for raw in lines:
         line = _COLOURS.sub("", raw[:_LONGEST]).strip("\0\r\n")
         if after_last and chains:  # NCCL's own words below the exception
-            again = _classified(f"{chains[-1][-1].text} Last error: {line.strip()}")
-            chains[-1][-1] = again
+            chains[-1][-1] = _classified(f"{chains[-1][-1].text} Last error: {line.strip()}")
         after_last = line.strip() == "Last error:"
         chained |= _CHAIN.match(line) is not None
         of_c = _OF_C.match(line)
@@ -117,20 +116,11 @@ def reason_of(lines: Sequence[str], of_one_rank: bool) -> Reason | None:
                 chains.append([])
             chains[-1].append(_classified(error))
             chained = False
-    reasons = [_of_chain(chain) for chain in chains]
-    if not reasons or of_one_rank:
+    # Who raises an exception again says less than the exception.
+    reasons = [next((r for r in chain if r.cause or r.weight), chain[0]) for chain in chains]
+    if of_one_rank:
         return reasons[-1] if reasons else None
-    least = min(reason.weight for reason in reasons)
-    alike = [reason for reason in reasons if reason.weight == least]
-    same = len({reason.cause for reason in alike}) == 1
-    return alike[-1] if same else alike[-1]._replace(cause=None)
-
-
-def _of_chain(chain: Sequence[Reason]) -> Reason:
-    """What a chain of exceptions says: who raises one again says less."""
-    known = [reason for reason in chain if reason.cause is not None]
-    lost = [reason for reason in chain if reason.weight == LOST]
-    return min(known or lost or chain[:1], key=lambda reason: reason.weight)
+    return min(reversed(reasons), key=lambda reason: reason.weight, default=None)
 
 
 def _classified(error: str) -> Reason:

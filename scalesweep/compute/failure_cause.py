@@ -227,18 +227,11 @@ class Said:
         ends = [*self.ends, *silent] or [End("", "", *code)]
         alone = single or bool(self._labelled)
         each = [(it, None if it.crashed else reason_of(self.of(it), alone)) for it in ends]
-        first, reason = each[0]
-        if self.ends and (reason is None or reason.weight == OWN):
-            return first, reason
-        others = [(end, why) for end, why in each if why or end.crashed]
-        if not others:
-            return (first if self.ends else None), None
-        weights = [why.weight if why else OWN for _, why in others]
-        alike = [it for it, weight in zip(others, weights, strict=True) if weight == min(weights)]
-        end, why = alike[0]
-        if why and len({other.cause if other else None for _, other in alike}) > 1:
-            why = why._replace(cause=None)
-        return end, why
+        if self.ends and each[0][1] is None:
+            return each[0]
+        known = [(end, why) for end, why in each if why or end.crashed]
+        first = (self.ends[0] if self.ends else None), None
+        return min(known, key=lambda it: it[1].weight if it[1] else OWN, default=first)
 
 
 def _ends_of_torchrun(text: str) -> list[End]:
@@ -291,8 +284,8 @@ def _native_error(work: Path) -> tuple[int | None, str]:
 
 
 def _own_line(lines: Sequence[str], benchmark: str, or_last: bool = True) -> str:
-    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), else the last one;
-    ``told``: the last one says something too."""
+    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), else the last one, if
+    that says something too (``or_last``)."""
     for line in reversed(lines):
         text = _STREAM_LABEL.sub("", line)
         start, _, rest = text.partition(": ")
