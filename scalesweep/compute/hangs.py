@@ -35,7 +35,7 @@ _WAITING = re.compile(
 )
 _FRAMEWORKS = {"/tensorflow/": "TensorFlow", "/keras/": "TensorFlow", "/torch/": "PyTorch"}
 _BELOW = " < "  # between a line and the one that called it
-_TOLD_FRAMES, _MOST_GROUPS, _MOST_TOLD, _MOST_HOSTS = 2, 20, 3, 3
+_TOLD_FRAMES, _MOST_GROUPS, _MOST_TOLD = 2, 20, 3
 _NO_STACK = "left no stack (killed, stopped or out of reach)"
 _NOTHING = "left nothing (never started, or has ended)"
 
@@ -185,15 +185,12 @@ def _entry(group: Sequence[Standing]) -> dict[str, Any]:
 
 def _summary(groups: Sequence[Sequence[Standing]], suspects: int) -> str:
     """Which ranks are where, in a line; the first ``suspects`` of the groups are suspected."""
-    named = suspects or len(groups)
-    text = ", ".join(_in_words(group) for group in groups[: min(named, _MOST_TOLD)])
-    if named > _MOST_TOLD:
-        text += f", others in {named - _MOST_TOLD} more places"
-    if not groups[named:]:
-        return text
-    first, *rest = groups[named:]
-    whole = f"{text}, while {len(first)} rank{'s' * (len(first) > 1)} {_whereabouts(first)}"
-    return f"{whole} or elsewhere" if rest else whole
+    named, rest = groups[: suspects or len(groups)], groups[suspects or len(groups) :]
+    text = ", ".join(_in_words(group) for group in named[:_MOST_TOLD])
+    if rest:
+        count, more = len(rest[0]), " or elsewhere" if rest[1:] else ""
+        text += f", while {count} rank{'s' * (count > 1)} {_whereabouts(rest[0])}{more}"
+    return text
 
 
 def _in_words(group: Sequence[Standing]) -> str:
@@ -201,9 +198,7 @@ def _in_words(group: Sequence[Standing]) -> str:
     numbers, plural = _ranks(group), "s" * (len(group) > 1)
     hosts = list(dict.fromkeys(each.host for each in group if each.host))
     phases = {each.phase for each in group if each.phase}
-    about = [f"{len(hosts)} hosts"] if len(hosts) > _MOST_HOSTS else []
-    if 0 < len(hosts) <= _MOST_HOSTS:
-        about = [f"host{'s' * (len(hosts) > 1)} {', '.join(hosts)}"]
+    about = [f"host{'s' * (len(hosts) > 1)} {', '.join(hosts[:_MOST_TOLD])}"] if hosts else []
     about += [f"phase {phase}" for phase in phases] if len(phases) == 1 else []
     who = f"rank{plural} {numbers}" if numbers else f"{len(group)} rank{plural}"
     who += f" ({'; '.join(about)})" if about else ""

@@ -64,7 +64,7 @@ def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
     assert " sleeps < " in stacks[0]["where"] and all(each["still_s"] > 4 for each in stacks)
     for path in work.glob("stacks-*.txt"):
         head = json.loads(path.read_text().splitlines()[0])
-        assert path.name == f"stacks-rank{head['rank']}-{head['host']}-{head['pid']}.txt"
+        assert path.name.startswith(f"stacks-rank{head['rank']}-{head['host']}-")
         assert ("mpi_ops.py" in path.read_text()) == (head["rank"] == 0)
 
 
@@ -96,13 +96,12 @@ def test_a_rank_that_reads_gets_further(tmp_path):
     assert run_late(tmp_path, "reads", 4)[0]["cause"] == "TIMEOUT"
 
 
-# An hour, and more than any clock can be set to.
-@pytest.mark.parametrize(("limit_s", "watched"), [(3600, True), (1e15, False)])
-def test_a_program_that_ends_well_leaves_no_stacks(tmp_path, limit_s, watched):
+@pytest.mark.parametrize("limit_s", [3600, 1e15])  # more than any clock can be set to
+def test_a_program_that_ends_well_leaves_no_stacks(tmp_path, limit_s):
     assert launch(spec(tmp_path, "ends_well", limit_s, profile="cprofile"), ROOT) == 1
     work = tmp_path / "attempt-1"
     assert "wrote no native.json" in json.loads((tmp_path / "failure.json").read_text())["detail"]
-    assert bool((work / "during").read_text()) == watched
+    assert (work / "during").read_text()
     assert not list(work.glob("stacks-*"))
     assert [path.name for path in work.glob("profile/*")] == ["rank0.prof"]
 

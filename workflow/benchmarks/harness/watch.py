@@ -29,37 +29,32 @@ LOOKS, SHORTEST_LOOK_S = 50, 0.05
 # pipeline or a table is one call. Ranks that wait in Horovod read nothing (Gloo, Open MPI).
 READING = 1e6  # bytes/s
 HEAD_BYTES = 512
+LONGEST_S = 1e6  # of a timer of faulthandler
 
 
 class _Now:
     """Of this process: how often it got further, its phase, its number, and what watches it."""
 
-    __slots__ = ("further", "phase", "rank", "watch")
-
-    def __init__(self) -> None:
-        self.further = 0
-        self.phase: str | None = None
-        self.rank: int | None = None
-        self.watch: _Watch | None = None
-
-
-_now = _Now()
+    further = 0
+    phase: str | None = None
+    rank: int | None = None
+    watch: "_Watch | None" = None
 
 
 def advance() -> None:
     """Note that this rank got further: a step, a file, a barrier that all have passed."""
-    _now.further += 1
+    _Now.further += 1
 
 
 def enter(phase: str) -> None:
     """Note that this rank has come to a phase."""
-    _now.phase = phase
+    _Now.phase = phase
     advance()
 
 
 def know_rank(rank: int) -> None:
     """Note the number that the framework has given this rank."""
-    _now.rank = rank
+    _Now.rank = rank
     advance()
 
 
@@ -74,23 +69,21 @@ def arm(folder: Path, limit_s: float, elapsed_s: float) -> None:
     Without a file that can be written, or too late, nothing is watched; no run fails for that.
     """
     disarm()
-    _now.phase, _now.rank = None, launched_rank()
-    lead_s = min(LEAD_S, LEAD_SHARE * limit_s)
-    if elapsed_s < limit_s - lead_s:
-        # RuntimeError: no thread more is allowed. OverflowError: a limit of 100,000 years.
-        with contextlib.suppress(OSError, OverflowError, RuntimeError):
-            _now.watch = _Watch(folder, limit_s, elapsed_s, lead_s)
+    _Now.phase, _Now.rank = None, launched_rank()
+    if elapsed_s < limit_s - min(LEAD_S, LEAD_SHARE * limit_s):
+        with contextlib.suppress(OSError, RuntimeError):  # or no thread more is allowed
+            _Now.watch = _Watch(folder, limit_s, elapsed_s)
 
 
 def remaining_s() -> float | None:
     """Return the seconds until the run's time limit; None where there is none to watch."""
-    return None if _now.watch is None else _now.watch.limit_s - _now.watch.now_s()
+    return None if _Now.watch is None else _Now.watch.limit_s - _Now.watch.now_s()
 
 
 @atexit.register
 def disarm() -> None:
     """Stop watching. Registered before any other module's: a hang at exit is seen too."""
-    watch, _now.watch = _now.watch, None
+    watch, _Now.watch = _Now.watch, None
     if watch:
         watch.end()
 
@@ -98,55 +91,44 @@ def disarm() -> None:
 class _Watch:
     """The file of a rank, and the thread that writes its first line."""
 
-    def __init__(self, folder: Path, limit_s: float, elapsed_s: float, lead_s: float) -> None:
-        """Begin; raises OSError where the file cannot be written."""
+    def __init__(self, folder: Path, limit_s: float, elapsed_s: float) -> None:
+        """Begin; raises OSError where the file cannot be written, RuntimeError without a thread."""
         self._origin = time.monotonic() - elapsed_s
-        self.limit_s, self._dump_s = limit_s, limit_s - lead_s
+        self.limit_s, self._dump_s = limit_s, limit_s - min(LEAD_S, LEAD_SHARE * limit_s)
         self._ended = threading.Event()
-        number = "" if _now.rank is None else _now.rank
+        number = "" if _Now.rank is None else _Now.rank
         self._path = folder / f"stacks-rank{number}-{os.uname().nodename}-{os.getpid()}.txt"
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-        try:
-            self._write_head(elapsed_s)
-            os.lseek(self._file, HEAD_BYTES, os.SEEK_SET)
-            self.set_watchdog()
-            self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
-            self._thread.start()
-        except BaseException:
-            faulthandler.cancel_dump_traceback_later()
-            os.close(self._file)
-            self._path.unlink(missing_ok=True)
-            raise
+        self._write_head()
+        os.lseek(self._file, HEAD_BYTES, os.SEEK_SET)
+        self.set_timer()
+        threading.Thread(target=self._look, name="watch", daemon=True).start()
 
     def now_s(self) -> float:
         """Seconds since the start of the run."""
         return time.monotonic() - self._origin
 
-    def set_watchdog(self) -> None:
+    def set_timer(self) -> None:
         """Have the stacks written when it is time, if that is still to come."""
         if (left_s := self._dump_s - self.now_s()) > 0:
-            faulthandler.dump_traceback_later(left_s, file=self._file)
+            faulthandler.dump_traceback_later(min(left_s, LONGEST_S), file=self._file)
 
     def end(self) -> None:
         """Stop both, and remove the file unless stacks may be in it; the launcher has it then."""
         faulthandler.cancel_dump_traceback_later()
         self._ended.set()
-        self._thread.join(1.0)
         if self.now_s() < self._dump_s:
             with contextlib.suppress(OSError):
                 self._path.unlink()
-        if not self._thread.is_alive():
-            os.close(self._file)
 
-    def _write_head(self, further_s: float) -> None:
-        """Overwrite the first line in place; the rank last got further after so many seconds."""
+    def _write_head(self) -> None:
+        """Overwrite the first line in place: the rank got further just now."""
         head = {
-            "rank": _now.rank,
+            "rank": _Now.rank,
             "host": os.uname().nodename,
-            "pid": os.getpid(),
             "main_thread": f"0x{threading.main_thread().ident:016x}",
-            "phase": None if _now.phase is None else _now.phase[:40],
-            "further_s": round(further_s, 3),
+            "phase": _Now.phase and _Now.phase[:40],
+            "further_s": round(self.now_s(), 3),
         }
         line = json.dumps(head).encode()[: HEAD_BYTES - 1]
         os.pwrite(self._file, line.ljust(HEAD_BYTES - 1) + b"\n", 0)
@@ -154,35 +136,27 @@ class _Watch:
     def _look(self) -> None:
         """Until the end, rewrite the head whenever the rank has made progress."""
         period = max(SHORTEST_LOOK_S, self.limit_s / LOOKS)
-        seen, read = _now.further, bytes_read()
-        while not self._ended.wait(period):
-            further, now_read = _now.further, bytes_read()
+        seen, read = _Now.further, bytes_read()
+        while not self._ended.wait(min(period, LONGEST_S)):
+            further, now_read = _Now.further, bytes_read()
             with contextlib.suppress(OSError):
                 if further != seen or now_read - read >= READING * period:
-                    self._write_head(self.now_s())
+                    self._write_head()
                 if self.now_s() >= self._dump_s:
                     os.fsync(self._file)  # the launcher may be on another node
             seen, read = further, now_read
 
 
-def _before_fork() -> None:
-    """Stop the watchdog: at its end a child would wait for that thread, which it has not."""
-    if _now.watch:
+def _around_fork(watch_goes_on: bool) -> None:
+    """Stop the timer, or set it again: a child would wait for its thread, which it has not."""
+    if _Now.watch and watch_goes_on:
+        _Now.watch.set_timer()
+    elif _Now.watch:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _after_fork_in_parent() -> None:
-    if _now.watch:
-        _now.watch.set_watchdog()
-
-
-def _after_fork_in_child() -> None:
-    """Leave the file to the parent."""
-    _now.watch = None
-
-
 os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_in_parent,
-    after_in_child=_after_fork_in_child,
+    before=lambda: _around_fork(watch_goes_on=False),
+    after_in_parent=lambda: _around_fork(watch_goes_on=True),
+    after_in_child=lambda: setattr(_Now, "watch", None),  # the file is the parent's
 )
