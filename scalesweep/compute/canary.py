@@ -31,8 +31,7 @@ class Canary:
     def measure(self, when: str) -> None:
         """Run the program, ``before`` or ``after`` the run."""
         order = self._spec.get("canary")
-        # A run that has removed its folder has left no place for a log either.
-        if order is None or not self._work.is_dir():
+        if order is None:
             return
         folder = self._work / f"canary-{when}"
         argv = [word.replace("{out}", str(folder.resolve())) for word in order["argv"]]

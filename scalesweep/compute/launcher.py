@@ -98,8 +98,8 @@ class _Attempt:
 
     def run(self, root: Path | None) -> int:
         """Run the program and keep what it has left; 0 if that is a record."""
-        outcome, verdict = self._measure(root)
-        verdict = verdict or self._why_ended(outcome)
+        outcome = self._measure(root)
+        verdict = self._why_ended(outcome)
         if verdict.cause is None or verdict.cause == Cause.UNSUPPORTED:
             try:
                 self._keep_record(verdict)
@@ -109,8 +109,8 @@ class _Attempt:
         self._keep_failure(outcome, verdict)
         return 1
 
-    def _measure(self, root: Path | None) -> tuple[Outcome, _Verdict | None]:
-        """Run the program and sample its power; a verdict if it has removed its folder."""
+    def _measure(self, root: Path | None) -> Outcome:
+        """Run the program and sample its power, between two looks of the canary."""
         spec, work = self.spec, self.work
         program: dict[str, Any] = {}
         if "program" in spec:
@@ -120,20 +120,12 @@ class _Attempt:
             program = {"program": about}
         canary = Canary(spec, work)
         canary.measure("before")
-        verdict = None
         with Sampling(spec, work) as sampling:
             load = Load()
             outcome = run_program(spec, work, root)
             load.ended()
             sampling.ran(outcome.started, outcome.started + outcome.wall_s)
-            if not work.is_dir():
-                # Without it there would be no place to say so.
-                said = f"the program removed its folder {work.name}, with its logs"
-                verdict = _Verdict(Cause.BAD_RESULT, said)
-                for path in (work.parent, work):
-                    if not path.is_dir():
-                        path.unlink(missing_ok=True)
-                        path.mkdir()
+            work.mkdir(parents=True, exist_ok=True)  # the program may have removed it
         if outcome.exit_code == 0:  # what has failed is compared with nothing
             canary.measure("after")
         started = datetime.fromtimestamp(outcome.started, UTC)
@@ -168,7 +160,7 @@ class _Attempt:
             from scalesweep.compute.external_program import keep_attempt
 
             keep_attempt(spec, work, self.base, outcome.exit_code, self.job, environment(spec))
-        return outcome, verdict
+        return outcome
 
     def _why_ended(self, outcome: Outcome) -> _Verdict:
         """Why the program failed, if it did."""
