@@ -28,9 +28,7 @@ def watched(
 
 
 def record(folder: Path) -> dict[str, Any]:
-    path = folder / "toy-r2-0123456789ab" / "record.json"
-    found = read_record(path)
-    return found
+    return read_record(folder / "toy-r2-0123456789ab" / "record.json")
 
 
 @pytest.mark.slow

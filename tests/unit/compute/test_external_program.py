@@ -28,18 +28,12 @@ from tests.fakes.foreign import SITE, patterns
 
 
 @pytest.fixture
-def folder(foreign: Path) -> Path:
-    """Where the benchmark ``foreign``, its program and the site ``toy`` lie."""
-    return foreign
-
-
-@pytest.fixture
-def campaign(folder: Path) -> Callable[..., Campaign]:
+def campaign(foreign: Path) -> Callable[..., Campaign]:
     def load(head: str | None = None, **fixed: Any) -> Campaign:
-        path = folder / "c.yaml"
-        programs = f"programs: {{speaker: {folder}/speaker.py}}" if head is None else head
+        path = foreign / "c.yaml"
+        programs = f"programs: {{speaker: {foreign}/speaker.py}}" if head is None else head
         path.write_text(
-            f"campaign: c\nsite: toy\nresults: {folder}/results\n{programs}\nexperiments:\n"
+            f"campaign: c\nsite: toy\nresults: {foreign}/results\n{programs}\nexperiments:\n"
             f"  e:\n    benchmark: foreign\n    fixed: {json.dumps(fixed)}\n"
         )
         return load_campaign(path)
@@ -55,9 +49,9 @@ def words(campaign: Campaign) -> list[str]:
     return list(run_spec(campaign, experiment, experiment.runs[0])["argv"])
 
 
-def test_the_command_is_filled_in(folder: Path, campaign: Callable[..., Campaign]) -> None:
+def test_the_command_is_filled_in(foreign: Path, campaign: Callable[..., Campaign]) -> None:
     expected = [
-        sys.executable, f"{folder}/speaker.py", "--size=4", "--sizes=1,2", "--fast=true",
+        sys.executable, f"{foreign}/speaker.py", "--size=4", "--sizes=1,2", "--fast=true",
         "--out={out}",
     ]  # fmt: skip
     assert words(campaign()) == expected
@@ -67,7 +61,7 @@ def test_the_command_is_filled_in(folder: Path, campaign: Callable[..., Campaign
 
 
 def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
-    folder: Path, edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
+    foreign: Path, edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
 ) -> None:
     command = words(campaign(ranks=2))
     assert command[:2] == [sys.executable, SITE["launch"]["multi"][1]]  # type: ignore[index]
@@ -75,7 +69,7 @@ def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
     edited(launch={"single": [], "multi": launch_words})
     found = words(campaign(ranks=4, ranks_per_node=2))
     assert found[:4] == [sys.executable, *launch_words[1:3], "--nproc-per-node=2"]
-    assert found[4:6] == [sys.executable, f"{folder}/speaker.py"]
+    assert found[4:6] == [sys.executable, f"{foreign}/speaker.py"]
     # The program's, apart from the site's: what is in front of it, too, is the benchmark's.
     edited(python="~/torch/bin/python")
     home = str(Path("~/torch/bin/python").expanduser())
@@ -83,7 +77,7 @@ def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
     assert found[0] == home and found[4] == home
     # On this machine only: sites and campaigns say where programs are.
     edited(python="{program:torch}", launch={"single": ["{bin}/run"], "multi": []})
-    head = f"programs: {{speaker: {folder}/speaker.py, torch: /opt/torch/bin/python3}}"
+    head = f"programs: {{speaker: {foreign}/speaker.py, torch: /opt/torch/bin/python3}}"
     assert words(campaign(head))[:2] == ["/opt/torch/bin/run", "/opt/torch/bin/python3"]
     with pytest.raises(UserError, match="starts the program 'torch', whose path is unknown"):
         words(campaign())
@@ -96,16 +90,19 @@ def test_braces_of_others_are_left_alone(
     assert words(campaign())[1] == ('${size} ${HOME} {size} {} {1} {"a": 4} {program:x} { size }')
 
 
-def test_null_is_never_printed(
+def test_words_under_a_condition(
     edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
 ) -> None:
-    edited(command=["x", {"when": "size > 2", "words": ["--extra={extra}"]}])
-    assert words(campaign(size=2)) == ["x"]
+    edited(command=["x", {"when": "size > 2", "words": ["{program:tool}", "--extra={extra}"]}])
+    assert words(campaign("", size=2)) == ["x"]
+    assert not campaign("", size=2).programs.unknown
+    with pytest.raises(UserError, match="starts the program 'tool'"):
+        words(campaign("", size=3, extra="a"))
     with pytest.raises(UserError, match=r"command\[1\]: extra is null where 'size > 2' holds, in"):
         campaign(size=3)
 
 
-def test_a_program_that_nobody_names(folder: Path, campaign: Callable[..., Campaign]) -> None:
+def test_a_program_that_nobody_names(foreign: Path, campaign: Callable[..., Campaign]) -> None:
     with pytest.raises(UserError) as error:
         words(campaign(""))
     planned = campaign("")
@@ -113,11 +110,11 @@ def test_a_program_that_nobody_names(folder: Path, campaign: Callable[..., Campa
     asked = (experiment.benchmark, experiment.points[0], True)
     assert missing_programs(planned, *asked) == {"speaker": str(error.value)}
     assert str(error.value) == (
-        f"{folder}/c.yaml: experiments.e: benchmark foreign starts the program 'speaker', whose "
-        f"path is unknown; add to {folder}/sites/toy.yaml, or to this file, "
+        f"{foreign}/c.yaml: experiments.e: benchmark foreign starts the program 'speaker', whose "
+        f"path is unknown; add to {foreign}/sites/toy.yaml, or to this file, "
         "'programs: {speaker: /path}'"
     )
-    site = folder / "sites" / "toy.yaml"
+    site = foreign / "sites" / "toy.yaml"
     site.write_text(yaml.safe_dump({**SITE, "programs": {"speaker": "~/speaker.py"}}))
     assert words(campaign(""))[1] == str(Path.home() / "speaker.py")
     assert words(campaign("programs: {speaker: ./x/y.py}"))[1] == str(Path("x/y.py").absolute())
@@ -125,15 +122,6 @@ def test_a_program_that_nobody_names(folder: Path, campaign: Callable[..., Campa
     # Where nothing is started, nothing has to be there.
     site.write_text(yaml.safe_dump({k: v for k, v in SITE.items() if k != "launch"}))
     assert campaign("").programs == {}
-
-
-def test_a_program_under_a_condition_is_asked_for_where_it_is_used(
-    edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
-) -> None:
-    edited(command=["x", {"when": "size > 2", "words": ["{program:tool}"]}])
-    assert not campaign("", size=2).programs.unknown
-    with pytest.raises(UserError, match="starts the program 'tool'"):
-        words(campaign("", size=3))
 
 
 @pytest.mark.parametrize(
@@ -147,10 +135,10 @@ def test_a_program_under_a_condition_is_asked_for_where_it_is_used(
     ],
 )
 def test_srun_labels_are_known_by_the_launcher(
-    folder: Path, campaign: Callable[..., Campaign], multi: list[str], env: Any, labelled: bool
+    foreign: Path, campaign: Callable[..., Campaign], multi: list[str], env: Any, labelled: bool
 ) -> None:
     site = {**SITE, "env": env, "launch": {"single": [], "multi": multi}}
-    (folder / "sites" / "toy.yaml").write_text(yaml.safe_dump(site))
+    (foreign / "sites" / "toy.yaml").write_text(yaml.safe_dump(site))
     loaded = campaign(ranks=2)
     spec = run_spec(loaded, loaded.experiments[0], loaded.experiments[0].runs[0])
     assert spec["extract"]["srun_labels"] is labelled
@@ -159,8 +147,8 @@ def test_srun_labels_are_known_by_the_launcher(
 # A run
 
 
-def started(folder: Path) -> int:
-    path = folder / "started"
+def started(foreign: Path) -> int:
+    path = foreign / "started"
     return len(path.read_text().split()) if path.exists() else 0
 
 
@@ -171,7 +159,7 @@ def run(campaign: Campaign) -> tuple[int, Path]:
 
 
 def test_the_record_keeps_what_its_framework_reads_an_external_programs_that_of_all(
-    folder: Path, campaign: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
+    foreign: Path, campaign: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_all = {"NCCL_ALGO", "MKL_DYNAMIC", "CUDA_LAUNCH_BLOCKING"}
     own = {
@@ -189,19 +177,19 @@ def test_the_record_keeps_what_its_framework_reads_an_external_programs_that_of_
         assert kept.keys() & every == of_all | names
     code, path = run(campaign(ranks=1))
     record = read_record(path / "record.json")
-    assert code == 0 and started(folder) == 1
+    assert code == 0 and started(foreign) == 1
     kept_of = record["environment"]["variables"].keys()
     assert kept_of & every == every - secrets - others
 
 
 def test_a_foreign_run_leaves_a_record(
-    folder: Path, campaign: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
+    foreign: Path, campaign: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # as Snakemake sets it in every shell job
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
     monkeypatch.setenv("TF_SECRET", "x")
     code, path = run(campaign(ranks=2))
-    assert code == 0 and started(folder) == 2
+    assert code == 0 and started(foreign) == 2
     record = read_record(path / "record.json")
     assert {name: m["value"] for name, m in record["metrics"].items()} == {
         "total_rate": 8.5, "rate": 8.5, "peak": 1000.5,
@@ -262,7 +250,7 @@ def to_reread(campaign: Campaign) -> int:
 
 
 def test_reading_again_changes_the_numbers_and_nothing_else(
-    folder: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+    foreign: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
 ) -> None:
     _, path = run(campaign(ranks=2))
     old = read_record(path / "record.json")
@@ -277,14 +265,14 @@ def test_reading_again_changes_the_numbers_and_nothing_else(
     notes = record["notes"]["extract"]
     before = old["notes"]["extract"]["extract_digest"]
     assert (notes["read_before_with"], notes["extract_digest"]) == (before, new.digest)
-    assert notes["reread"].startswith("20") and started(folder) == 2
+    assert notes["reread"].startswith("20") and started(foreign) == 2
     kept = path / "attempt-1"
     assert json.loads((kept / f"record.{before}.json").read_text()) == old
     assert (kept / f"samples.{before}.npz").read_bytes() == (path / "samples.npz").read_bytes()
 
 
-def test_patterns_that_match_nothing_lose_nothing(
-    folder: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+def test_reading_again_in_vain_loses_nothing(
+    foreign: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
 ) -> None:
     _, path = run(campaign())
     old = read_record(path / "record.json")
@@ -292,34 +280,27 @@ def test_patterns_that_match_nothing_lose_nothing(
     with pytest.raises(UserError, match=r"'nothing \(like\) it' matches no line of stdout.log"):
         reread(path, wrong)
     assert read_record(path / "record.json") == old and to_reread(campaign()) == 1
+    (path / "attempt-1" / "stdout.log").unlink()
+    with pytest.raises(UserError, match=r"stdout.log is gone"):
+        reread(path, patterns(edited({"unit": "1"})))
+    assert read_record(path / "record.json") == old
 
 
 def test_a_failed_run_is_mended_by_its_logs(
-    folder: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+    foreign: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
 ) -> None:
-    edited({"pattern": "Total (.*)"})
+    wrong, right = ({"pattern": f"{word} (.*)"} for word in ("Total", "total:"))
+    edited(wrong)
     code, path = run(campaign())
     assert code == 1 and not state(campaign()).settled  # as any other failure
-    reread(path, patterns(edited({"pattern": "total: (.*)"})))
-    assert state(campaign()).status == "done" and started(folder) == 1
-
-
-def test_a_record_stands_where_its_logs_are_gone(
-    folder: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
-) -> None:
-    _, path = run(campaign())
-    old = read_record(path / "record.json")
-    (path / "attempt-1" / "stdout.log").unlink()
-    new = patterns(edited({"unit": "1"}))
-    with pytest.raises(UserError, match=r"stdout.log is gone"):
-        reread(path, new)
-    assert read_record(path / "record.json") == old
+    reread(path, patterns(edited(right)))
+    assert state(campaign()).status == "done" and started(foreign) == 1
     # Without logs a failure can only be run again.
-    edited({"pattern": "Total (.*)"})
+    edited(wrong)
     _, path = run(campaign(size=5))
     shutil.rmtree(path / "attempt-1")
-    edited({"pattern": "total: (.*)"})
+    new = patterns(edited(right))
     assert to_reread(campaign(size=5)) == 1
     with pytest.raises(UserError, match=r"attempt-1/attempt\.json is gone or not whole"):
-        reread(path, patterns(edited()))
+        reread(path, new)
     assert to_reread(campaign(size=5)) == 0 and state(campaign(size=5)).status == "new"

@@ -2,9 +2,7 @@
 
 import csv
 import os
-import signal
 import subprocess
-import sys
 import time
 from dataclasses import asdict
 from datetime import datetime
@@ -13,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from scalesweep.compute.job_spec import write_order
 from scalesweep.compute.launcher import launch
 from scalesweep.config.log_patterns import Extract, Result, load_extract
 from scalesweep.core.record import read_record
 from scalesweep.state.reextract import reread
 from tests.conftest import ROOT
 from tests.fakes.sysfs import Rising, deny, write, zone
+from tests.soak.launching import order, start, wait_until
 
 RUN_ID = "toy-r1-0123456789ab"
 # A program of our own with two phases of known times.
@@ -46,19 +44,11 @@ BRIEF = PROGRAM.replace("0.9", "0.02").replace("0.6", "0.02")
 def spec(tmp_path: Path, script: str = PROGRAM, **changes: Any) -> dict[str, Any]:
     power = {"interval_s": 0.1, "sources": ["rapl", "hwmon"], "nodes": 1}
     power["sysfs"] = str(tmp_path / "sys")
-    return {
-        "run_id": RUN_ID, "profile": "none", "benchmark": "toy", "version": 1,
-        "params": {"ranks": 1, "ranks_per_node": 1}, "repeat": 0, "site": "toy",
-        "folder": str(tmp_path / RUN_ID), "data": None, "node_local": "/tmp",
-        "argv": [sys.executable, "-c", script, "{run_file}"], "env": {}, "prologue": [],
-        "time_limit_s": 60.0, "asked": None, "power": power | changes.pop("power", {}), **changes,
-    }  # fmt: skip
+    return order(tmp_path / RUN_ID, script, power=power | changes.pop("power", {}), **changes)
 
 
 def record_of(tmp_path: Path) -> dict[str, Any]:
-    path = tmp_path / RUN_ID / "record.json"
-    record = read_record(path)
-    return record
+    return read_record(tmp_path / RUN_ID / "record.json")
 
 
 def power_rows(tmp_path: Path) -> list[dict[str, str]]:
@@ -100,8 +90,8 @@ def test_a_record_has_the_energy_that_the_counters_counted(tmp_path: Path) -> No
     assert energy["mean_watts"] == pytest.approx(energy["joules"] / energy["seconds"])
     assert energy["peak_watts"] >= energy["mean_watts"] * 0.99
     assert energy["sampler_cpu_s"] > 0 and energy["samples"] > 10
-    for name, start, stop in record["phase_spans"]:
-        wanted = rising.between(package, start - offset, stop - offset)
+    for name, begun, stop in record["phase_spans"]:
+        wanted = rising.between(package, begun - offset, stop - offset)
         assert energy["phases"][name] == pytest.approx(wanted, abs=rising.doubt(package))
     values = {name: metric["value"] for name, metric in record["metrics"].items()}
     assert values == {
@@ -134,32 +124,23 @@ def test_what_cannot_be_measured_says_why(
     path = zone(tmp_path / "sys", "intel-rapl:0", "package-0") if counter else None
     if path and counter == "denied":
         deny(path)
-    order = spec(tmp_path, BRIEF, power=power or {})
-    assert launch(order if power is not None else order | {"power": None}, ROOT) == 0
+    asked = spec(tmp_path, BRIEF, power=power or {})
+    assert launch(asked if power is not None else asked | {"power": None}, ROOT) == 0
     record = record_of(tmp_path)
     assert record["energy"]["joules"] is None and record["metrics"] == {}
     assert missing in record["energy"]["missing"] and not old.exists()
     assert not list((tmp_path / RUN_ID / "attempt-1").glob("power*"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_launcher_that_is_stopped_leaves_no_sampler(tmp_path: Path, number: int) -> None:
+def test_a_launcher_that_is_killed_leaves_no_sampler(tmp_path: Path) -> None:
     zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    order = tmp_path / "order.json"
     program = f"import time; open({str(tmp_path / 'on')!r}, 'w'); time.sleep(600)"
-    write_order(order, spec(tmp_path, program))
-    script = ROOT / "workflow" / "scripts" / "launch.py"
-    launcher = subprocess.Popen([sys.executable, script, "--order", order])
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "on").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    launcher = start(spec(tmp_path, program))
+    wait_until((tmp_path / "on").exists, "the program's start")
     assert len(samplers(tmp_path)) == 1
-    launcher.send_signal(number)
-    assert launcher.wait(30) != 0
-    while samplers(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not samplers(tmp_path)
+    launcher.kill()
+    launcher.communicate(timeout=30)
+    wait_until(lambda: not samplers(tmp_path), "the end of the sampler")
 
 
 FOREIGN = "import time; time.sleep(0.5); print('rate 12 images/s')"
@@ -185,8 +166,8 @@ def test_a_foreign_program_keeps_its_energy_when_its_logs_are_read_again(
     package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     works = first.startswith("rate")
     with Rising({package: 50.0}):
-        order = spec(tmp_path, FOREIGN, extract=order_of(patterns(first)))
-        assert launch(order, ROOT) == (0 if works else 1)
+        asked = spec(tmp_path, FOREIGN, extract=order_of(patterns(first)))
+        assert launch(asked, ROOT) == (0 if works else 1)
     folder = tmp_path / RUN_ID
     # Of a failure the table stays with the attempt.
     assert (folder / "power.csv").exists() == works

@@ -39,11 +39,10 @@ def rate(stamped: Stamped) -> float:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda each: each | {"begin": 1000 * each["begin"]},
-        lambda each: each | {"begin": each["begin"] + 3600 * (each["step"] > 9)},
+        lambda each: each | {"begin": 1000 * each["begin"]},  # milliseconds
+        lambda each: each | {"begin": each["begin"] + 3600 * (each["step"] > 9)},  # it was set
         lambda each: each | {"spans": {**each["spans"], "between": 10.0}},
     ],
-    ids=["milliseconds", "a clock that was set", "milliseconds between"],
 )
 def test_time_between_steps_that_the_run_did_not_take_is_not_known(
     tmp_path: Path, change: Callable[[Step], Step]
@@ -78,7 +77,7 @@ def test_steps_that_add_up_to_more_than_their_run_are_refused(tmp_path: Path) ->
         read(tmp_path, ranks, 2.5)
 
 
-@pytest.mark.parametrize("every", [5, 20], ids=["often", "rarely"])
+@pytest.mark.parametrize("every", [5, 20])
 @pytest.mark.parametrize("clock", ["begin", "between", "none"])
 def test_an_activity_within_a_step_lies_between_it_and_the_next(
     tmp_path: Path, every: int, clock: str

@@ -50,6 +50,8 @@ def test_printed_steps_are_the_arrays_of_a_native_program(tmp_path: Path, sealed
     for step in lines:
         rng.shuffle(step)  # one pipe; and what the program prints besides
         step.insert(1, "loss 0.3 \x1b[32mepoch\x1b[0m 1:  50%|=== ")
+        # Text that names the marker is no damaged line.
+        step.insert(0, "saved /data/@spans 2/model.pt, see @spans lines\nfor @spans \n")
     stamped = read(tmp_path, flat(lines), 4, warmup=WARM)
     assert stamped.warnings == []
     arrays = stamped.arrays
@@ -86,15 +88,6 @@ def test_a_line_whose_digits_were_changed_is_damaged(tmp_path: Path) -> None:
         "1 of 200 steps are left out, because not every rank has printed them (the first is step "
         "50)",
     ]
-
-
-def test_text_that_names_the_marker_is_no_damaged_line(tmp_path: Path) -> None:
-    """A folder that is called so, or a program that says what it prints."""
-    lines = small()
-    for step in lines:
-        step.insert(1, "saved /data/@spans 2/model.pt, see @spans lines\nfor @spans \n")
-    stamped = read(tmp_path, flat(lines), 2)
-    assert stamped.arrays["step_times"].shape == (10, 2) and stamped.warnings == []
 
 
 def changed(lines: list[list[str]], step: int, old: str, new: str, rank: int = 1) -> str:
@@ -149,15 +142,15 @@ def test_what_is_missing_is_a_line(tmp_path: Path) -> None:
 
 def test_ranks_that_count_from_different_numbers_are_not_compared(tmp_path: Path) -> None:
     """Of 300 steps each has all but one, which is few enough to be left out."""
-    lines = [
+    text = "".join(
         line(rank=rank, epoch=3, step=step + rank, begin=UNIX + step, s=0.5)
         for step in range(300)
         for rank in range(2)
-    ]
+    )
     said = "rank 0 printed step 0 of epoch 3 to step 299 of epoch 3, rank 1 step 1 of epoch 3 to"
     with pytest.raises(UnreadableError, match=said):
-        read(tmp_path, "".join(lines), 2)
-    assert read(tmp_path, "".join(lines), 2, meet="none").metrics["step_times"]["value"] == 0.5
+        read(tmp_path, text, 2)
+    assert read(tmp_path, text, 2, meet="none").metrics["step_times"]["value"] == 0.5
 
 
 def test_spans_may_begin_within_the_warm_up(tmp_path: Path) -> None:
@@ -197,15 +190,11 @@ def test_what_is_not_known_is_left_out_with_a_warning(
     assert stamped.notes["stamps"]["warnings"] == stamped.warnings
 
 
-def test_a_line_twice_counts_once(tmp_path: Path) -> None:
-    lines = small()
+def test_lines_twice_count_once_and_missing_steps_hide_the_time_between(tmp_path: Path) -> None:
+    lines = small(steps=40)
     stamped = read(tmp_path, flat([*lines, [lines[3][1]]]), 2)
-    assert stamped.warnings == [] and stamped.arrays["step_times"].shape == (10, 2)
-
-
-def test_steps_that_are_not_all_printed_hide_the_time_between_them(tmp_path: Path) -> None:
-    lines = small(steps=40)[::10]
-    stamped = read(tmp_path, flat(lines), 2)
+    assert stamped.warnings == [] and stamped.arrays["span_between"].shape == (40, 2)
+    stamped = read(tmp_path, flat(lines[::10]), 2)
     assert "span_between" not in stamped.arrays and stamped.arrays["step_times"].shape == (4, 2)
     assert "(the steps before 3 of 4 are not printed)" in stamped.warnings[0]
 

@@ -17,7 +17,7 @@ from scalesweep.compute.power.counters import POWER_SOURCES, Sources, find, noth
 from scalesweep.compute.power.energy import read_host
 from scalesweep.compute.power.sampler import Sampler
 from tests.conftest import ROOT
-from tests.fakes.sysfs import RANGE, Rising, deny, described, write, zone
+from tests.fakes.sysfs import RANGE, deny, described, write, zone
 
 FILES = ["rapl", "pm_counters", "hwmon"]
 
@@ -175,26 +175,6 @@ class Running:
         while len((self.out / "power-n1.csv").read_text().splitlines()) < rows:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-
-
-@pytest.mark.measured
-@pytest.mark.slow
-def test_it_measures_what_the_counters_count(tmp_path: Path) -> None:
-    package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    dram = zone(tmp_path / "sys", "intel-rapl:0:0", "dram")
-    # Both wrap on the way.
-    with Rising({package: 80.0, dram: 60.0}, start=RANGE - 60_000_000) as rising:
-        offset = time.time() - time.monotonic()
-        sampler = Running(tmp_path / "sys", tmp_path / "out")
-        time.sleep(2)
-        assert sampler.process.communicate(timeout=20) == ("", "")
-    host = read_host(tmp_path / "out" / "power-n1.json")
-    for path, name in ((package, "rapl:package-0"), (dram, "rapl:package-0/dram")):
-        series = host.series[name]
-        wanted = rising.between(path, *(series.times[[0, -1]] - offset))
-        assert not series.why
-        assert series.joules[-1] == pytest.approx(wanted, abs=rising.doubt(path))
-    assert host.samples > 10 and host.cpu_s > 0 and not host.failed and not host.refused
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
