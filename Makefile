@@ -46,7 +46,7 @@ test: dev
 ifdef TESTS
 	@pytest -n 2 --dist loadfile $(TESTS)
 else
-	@log=$$(mktemp); pytest -n 2 --dist loadfile -m slurm tests/slurm tests/acceptance >$$log 2>&1 & slurm=$$!; \
+	@log=$$(mktemp); pytest -n 2 --dist loadfile -m slurm tests/slurm tests/schedulers tests/acceptance >$$log 2>&1 & slurm=$$!; \
 	pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slurm" --ignore $(README) \
 	    $(LONGEST) $(OTHERS); rest=$$?; wait $$slurm; slurm=$$?; cat $$log; rm $$log; exit $$((rest | slurm))
 endif

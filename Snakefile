@@ -51,6 +51,8 @@ try:
         overrides=facts.overrides(workflow),
         # profiles/slurm sets it; the executor itself is not known yet.
         cluster="scalesweep_cluster" in facts.default_resources(workflow),
+        # profiles/sge and the like set this one.
+        batch="scalesweep_batch" in facts.default_resources(workflow),
         dry=facts.only_shows(workflow),
         verbs=facts.verbs(),
         by_nodes="nodes" in facts.limits(workflow),
@@ -72,6 +74,11 @@ if SWEEP.submission:
     from snakemake_executor_plugin_scalesweep import Executor
 
     Executor.hooks = CampaignHooks(JOBS, SWEEP.submission)
+if SWEEP.batch:
+    from scalesweep.smk.batch_hooks import BatchHooks
+    from snakemake_executor_plugin_scalesweep_batch import Executor as BatchExecutor
+
+    BatchExecutor.hooks = BatchHooks(JOBS)
 
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder

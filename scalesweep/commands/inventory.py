@@ -8,6 +8,7 @@ from typing import Any
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
+from scalesweep.jobs.batch_request import request_lines
 from scalesweep.jobs.job_cost import spent_jobs
 from scalesweep.jobs.job_requests import shapes_for
 from scalesweep.jobs.runtime_estimates import Estimates
@@ -33,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ask-slurm", action="store_true", help="say whether Slurm would accept the jobs"
     )
+    parser.add_argument(
+        "--submit-cmd", default="", help="how a profile submits a job: say each kind of request"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -56,6 +60,10 @@ def run(args: argparse.Namespace) -> None:
     print(plan_text(plan), end="")
     if args.ask_slurm and shapes:
         print(_word_of_slurm(Submission(campaign, states, runs), shapes))
+    if args.submit_cmd:
+        pending = [run_id for run_id in runs if not states[run_id].settled]
+        lines = request_lines(campaign.site, runs, pending, args.submit_cmd)
+        print("\n".join(["\nhow the pending runs are submitted:", *lines]))
     if stale := tell_stale(campaign, runs, states):
         print(f"\n{stale}")
     print(f"\nevery run: {campaign.results / 'plan.csv'}")

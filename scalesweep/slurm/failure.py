@@ -70,8 +70,12 @@ def leave_refusal(run_folder: Path, run_id: str, why: str) -> None:
     """
     old = read_failure(run_folder)
     if not (run_folder / RECORD).exists() and (not old or old["cause"] == Cause.NOT_SUBMITTED):
-        new = _empty(run_id) | {"cause": Cause.NOT_SUBMITTED, "detail": why, "attempt": 0}
-        _write(run_folder, new)
+        leave_failure(run_folder, run_id, Cause.NOT_SUBMITTED, why)
+
+
+def leave_failure(run_folder: Path, run_id: str, cause: str, why: str) -> None:
+    """Write failure.json of a run that no launcher can speak for. Raises OSError."""
+    _write(run_folder, _empty(run_id) | {"cause": cause, "detail": why, "attempt": 0})
 
 
 def written_in(job: Job, job_id: Any, ended: Any) -> bool:

@@ -45,6 +45,8 @@ class SnakemakeContext:
     runs: Mapping[str, tuple[Experiment, Run]]
     # Set if runs become jobs of Slurm (`--profile slurm`).
     submission: Submission | None = None
+    # Whether runs become jobs of another batch system (`--profile profiles/sge`).
+    batch: bool = False
     # Whether this Snakemake only shows what it would do: then nothing is written.
     dry: bool = False
     # Whether it reports on what is there, and runs nothing (`snakemake report`).

@@ -20,6 +20,7 @@ from scalesweep.core.formatting import shorten
 from scalesweep.core.paths import REPO
 from scalesweep.core.profilers import NONE
 from scalesweep.core.visible import visible
+from scalesweep.jobs.batch_request import batch_resources, run_request, staging_request
 from scalesweep.jobs.dataset_staging import Staging
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.slurm.job_shape import RESOURCES, Shape, of_slurm, staging_shape
@@ -69,14 +70,14 @@ class JobRules:
     def threads_of(self, run_id: str, cores: int | None) -> int:
         """Cores Snakemake sets aside for a run: all of them where it is to be alone."""
         experiment = self.context.runs[run_id][0]
-        alone = experiment.alone and not self.context.submission
+        alone = experiment.alone and not (self.context.submission or self.context.batch)
         if self.by_nodes and not alone and self.context.campaign.site.concurrent_runs != 1:
             return 1
         return cores or 1 if alone else self._threads_per_run(cores)
 
     def _threads_per_run(self, cores: int | None) -> int:
         """The same, so that no more runs are made at once than the site allows."""
-        if self.context.submission:
+        if self.context.submission or self.context.batch:
             return 1
         cores = cores or 1
         # Of a cluster's site without its profile: one after the other, in what was allocated.
@@ -86,7 +87,7 @@ class JobRules:
 
     def threads_of_staging(self, cores: int | None) -> int:
         """Cores Snakemake sets aside for staging here: all of them."""
-        return 1 if self.context.submission else cores or 1
+        return 1 if self.context.submission or self.context.batch else cores or 1
 
     def priority(self, run_id: str) -> int:
         """What makes Snakemake start runs in the order of the campaign, after everything else."""
@@ -109,6 +110,9 @@ class JobRules:
         """What the job of a run asks of Slurm, as functions of wildcards and attempt; of the Slurm
         job that Snakemake is in, so many nodes."""
         submission, context = self.context.submission, self.context
+        if context.batch:
+            own = context.campaign.site, context.runs
+            return batch_resources(lambda it: run_request(own[0], *own[1][it.run_id]))
         if submission is None:
             runs, site = context.runs, context.campaign.site
             nodes: Resource = lambda wildcards: site.nodes_for(runs[wildcards.run_id][1].point)  # noqa: E731
@@ -119,6 +123,8 @@ class JobRules:
 
     def stage_resources(self) -> dict[str, Resource]:
         """What a staging job asks of Slurm, likewise."""
+        if self.context.batch:
+            return batch_resources(lambda _: staging_request(self.context.campaign.site))
         if self.context.submission is None:
             return {}
         return self._resources(lambda wildcards, attempt: staging_shape(self.context.campaign.site))
@@ -187,15 +193,20 @@ class JobRules:
     def stage_command(self, folder: str, wanted: str, threads: int) -> str:
         """Shell command that makes the files that the marker ``staged-<wanted>`` represents."""
         most = self.context.campaign.site.stage_workers
-        workers = most if self.context.submission else min(threads, most)
+        away = self.context.submission or self.context.batch
+        workers = most if away else min(threads, most)
         return self._staging.command(folder, wanted, workers)
 
-    def run_job(self, runs: str, run_id: str) -> str:
-        """Shell command of the Slurm job of a run: the rule's, without a Snakemake around it."""
+    def run_job(self, runs: str, run_id: str, forgive: bool = False) -> str:
+        """Shell command of the job of a run: the rule's, without a Snakemake around it.
+
+        ``forgive``: the job succeeds although the run fails, which failure.json tells.
+        """
         folder = f"{runs}/{run_id}"
         words = [sys.executable, str(REPO / "workflow" / "scripts" / "launch.py")]
         words += ["--order", f"{folder}/{ORDER}", f"--digest={self._digests.get(run_id, '')}"]
         words += ["--marker", f"{runs}/{self.context.markers_of_call}/{run_id}"]
+        words += ["--forgive"] if forgive else []
         log = shlex.quote(f"{folder}/{LAUNCHER_LOG}")
         return shlex.join(["bash", "-c", f"exec {shlex.join(words)} > >(tee {log}) 2>&1"])
 

@@ -49,7 +49,7 @@ class Preflight:
             )
             return False
         benchmark = experiment.benchmark
-        here = context.submission is None
+        here = context.submission is None and not context.batch
         campaign, point = context.campaign, run.point
         self.problems.update(missing_programs(campaign, benchmark, point, here, run.profile))
         return True

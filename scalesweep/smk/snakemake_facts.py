@@ -115,6 +115,11 @@ def executor(workflow: Any) -> str | None:
     return None if workflow.executor_plugin is None else str(workflow.executor_plugin.name)
 
 
+def submit_command(workflow: Any) -> str:
+    """How the profile of a batch system submits a job."""
+    return str(workflow.executor_settings.submit_cmd)
+
+
 def rules_to_run(workflow: Any) -> set[str]:
     """Names of the rules whose jobs will be run."""
     return {job.rule.name for job in workflow.dag.needrun_jobs()}

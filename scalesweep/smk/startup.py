@@ -37,14 +37,15 @@ def prepare(
     dry: bool,
     verbs: Collection[str] = (RUN,),
     by_nodes: bool = False,
+    batch: bool = False,
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; with ``cluster``
     runs become jobs of Slurm. ``dry``: nothing is run, and nothing is written, moved or removed.
     ``verbs`` are what is asked for (``config.overrides.VERBS``). ``by_nodes``: Snakemake was told
-    how many nodes runs may have at once. Broken records are set aside here, before Snakemake builds
-    its DAG. Raises UserError.
+    how many nodes runs may have at once. ``batch``: runs become jobs of another batch system.
+    Broken records are set aside here, before Snakemake builds its DAG. Raises UserError.
     """
     set_up()
     options = read_options(overrides, verbs)
@@ -74,6 +75,7 @@ def prepare(
         options,
         runs,
         submission=submission,
+        batch=batch,
         dry=dry,
         only_reports=only_reports,
         repeats=repeats,

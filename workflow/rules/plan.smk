@@ -15,10 +15,12 @@ rule plan:
         script=f"{SCRIPT}/inventory.py",
         campaign=SWEEP.campaign_arguments(),
         slurm="--ask-slurm" if SWEEP.submission else "",
+        batch=lambda _: facts.submit_command(workflow) if SWEEP.batch else "",
     message:
         "Planning"
     shell:
-        "{params.script} {params.campaign} {params.slurm} 2>&1 | tee {log:q}"
+        "{params.script} {params.campaign} {params.slurm} --submit-cmd {params.batch:q}"
+        " 2>&1 | tee {log:q}"
 
 
 # The same as files, once everything that is pending has been done.

@@ -1,0 +1,111 @@
+"""A campaign on a real Grid Engine: the runs, ids and tables of this machine; what failed or was
+killed is taken up again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Project, make_project
+from tests.schedulers.grid_engine import grid_engine, lacks
+
+pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(lacks()), reason=lacks())]
+
+CAMPAIGN = """\
+campaign: batch
+site: toy
+experiments:
+  scaling: {benchmark: toy, scaling: weak, repeats: 3, axes: {ranks: [1, 2, 4]}}
+  behaviours: {benchmark: toy, axes: {behaviour: [exit3, hang_once, noisy]}}
+"""
+SECONDS = 240.0
+
+
+@pytest.fixture(scope="module")
+def queue() -> Iterator[Mapping[str, str]]:
+    """The variables of a Grid Engine that is up."""
+    with tempfile.TemporaryDirectory(prefix="sge-") as folder, grid_engine(Path(folder)) as own:
+        yield {**os.environ, **own}
+
+
+def _start(project: Project, queue: Mapping[str, str], *words: str) -> "subprocess.Popen[str]":
+    call = [sys.executable, "-P", "-m", "snakemake", *words, "--configfile", "campaign.yaml"]
+    home = project.path / "home"
+    home.mkdir(exist_ok=True)
+    with (project.path / "out").open("w") as out:
+        return subprocess.Popen(
+            [*call, "--profile", "profiles/sge"], cwd=project.path, text=True, stdout=out,
+            stderr=out, env={**queue, "HOME": str(home), "PYTHONPATH": str(ROOT / "plugins")},
+        )  # fmt: skip
+
+
+def _queued(queue: Mapping[str, str]) -> list[str]:
+    said = subprocess.run(["qstat"], env=queue, text=True, capture_output=True, check=True).stdout
+    return [line.split()[0] for line in said.splitlines()[2:]]
+
+
+def _await(done: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + SECONDS
+    while not done():
+        assert process.poll() is None and time.monotonic() < deadline, "it ended or takes too long"
+        time.sleep(0.2)
+
+
+def _attempts(project: Project) -> dict[str, int]:
+    """Run -> attempts."""
+    runs = project.path.glob("results/runs/toy/toy-*")
+    return {run.name: len(list(run.glob("attempt-*"))) for run in runs}
+
+
+def _causes(project: Project) -> list[str]:
+    found = project.path.glob("results/runs/toy/*/failure.json")
+    return sorted(json.loads(path.read_text())["cause"] for path in found)
+
+
+def _table(project: Project) -> str:
+    """The points of the scaling experiment: the toy's times are made up, and equal everywhere."""
+    return (project.path / "results" / "tables" / "scaling" / "scaling.csv").read_text()
+
+
+def test_a_campaign_on_grid_engine(tmp_path: Path, queue: Mapping[str, str]) -> None:
+    project = make_project(tmp_path / "there")
+    project.write("campaign.yaml", CAMPAIGN)
+    with _start(project, queue, "plan") as process:
+        assert process.wait(SECONDS) == 0
+    said = (project.path / "out").read_text()
+    assert "9 x qsub" in said and "-pe mpi 2 -l h_rt=0:62:0" in said
+
+    # Killed with jobs in the queue, which this executor does not find again: none measures twice.
+    with _start(project, queue) as process:
+        _await(lambda: bool(project.records()), process)
+        process.send_signal(signal.SIGKILL)
+    with _start(project, queue) as process:
+        # The first call's job of the run that hangs, and this call's, which waits for it.
+        _await(lambda: len(project.records()) == 10 and len(_queued(queue)) <= 2, process)
+        for job in _queued(queue):
+            subprocess.run(["qdel", job], env=queue, check=True, stdout=subprocess.DEVNULL)
+        assert process.wait(SECONDS) == 1
+    assert "2 failed" in (project.path / "out").read_text()
+    assert _causes(project) == ["KILLED", "NON_ZERO_EXIT"]
+    first = _attempts(project)
+    assert len(first) == 12 and sorted(first.values())[:10] == [1] * 10
+
+    with _start(project, queue) as process:
+        assert process.wait(SECONDS) == 1
+    assert _causes(project) == ["NON_ZERO_EXIT"] and len(project.records()) == 11
+    again = {run for run, count in _attempts(project).items() if count > first[run]}
+    assert len(again) == 2  # only what had failed
+
+    here = make_project(tmp_path / "here")
+    here.write("campaign.yaml", CAMPAIGN.replace("hang_once", "good"))
+    assert here.snakemake("--configfile", "campaign.yaml").returncode == 1
+    scaled = {run for run in here.records() if not run.startswith("toy-r1")}
+    assert scaled <= set(project.records())
+    assert _table(here) == _table(project)
