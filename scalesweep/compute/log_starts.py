@@ -102,19 +102,19 @@ def facts_of(
     stated = {name: fact_of(text, name in reader.numbers) for name, text in texts.items()}
     known |= {name: value for name, value in stated.items() if value is not None}
     for name, expression in reader.derive.items():
-        value = _value(expression, known)
+        value = value_of(expression, known)
         known.pop(name, None)
         if value is not None:
             known[name] = value
     if lacking := [name for name in reader.needs if name not in known]:
         raise LogError(f"the header lacks {', '.join(lacking)}", line)
     for when, reason in reader.refuse:
-        if known.keys() >= when.names and _value(when, known):
+        if known.keys() >= when.names and value_of(when, known):
             raise LogError(reason.format_map(defaultdict(lambda: "?", known)), line)
     return known
 
 
-def _value(expression: Expression, known: Mapping[str, Any]) -> Any:
+def value_of(expression: Expression, known: Mapping[str, Any]) -> Any:
     """The value of an expression, in which what is not known is null; None where it fails."""
     try:
         return expression({**dict.fromkeys(expression.names), **known})

@@ -13,11 +13,9 @@ from scalesweep.core.errors import UserError
 from scalesweep.importers import (
     collective_logs,
     lines,
-    mlperf_beside,
     mlperf_log,
     mlperf_runs,
-    result_csv,
-    result_json,
+    results,
 )
 from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
 from scalesweep.importers.rank_map import RankMap
@@ -42,30 +40,11 @@ def _kinds(
         collective_logs.SIGN: partial(collective_logs.read_runs, ranks=ranks, test=test),
         collective_logs.JSON_SIGN: partial(collective_logs.read_json, ranks=ranks),
         **{
-            kind.sign: kind.reader(ranks)
-            for kind in (*result_csv.KINDS, *result_json.KINDS)
+            kind.sign: partial(kind.read, ranks=ranks)
+            for kind in results.KINDS
             if kind.called(file)
         },
     }
-
-
-def read_source(
-    path: Path,
-    ranks: int | None = None,
-    test: str | None = None,
-    reader: Reader | None = None,
-) -> tuple[list[ImportedRun], list[Refusal], list[Path]]:
-    """What ``read_items`` yields, sorted: the runs, the refusals, and the files not read.
-
-    ``ranks`` is the number of ranks of all runs whose logs do not tell it. Raises UserError if
-    there is no such file or folder or no log in it.
-    """
-    items = list(read_items(path, RankMap({}, ranks), test, reader))
-    runs = [item for item in items if isinstance(item, ImportedRun)]
-    refusals = [item for item in items if isinstance(item, Refusal)]
-    if not runs and not refusals:
-        raise UserError(f"{path}: holds no log of {NAMES}")
-    return runs, refusals, [item.file for item in items if isinstance(item, NotRead)]
 
 
 def read_items(
@@ -93,7 +72,7 @@ def read_items(
         except OSError as error:
             yield Refusal(file, error.strerror or "cannot be read")
         else:
-            if not (there or mlperf_beside.is_beside(file) or result_json.is_part(file)):
+            if not (there or mlperf_runs.is_beside(file) or results.is_part(file)):
                 yield NotRead(file)
 
 

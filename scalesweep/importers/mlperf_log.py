@@ -1,4 +1,4 @@
-"""MLPerf's logs: their events, which of them make up one run, and what its epochs were.
+"""MLPerf's logs: their events, and which of them make up one run.
 
 A line is ``:::MLLOG`` and an object of JSON (mlcommons/logging, mlperf_logging/mllog), behind
 whatever a launcher put before it. What is known of an event is its key: published logs have
@@ -7,49 +7,37 @@ wrong event types, evaluations without the number of their epoch, and lines once
 
 import ast
 import json
-import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from scalesweep.compute.log_lines import Line
 from scalesweep.importers.imported_run import ImportRefusedError
 
-# Logs of v0.6 and older, which had other lines and no CosmoFlow.
-_OLD = re.compile(r":::(?:MLL \d|MLPv\d)")
-SIGN = re.compile(rf":::MLLOG\b|{_OLD.pattern}")
 _MARK = ":::MLLOG"
+# Logs of v0.6 and older, which had other lines and no CosmoFlow, are refused by name.
+SIGN = re.compile(rf"{_MARK}\b|:::(?:MLL \d|MLPv\d)")
 _SRUN_LABEL = re.compile(r" *(\d{1,7}): ?")
 # Keys that a run begins with again once the one before has ended.
 _HEAD = ("cache_clear", "submission_benchmark", "submission_org", "init_start")
-_EPOCH_KEYS = {
-    "epoch_start": "start", "epoch_stop": "stop", "block_start": "start", "block_stop": "stop",
-    "eval_start": "eval_start", "eval_stop": "eval_stop", "eval_error": "error",
-    "learning_rate": "rate",
-}  # fmt: skip
-_KEYS = frozenset((
-    "run_start", "run_stop", "init_start", "init_stop", "staging_start", "staging_stop",
-    "cache_clear", "train_samples", "eval_samples", "global_batch_size", "seed", "number_of_ranks",
-    "number_of_nodes", "accelerators_per_node", "dropout", "target_mae", "epochs", "sample_shape",
-    # What logs of other benchmarks than CosmoFlow say besides.
-    "eval_accuracy", "tracked_stats", "gradient_accumulation_steps", "max_sequence_length",
-    "gradient_accumulation_frequency", "target_avg_lddt_ca_value", "target_accuracy_reached",
-    *_EPOCH_KEYS,
-))  # fmt: skip
+_NEEDED = re.compile(
+    r"submission_\w+|opt_\w+|(?:run|init|staging|epoch|block|eval)_(?:start|stop)|cache_clear|seed"
+    r"|(?:train|eval)_samples|global_batch_size|number_of_(?:ranks|nodes)|accelerators_per_node"
+    r"|dropout|target_mae|epochs|sample_shape|eval_(?:error|accuracy)|learning_rate|tracked_stats"
+    r"|gradient_accumulation_(?:steps|frequency)|max_sequence_length"
+)
 _LONGEST = 20_000  # characters of an event
-_KEY = re.compile(r'"key": *"(\w{1,60})"')
 _LATEST_MS = 4e12
 # Ranks that all write a line do so within this.
-_STRAGGLE_MS = 10_000.0
+STRAGGLE_MS = 10_000.0
 Span = tuple[str, float, float]  # a phase, its begin and end in Unix seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line; ``ms`` is Unix time in milliseconds."""
+    """One line; ``ms`` is Unix time in milliseconds, 0 of a line that is damaged."""
 
     key: str
     value: Any
@@ -60,18 +48,7 @@ class Event:
     @property
     def instance(self) -> str:
         """Which of the models that share a log it is of; empty if it does not say."""
-        names = [
-            str(self.metadata[it]) for it in ("instance", "instance_id") if it in self.metadata
-        ]
-        return names[0] if names else ""
-
-
-class Damaged(NamedTuple):
-    """A line that is no whole event: where, how it begins, and whether what it was of is needed."""
-
-    line: int
-    text: str
-    needed: bool
+        return str(self.metadata.get("instance", self.metadata.get("instance_id", "")))
 
 
 @dataclass
@@ -79,7 +56,7 @@ class Job:
     """The events of one run, those before its run_start included."""
 
     events: list[Event] = field(default_factory=list)
-    damaged: list[Damaged] = field(default_factory=list)
+    damaged: list[Event] = field(default_factory=list)
     began: float | None = None
     ended: bool = False
 
@@ -98,10 +75,8 @@ class Job:
         events = [event for event in self.find(key) if event.value is not None]
         for event in events[1:]:
             if event.value != events[0].value:
-                raise ImportRefusedError(
-                    f"{key} is {events[0].value!r} and {event.value!r}: of several runs?",
-                    event.line,
-                )
+                words = f"{key} is {events[0].value!r} and {event.value!r}: of several runs?"
+                raise ImportRefusedError(words, event.line)
         return events[0].value if events else None
 
     def count(self, key: str, least: int = 0) -> int | None:
@@ -110,31 +85,25 @@ class Job:
         if value is None:
             return None
         if not is_number(value) or not least <= value < 2**53 or value != int(value):
-            raise ImportRefusedError(
-                f"{key} {str(value)[:40]!a} is not a whole number from {least} on",
-                self.find(key)[0].line,
-            )
+            words = f"{key} {str(value)[:40]!a} is not a whole number from {least} on"
+            raise ImportRefusedError(words, self.find(key)[0].line)
         return int(value)
 
     def moment(self, key: str) -> float | None:
         """Time in ms: of several ranks the first to start, the last to stop."""
         times = [event.ms for event in self.find(key)]
-        if not times:
-            return None
-        return max(times) if key.endswith("_stop") else min(times)
+        return (max if key.endswith("_stop") else min)(times, default=None)
 
     def span(self, name: str, key: str) -> list[Span]:
         """A phase from ``key_start`` to ``key_stop``, if both are there."""
-        start, stop = self.moment(f"{key}_start"), self.moment(f"{key}_stop")
-        known = start is not None and stop is not None and stop >= start
-        return [(name, start / 1000, stop / 1000)] if known else []  # type: ignore[operator]
+        return span_of(name, self.moment(f"{key}_start"), self.moment(f"{key}_stop"))
 
     def takes(self, event: Event) -> bool:
         """Whether an event is of this run and not the first of another."""
         if self.began is None:
             return True
         if event.key == "run_start":
-            return not self.ended and abs(event.ms - self.began) <= _STRAGGLE_MS
+            return not self.ended and abs(event.ms - self.began) <= STRAGGLE_MS
         if self.ended:
             return event.key not in _HEAD
         return event.key != "init_start" or event.ms < self.began
@@ -147,60 +116,11 @@ class Job:
         self.ended = self.ended or (event.key == "run_stop" and self.began is not None)
 
 
-@dataclass
-class Epoch:
-    """What a log says of an epoch; times in ms, ``error`` NaN where it is logged as no number."""
-
-    number: int
-    line: int
-    start: float | None = None
-    stop: float | None = None
-    eval_start: float | None = None
-    eval_stop: float | None = None
-    error: float | None = None
-    rate: float | None = None
-
-    def take(self, name: str, event: Event) -> None:
-        """Take what an event says of it. Raises ImportRefusedError."""
-        if name in ("error", "rate"):
-            value = math.nan if event.value is None else event.value
-            if not is_number(value):
-                raise ImportRefusedError(
-                    f"{event.key} {str(value)[:40]!a} is no number", event.line
-                )
-            if name == "error" and self.error not in (None, value) and not math.isnan(value):
-                raise ImportRefusedError(
-                    f"{event.key} of epoch {self.number} is {self.error} and {value}: "
-                    "the lines of several runs or ranks are mixed",
-                    event.line,
-                )
-            setattr(self, name, float(value))
-            return
-        before, later = getattr(self, name), max if name.endswith("stop") else min
-        setattr(self, name, event.ms if before is None else later(before, event.ms))
-        rates = event.metadata.get("lr")
-        rate = rates[0] if isinstance(rates, list) and rates else rates
-        if name == "start" and is_number(rate):
-            self.rate = float(rate)
-
-    @property
-    def complete(self) -> bool:
-        """Whether it ended; a run that stops in an evaluation may leave out epoch_stop."""
-        evaluated = self.eval_stop is not None and self.error is not None
-        return self.start is not None and (self.stop is not None or evaluated)
-
-    @property
-    def end(self) -> float:
-        """When it was over, evaluation included."""
-        return max(time for time in (self.stop, self.eval_stop) if time is not None)
-
-    @property
-    def trained(self) -> float:
-        """When its training part was over: at its evaluation, if that lies within it."""
-        if self.stop is None or (self.eval_start is not None and self.eval_start < self.stop):
-            assert self.eval_start is not None
-            return self.eval_start
-        return self.stop
+def span_of(name: str, start: float | None, stop: float | None) -> list[Span]:
+    """A phase from its begin and end in ms, if both are known and in order."""
+    if start is None or stop is None or stop < start:
+        return []
+    return [(name, start / 1000, stop / 1000)]
 
 
 def read_runs(lines: Iterable[Line]) -> list[Job]:
@@ -208,58 +128,37 @@ def read_runs(lines: Iterable[Line]) -> list[Job]:
 
     Of lines with ranks' labels those of the lowest rank count, and of what that rank does not print
     (ranks that evaluate may print run_stop) those of the lowest that does; and those without a
-    label. Raises ImportRefusedError if none is whole, or all are of an older format.
+    label. Raises ImportRefusedError if no event is whole.
     """
+    entries = list(_entries(lines))
     lowest: dict[str, int] = {}
-    kept: list[tuple[int | None, Event | Damaged]] = []
-    old: list[int] = []
-    for rank, entry in _entries(lines, old):
-        key = _key(entry)
-        if rank is not None and rank < lowest.get(key, rank + 1):
-            if key in lowest:
-                kept = [it for it in kept if it[0] is None or _key(it[1]) != key]
-            lowest[key] = rank
-        if rank is None or rank == lowest[key]:
-            kept.append((rank, entry))
-    jobs = _split([entry for _, entry in kept])
-    if old and not jobs:
-        raise ImportRefusedError(
-            "of MLPerf Training v0.6 or older, whose lines are not read", old[0]
-        )
+    for rank, event in entries:
+        if rank is not None:
+            lowest[event.key] = min(rank, lowest.get(event.key, rank))
+    jobs = _split([event for rank, event in entries if rank in (None, lowest.get(event.key))])
+    if not jobs:
+        raise ImportRefusedError("no whole event in it; MLPerf Training before v0.7 is not read", 1)
     # A wrapper's line of before a run may be printed behind it: no run is made of that alone.
     whole = [job for job in jobs if {event.key for event in job.events} != {"cache_clear"}]
     return whole or jobs
 
 
-def _key(entry: Event | Damaged) -> str:
-    return entry.key if isinstance(entry, Event) else ""
-
-
-def _entries(lines: Iterable[Line], old: list[int]) -> Iterator[tuple[int | None, Event | Damaged]]:
-    """Rank, and the event or what is damaged; ``old`` gets the first line of an older format."""
+def _entries(lines: Iterable[Line]) -> Iterator[tuple[int | None, Event]]:
+    """Rank and event; of a damaged line that may be needed its text, as an event without a key."""
     for line in lines:
         before, *texts = line.text.split(_MARK)
-        if not texts and not old and _OLD.search(line.text):
-            old.append(line.number)
-        rank = line.rank
-        if rank is None and texts and (label := _SRUN_LABEL.fullmatch(before)):
-            rank = int(label[1])
+        label = _SRUN_LABEL.fullmatch(before) if texts and line.rank is None else None
+        rank = int(label[1]) if label else line.rank
         for text in texts:
             if not text.lstrip().startswith("{"):
                 continue  # of somebody who speaks of such lines
             event = _event(text.strip()[:_LONGEST], line.number)
             if event is None:
-                yield rank, Damaged(line.number, text.strip()[:60], _is_needed(text))
-            elif event.key in _KEYS or event.key.startswith(("submission_", "opt_")):
+                keys = re.findall(r'"key": *"(\w{1,60})"', text[:_LONGEST])
+                if len(keys) != 1 or _NEEDED.fullmatch(re.sub("^(?:opt|init|seed)", "no", keys[0])):
+                    yield rank, Event("", text.strip()[:60], {}, 0.0, line.number)
+            elif _NEEDED.fullmatch(event.key):
                 yield rank, event
-
-
-def _is_needed(text: str) -> bool:
-    """Whether what a damaged line was of is needed, as far as its key shows."""
-    keys = _KEY.findall(text[:_LONGEST])
-    if len(keys) != 1 or keys[0].startswith("submission_"):
-        return True
-    return keys[0] in _KEYS and keys[0] != "init_start"
 
 
 def _event(text: str, line: int) -> Event | None:
@@ -275,11 +174,9 @@ def _event(text: str, line: int) -> Event | None:
     if not isinstance(content, dict):
         return None
     key, ms, metadata = content.get("key"), content.get("time_ms"), content.get("metadata") or {}
-    if not isinstance(key, str) or not isinstance(metadata, dict) or not is_number(ms):
+    if not (isinstance(key, str) and isinstance(metadata, dict) and is_number(ms)):
         return None
-    if not 0 < ms < _LATEST_MS:
-        return None
-    return Event(key, content.get("value"), metadata, float(ms), line)
+    return Event(key, content.get("value"), metadata, ms, line) if 0 < ms < _LATEST_MS else None
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
@@ -288,88 +185,26 @@ def is_number(value: Any) -> TypeGuard[int | float]:
     return whole or isinstance(value, float)
 
 
-def _split(entries: Sequence[Event | Damaged]) -> list[Job]:
+def _split(events: Sequence[Event]) -> list[Job]:
     """The jobs of a log in order: a job ends where an event comes that it cannot have.
 
     Models trained at the same time may share a log: they are told apart by their instance. If only
-    one is named, as on some of the lines of v3.0, the others are of it too. Raises
-    ImportRefusedError if all lines are damaged.
+    one is named, as on some of the lines of v3.0, the others are of it too.
     """
     jobs: list[Job] = []
-    named = {entry.instance for entry in entries if isinstance(entry, Event)} - {""}
+    several = len({event.instance for event in events} - {""}) > 1
     current: dict[str, Job] = {}
     last: Job | None = None
-    pending: list[Damaged] = []
-    for entry in entries:
-        if isinstance(entry, Damaged):
-            # Behind a run that has ended it is of the next.
-            (pending if last is None or last.ended else last.damaged).append(entry)
+    pending: list[Event] = []
+    for event in events:
+        if not event.key:  # damaged; behind a run that has ended it is of the next
+            (pending if last is None or last.ended else last.damaged).append(event)
             continue
-        instance = entry.instance if len(named) > 1 else ""
-        if instance not in current or not current[instance].takes(entry):
+        instance = event.instance if several else ""
+        if instance not in current or not current[instance].takes(event):
             current[instance] = Job(damaged=pending)
             jobs.append(current[instance])
             pending = []
         last = current[instance]
-        last.add(entry)
-    if pending and not jobs:
-        what = f"a damaged line and no intact one: {pending[0].text!a}"
-        raise ImportRefusedError(what, pending[0].line)
+        last.add(event)
     return jobs
-
-
-def epochs_of(job: Job) -> list[Epoch]:
-    """The epochs of a run that were ended, in order; one more may have begun.
-
-    Those that began once the run had stopped are not of it: programs of v3.0 went on training.
-    Raises ImportRefusedError, with the line, where they contradict each other or one is missing.
-    """
-    epochs: dict[int, Epoch] = {}
-    number: int | None = None
-    for event in job.find(*_EPOCH_KEYS):
-        name, stated = _EPOCH_KEYS[event.key], _number(event)
-        if name == "start":
-            if stated is None:
-                raise ImportRefusedError(f"{event.key} without epoch_num", event.line)
-            number = stated
-        here = number if stated is None else stated
-        if here is not None:  # else an evaluation before the first epoch
-            epochs.setdefault(here, Epoch(here, event.line)).take(name, event)
-    stop = job.moment("run_stop")
-    begun = [
-        epochs[number]
-        for number in sorted(epochs)
-        if (start := epochs[number].start) is not None and (stop is None or start < stop)
-    ]
-    for before, after in pairwise(begun):
-        if after.number != before.number + 1:
-            raise ImportRefusedError(f"epoch {before.number + 1} is missing", after.line)
-        if not before.complete:
-            raise ImportRefusedError(f"epoch {before.number} has no end", before.line)
-    whole = [epoch for epoch in begun if epoch.complete]
-    previous = job.began
-    for epoch in whole:
-        times = [previous, epoch.start, epoch.trained, epoch.end]
-        evaluation = [time for time in (epoch.eval_start, epoch.eval_stop) if time is not None]
-        if sorted(times) != times or sorted(evaluation) != evaluation:  # type: ignore[type-var]
-            what = f"epoch {epoch.number}: its end is earlier than its start"
-            raise ImportRefusedError(what, epoch.line)
-        previous = epoch.start
-    if whole and stop is not None and whole[-1].end > stop + _STRAGGLE_MS:
-        raise ImportRefusedError(f"epoch {whole[-1].number} ends after run_stop", whole[-1].line)
-    return whole
-
-
-def _number(event: Event) -> int | None:
-    """The number of the event's epoch; None if it does not say."""
-    count = event.metadata.get("epoch_count", 1)
-    if event.key.startswith("block_") and count != 1:
-        what = f"{event.key} of {count} epochs: no times of single epochs"
-        raise ImportRefusedError(what, event.line)
-    value = event.metadata.get("epoch_num", event.metadata.get("first_epoch_num"))
-    if value is None:
-        return None
-    if not is_number(value) or not 0 <= value < 1e9 or value != int(value):
-        what = f"{event.key}: epoch {str(value)[:20]!a} is no whole number"
-        raise ImportRefusedError(what, event.line)
-    return int(value)

@@ -1,15 +1,19 @@
-"""What all runs of MLPerf's logs share: ranks, how they ended, phases and notes."""
+"""What all runs of MLPerf's logs share: what lies beside them, ranks, ends, phases and notes."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.mlperf_beside import System
 from scalesweep.importers.mlperf_log import Job, Span
 
+# Beside the logs: the factor that MLPerf multiplies the score by (mlcommons/logging,
+# result_summarizer.py: _get_scaling_factor).
+SCALING = "scaling.json"
 # Notes of a run: when it trained (Unix time, s) and of which kind of submission it is; how MLPerf
 # counts its score.
 TRAINED, SCORE = "trained", "score"
@@ -19,6 +23,25 @@ NOT_STATED = "not stated"
 _SUBMISSIONS = re.compile(r"(?:^|[_-])(?P<kind>weak|strong)(?:[_-]|$)")
 
 
+def beside(path: Path) -> dict[str, Any]:
+    """What a file of JSON beside a log says; empty without one. Raises ImportRefusedError."""
+    try:
+        return dict(json.loads(path.read_bytes())) if path.is_file() else {}
+    except (OSError, ValueError, TypeError) as error:
+        raise ImportRefusedError(f"{path.name} beside it: no object of JSON ({error})") from None
+
+
+def system_of(log: Path) -> dict[str, Any]:
+    """What ``systems/NAME.json`` of a submission says of a log below ``results/NAME``, with its
+    name as ``file``; empty without one. Raises ImportRefusedError."""
+    folders = [log.absolute(), *log.absolute().parents]
+    for inner, folder in pairwise(folders):
+        if folder.name == "results":
+            said = beside(path := folder.parent / "systems" / f"{inner.name}.json")
+            return {"file": path.name, **said} if said else {}
+    return {}
+
+
 def submission_kind(file: Path) -> str | None:
     """``weak`` or ``strong``, as the nearest folder of the log is named; None if none says."""
     names = (_SUBMISSIONS.search(folder.name.lower()) for folder in file.absolute().parents)
@@ -26,29 +49,32 @@ def submission_kind(file: Path) -> str | None:
 
 
 def ranks_of(
-    job: Job, given: int | None, assumed: dict[str, str], system: System | None = None
+    job: Job, given: int | None, assumed: dict[str, str], system: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Ranks and ranks of a node: as the log states them, else the system's description, else as
-    they are ``given``; ``assumed`` gets where they are from. Raises ImportRefusedError."""
+    """Ranks and ranks of a node: as the log states them, else the accelerators (or nodes without)
+    of the system's description, else as they are ``given``; ``assumed`` gets where they are from.
+    Raises ImportRefusedError."""
     stated, nodes = job.count("number_of_ranks"), job.count("number_of_nodes")
-    each = job.count("accelerators_per_node")
+    each, words = job.count("accelerators_per_node"), "one for each accelerator"
+    if not stated and not (nodes and each) and system:
+        words = f"the accelerators of systems/{system['file']}"
+        try:
+            nodes, each = int(system["number_of_nodes"]), int(system["accelerators_per_node"]) or 1
+        except (KeyError, TypeError, ValueError):
+            nodes = each = None
     if stated:
         ranks = stated
     elif nodes and each:
-        ranks, assumed["ranks"] = nodes * each, "one for each accelerator"
-    elif system and system.ranks:
-        ranks, nodes = system.ranks, system.nodes
-        assumed["ranks"] = f"the accelerators of systems/{system.file}"
+        ranks, assumed["ranks"] = nodes * each, words
     elif given:
         ranks, assumed["ranks"] = given, "--ranks"
     else:
-        beside = " (nor systems/NAME.json of its submission)" if system else ""
-        what = f"the log{beside} does not state the number of ranks: add --ranks N"
+        what = "neither log nor systems/NAME.json of its submission states the ranks: add --ranks N"
         raise ImportRefusedError(what, job.lines[0])
     if given not in (None, ranks):
         assumed["ranks"] = f"{assumed.get('ranks', 'the log')}, not --ranks {given}"
-    whole = nodes and ranks % nodes == 0
-    return {"ranks": ranks, **({"ranks_per_node": ranks // nodes} if whole and nodes else {})}
+    return {"ranks": ranks, **({"ranks_per_node": ranks // nodes} if nodes and not ranks % nodes
+                               else {})}  # fmt: skip
 
 
 def outcome(job: Job, met: bool | None) -> tuple[str, bool]:
@@ -112,5 +138,4 @@ def notes_of(
         "status": status,
         "dates": "started is init_start, ended run_stop or the last line",
         "time_to_target": "from run_start to run_stop, staging included, as MLPerf counts it",
-        **({"damaged_lines": [it.line for it in job.damaged]} if job.damaged else {}),
     }

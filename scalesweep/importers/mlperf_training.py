@@ -11,23 +11,33 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import digest_of
-from scalesweep.importers.imported_run import GPU, ImportedRun, declared_metrics, metric
+from scalesweep.core.formatting import finite
+from scalesweep.importers.imported_run import (
+    GPU,
+    ImportedRun,
+    ImportRefusedError,
+    declared_metrics,
+    metric,
+    shown,
+)
 from scalesweep.importers.made_benchmark import declared, made_of
-from scalesweep.importers.mlperf_beside import System, score_factor, system_of
-from scalesweep.importers.mlperf_log import Job, Span, is_number
+from scalesweep.importers.mlperf_log import Job, Span, is_number, span_of
 from scalesweep.importers.mlperf_shared import (
+    SCALING,
     SCORE,
     TRAINED,
+    beside,
     notes_of,
     outcome,
     ranks_of,
     submission_kind,
+    system_of,
     times_of,
     unfinished,
 )
@@ -44,17 +54,12 @@ _COUNT = re.compile(r"^(?:\d{1,7}x)+")
 _AGREES = 1.5
 
 
-class _Progress(NamedTuple):
-    """How far a run had come: samples, at which time (ms)."""
-
-    samples: float
-    ms: float
+_QUALITY = ("eval_accuracy", "eval_error")
+_Progress = tuple[float, float]  # how far a run had come: samples, at which time (ms)
 
 
-def run_of(
-    job: Job, name: str, file: Path, ranks: int | None, submission: Mapping[str, Any]
-) -> ImportedRun:
-    """The run of a job of MLPerf's benchmark ``name``; an unfinished one ends with its last event.
+def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any]) -> ImportedRun:
+    """The run of a job; an unfinished one ends with its last event.
 
     ``ranks`` is the number of ranks where neither log nor description tells it; ``submission`` is
     what ``submission_*`` lines state. Raises ImportRefusedError if nothing tells the ranks, or what
@@ -62,26 +67,22 @@ def run_of(
     """
     start, stop = job.moment("run_start"), job.moment("run_stop")
     assert start is not None
+    name = shown(str(submission["submission_benchmark"])[:40])
     system = system_of(file)
     assumed: dict[str, str] = {}
     point = {"task": name, **ranks_of(job, ranks, assumed, system), **_settings(job)}
     status, reached = outcome(job, None)
     steps = _step_times(job)
     notes = notes_of(job, submission, assumed, status)
-    notes |= {"system": system.file, "framework": system.framework} if system.file else {}
-    metrics = _metrics(job, name, reached, point, steps, notes)
+    metrics = _metrics(job, reached, point, steps, notes)
     # MLPerf Training has no weak submissions, of models that are trained at the same time.
     task = declared(BENCHMARK)["tasks"].get(name, {})
     kind = submission_kind(file) if "hpc" in task else None
     if stop is not None:
-        notes[TRAINED] = {
-            "start": start / 1000, "stop": stop / 1000,
-            "submission": kind if "hpc" in task else "strong",
-        }  # fmt: skip
-        notes[SCORE] = {
-            "factor": score_factor(file), "runs": task.get("runs"),
-            "dropped": task.get("dropped", 1),
-        }  # fmt: skip
+        submitted = kind if "hpc" in task else "strong"
+        notes[TRAINED] = {"start": start / 1000, "stop": stop / 1000, "submission": submitted}
+        runs, dropped = task.get("runs"), task.get("dropped", 1)
+        notes[SCORE] = {"factor": _factor(file), "runs": runs, "dropped": dropped}
     evaluated = [[event.ms, repr(event.value)] for event in job.find(*_QUALITY)]
     return ImportedRun(
         benchmark=BENCHMARK,
@@ -100,7 +101,14 @@ def run_of(
     )
 
 
-_QUALITY = ("eval_accuracy", "eval_error")
+def _factor(log: Path) -> float:
+    """The factor of the score of the logs in a folder; 1 without ``scaling.json``. Raises
+    ImportRefusedError."""
+    factor = beside(log.absolute().parent / SCALING).get("scaling_factor", 1.0)
+    if not finite(factor) or factor <= 0:
+        words = f"{SCALING} beside it: scaling_factor {factor!r} is no factor above 0"
+        raise ImportRefusedError(words)
+    return float(factor)
 
 
 def _settings(job: Job) -> dict[str, int]:
@@ -114,23 +122,19 @@ def _settings(job: Job) -> dict[str, int]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _variant(submission: Mapping[str, Any], system: System, kind: str | None) -> dict[str, str]:
+def _variant(
+    submission: Mapping[str, Any], system: Mapping[str, Any], kind: str | None
+) -> dict[str, str]:
     """Who measured on what: organisation, division, platform without its count, accelerator."""
-    words = {key: str(submission.get(f"submission_{key}") or "") for key in
-             ("org", "division", "platform")}  # fmt: skip
-    words["platform"] = _COUNT.sub("", words["platform"])
-    if _PLACEHOLDER in words["org"] or not words["org"]:
-        words["org"] = system.submitter
-    variant = {
-        f"submission_{key}": word[:80]
-        for key, word in words.items()
-        if word and _PLACEHOLDER not in word
-    }
-    if system.accelerator:
-        variant[GPU] = system.accelerator
-    if kind:
-        variant["MLPerf's scaling"] = kind
-    return variant
+    said = {key: str(submission.get(f"submission_{key}") or _PLACEHOLDER) for key in
+            ("org", "division", "platform")}  # fmt: skip
+    if _PLACEHOLDER in said["org"]:
+        said["org"] = str(system.get("submitter") or _PLACEHOLDER)
+    said["platform"] = _COUNT.sub("", said["platform"])
+    variant = {f"submission_{key}": it[:80] for key, it in said.items() if _PLACEHOLDER not in it}
+    accelerator = str(system.get("accelerator_model_name") or "").strip()[:80]
+    variant |= {GPU: accelerator} if accelerator else {}
+    return variant | ({"MLPerf's scaling": kind} if kind else {})
 
 
 def _tracked(job: Job) -> list[Mapping[str, Any]]:
@@ -153,76 +157,57 @@ def _step_times(job: Job) -> Floats:
 
 
 def _metrics(
-    job: Job,
-    name: str,
-    reached: bool,
-    point: Mapping[str, Any],
-    steps: Floats,
-    notes: dict[str, Any],
+    job: Job, reached: bool, point: Mapping[str, Any], steps: Floats, notes: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Metrics of a run; ``notes`` get what is to be known of them."""
     start, stop = job.moment("run_start"), job.moment("run_stop")
-    progress = _progress(job, name, point, stop)
-    trained = progress.samples if progress else None
+    task = declared(BENCHMARK)["tasks"].get(point["task"], {})
+    progress = _progress(job, task.get("counts"), point, stop)
     seconds = None if stop is None or start is None else (stop - start) / 1000
-    evaluations = job.find(*_QUALITY)
-    better = declared(BENCHMARK)["tasks"].get(name, {}).get("better")
     metrics = declared_metrics(BENCHMARK, {
         "time_to_target": seconds if reached else None,
         "run_time": seconds,
         "step_time": median(steps.tolist()) if steps.size else None,
         "throughput": _rate(job, point, progress, steps, notes),
-        "samples_to_target": trained if reached else None,
+        "samples_to_target": progress[0] if reached and progress else None,
     })  # fmt: skip
-    if evaluations and better and is_number(evaluations[-1].value):
-        metrics["final_quality"] = metric(float(evaluations[-1].value), "1", better)
+    evaluations = job.find(*_QUALITY)
+    if evaluations and "better" in task and is_number(evaluations[-1].value):
+        metrics["final_quality"] = metric(float(evaluations[-1].value), "1", task["better"])
     return metrics
 
 
 def _progress(
-    job: Job, name: str, point: Mapping[str, Any], stop: float | None
+    job: Job, counts: str | None, point: Mapping[str, Any], stop: float | None
 ) -> _Progress | None:
     """The samples trained by the last event that says it and is not behind run_stop.
 
     ``samples_count`` counts samples. ``epoch_num`` counts samples where it ever is large (of GPT-3
     tokens), else epochs or parts of one, of ``train_samples``.
     """
-    counts = declared(BENCHMARK)["tasks"].get(name, {}).get("counts")
     epochs = [event.metadata.get("epoch_num") for event in job.events]
-    samples = any(is_number(epoch) and epoch > _MOST_EPOCHS for epoch in epochs)
     each: float | None = _first(job, "train_samples")
     if counts == "tokens":
         length = point.get("max_sequence_length")
         each = 1 / length if length else None
-    elif samples:
+    elif any(is_number(epoch) and epoch > _MOST_EPOCHS for epoch in epochs):
         each = 1
     elif counts == "batches":
         each = None  # numbered from 0, so that the last one counts before it has begun
-    last: _Progress | None = None
+    reached: list[_Progress] = []
     for event in job.find(*_QUALITY, "epoch_stop", "block_stop", "run_stop"):
         count, epoch = event.metadata.get("samples_count"), event.metadata.get("epoch_num")
         if not is_number(count):
             count = epoch * each if is_number(epoch) and each else None
-        late = stop is not None and event.ms > stop
-        if late or not is_number(count) or not 0 < count < math.inf:
-            continue
-        if last is None or count >= last.samples:
-            last = _Progress(float(count), event.ms)
-    return last
+        if is_number(count) and 0 < count < math.inf and (stop is None or event.ms <= stop):
+            reached.append((float(count), event.ms))
+    return max(reached, default=None)
 
 
 def _first(job: Job, key: str) -> float | None:
     """The first number above 0 that the log states; ranks may state parts of it."""
     values = [event.value for event in job.find(key)]
-    good = values and is_number(values[0]) and 0 < values[0] < math.inf
-    return float(values[0]) if good else None
-
-
-def _whole_epochs(job: Job, batch: int | None) -> _Progress | None:
-    """Samples of the epochs that ended within the run, where train_samples counts batches."""
-    size, stop = _first(job, "train_samples"), job.moment("run_stop")
-    ends = [event for event in job.find("epoch_stop") if stop is None or event.ms < stop]
-    return _Progress(len(ends) * size * batch, ends[-1].ms) if ends and batch and size else None
+    return float(values[0]) if values and finite(values[0]) and values[0] > 0 else None
 
 
 def _rate(
@@ -238,22 +223,22 @@ def _rate(
     where it agrees with batch over step time or with what the clock says of the run; else there is
     none.
     """
-    rates = [
-        float(said["throughput"])
-        for said in _tracked(job)
-        if is_number(said.get("throughput")) and 0 < said["throughput"] < math.inf
-    ]
-    batch = point.get("global_batch_size")
+    tracked = [said.get("throughput") for said in _tracked(job)]
+    rates = [float(rate) for rate in tracked if finite(rate) and rate > 0]
+    batch, size = point.get("global_batch_size"), _first(job, "train_samples")
     by_clock: float | None = None
     if steps.size and batch:
         by_clock = batch / median(steps.tolist())
-    elif (progress := progress or _whole_epochs(job, batch)) is not None:
-        seconds = _training_seconds(job, progress.ms)
-        by_clock = progress.samples / seconds if seconds > 0 else None
-    if not rates:
-        if steps.size and by_clock is not None:
+        if not rates:
             notes["throughput"] = "global_batch_size over step_time"
             return by_clock
+    elif progress is None and batch and size:  # train_samples counts batches
+        stop = job.moment("run_stop")
+        ends = [event.ms for event in job.find("epoch_stop") if stop is None or event.ms < stop]
+        progress = (len(ends) * size * batch, ends[-1]) if ends else None
+    if by_clock is None and progress and (seconds := _training_seconds(job, progress[1])) > 0:
+        by_clock = progress[0] / seconds
+    if not rates:
         return None
     rate, ranks = median(rates), point["ranks"]
     if by_clock is None:
@@ -286,7 +271,7 @@ def _spans(job: Job) -> list[Span]:
     for event in job.find("eval_start", "eval_stop"):
         if event.key == "eval_start":
             begun = event.ms if begun is None else begun
-        elif begun is not None:
-            spans += [("validation", begun / 1000, event.ms / 1000)] if event.ms >= begun else []
+        else:
+            spans += span_of("validation", begun, event.ms)
             begun = None
     return spans
