@@ -42,12 +42,6 @@ def deliver(
     source, results = Path(args.source), Path(args.results)
     startable = load_site(args.site).launch is not None
     store = RecordStore(results / "runs" / args.site, startable)
-    if store.unreadable:
-        _log.warning(
-            "%d imported runs of another version are left out, import them again: %s",
-            len(store.unreadable),
-            ", ".join(store.unreadable[:3]),
-        )
     refused = RefusalList(results, source)
     written: list[str] = []
     warm_up: set[int] = set()

@@ -21,7 +21,12 @@ from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import PACKED, open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
-from scalesweep.importers.imported_run import FILE_DATES, ImportedRun, Refusal
+from scalesweep.importers.imported_run import (
+    FILE_DATES,
+    ImportedRun,
+    ImportRefusedError,
+    Refusal,
+)
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.source_files import files_below
 
@@ -29,17 +34,7 @@ CONFIG = "config.pkl"
 HISTORY = "data_benchmark_history.csv"
 TIMES = ("local_times", "global_times")
 BENCHMARK = "data_loading"
-MAX_BYTES = 64 << 20
-# What a folder's name says: gpu-n2, gpu-n2-inter2-intra12.
-_FOLDER = re.compile(r"gpu-n(\d{1,9})(?:-inter(\d+)-intra(\d+))?(?:-.*)?", re.ASCII)
-
-
-class _RefusedFileError(UserError):
-    """Why one file cannot be imported."""
-
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(reason)
-        self.file = file
+_FOLDER = re.compile(r"gpu-n(\d{1,9})(?:-.*)?", re.ASCII)  # gpu-n2-inter2-intra12
 
 
 class _Plain(pickle.Unpickler):
@@ -79,8 +74,9 @@ def read_tree(path: Path, ranks: RankMap | None = None) -> tuple[list[ImportedRu
     for folder in sorted(there):
         try:
             runs.append(read_folder(folder, ranks))
-        except _RefusedFileError as error:
-            refusals.append(Refusal(error.file, str(error), benchmark=BENCHMARK))
+        except (ImportRefusedError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            refusals.append(Refusal(folder, reason or "cannot be read", benchmark=BENCHMARK))
     if ranks is not None:
         ranks.check(sorted(there))
     if not runs and not refusals:
@@ -95,13 +91,12 @@ def is_result(files: Collection[str]) -> bool:
 
 def read_folder(folder: Path, ranks: RankMap | None = None) -> ImportedRun:
     """The run of one result folder, its times [epoch, rank] in seconds; ``ranks``: as of
-    ``read_tree``. Raises UserError with the reason if it cannot be trusted."""
-    config_file, history_file = _there(folder / CONFIG), _there(folder / HISTORY)
-    point, samples = _point(_config(config_file), config_file, ranks)
-    times = _history(_read(history_file), history_file, point["epochs"], point["ranks"])
+    ``read_tree``. Raises ImportRefusedError with the reason if it cannot be trusted, OSError."""
+    point, samples = _point(_config(folder / CONFIG), folder, ranks)
+    times = _history(folder / HISTORY, point["epochs"], point["ranks"])
     numbers = {name: array.tolist() for name, array in times.items()}
     # The history's own age is the only date that the original leaves.
-    modified = datetime.fromtimestamp(history_file.stat().st_mtime, UTC)
+    modified = datetime.fromtimestamp(_there(folder / HISTORY).stat().st_mtime, UTC)
     return ImportedRun(
         benchmark=BENCHMARK,
         point=point,
@@ -122,124 +117,99 @@ def _there(file: Path) -> Path:
     return file if file.exists() else next((path for path in packed if path.exists()), file)
 
 
-def _read(file: Path) -> bytes:
-    try:
-        with open_packed(file) as unpacked:
-            content = unpacked.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise _RefusedFileError(file, error.strerror or "cannot be read") from None
-    if len(content) > MAX_BYTES:
-        raise _RefusedFileError(file, f"more than {MAX_BYTES:,} bytes")
-    return content
-
-
 def _config(file: Path) -> Mapping[str, Any]:
-    content = _read(file)
+    """The configuration with those of data and device as one."""
+    with open_packed(_there(file)) as unpacked:
+        content = unpacked.read()
     try:
         config = _Plain(io.BytesIO(content)).load()
+        return {**config, **config["data"], **config["device"]}
     except Exception as error:  # whatever a damaged pickle makes of the unpickler
-        raise _RefusedFileError(file, f"{CONFIG}: no pickle of plain data: {error}") from None
-    sections: list[Any] = (
-        [config.get(it) for it in ("data", "device")] if isinstance(config, dict) else [None]
-    )
-    if not all(isinstance(section, dict) for section in sections):
-        raise _RefusedFileError(file, "not a dict with the dicts 'data' and 'device'")
-    return {**config, **sections[0], **sections[1]}
+        words = f"{CONFIG}: no pickle of dicts with 'data' and 'device': {error}"
+        raise ImportRefusedError(words) from None
 
 
 def _point(
-    config: Mapping[str, Any], file: Path, ranks: RankMap | None
+    config: Mapping[str, Any], folder: Path, ranks: RankMap | None
 ) -> tuple[dict[str, Any], int]:
     """Parameters of data_loading and the samples per epoch, from a configuration.
 
     n_train and n_valid count over all ranks if the data set is sharded, else per rank
     (cosmoflow-benchmark, notebooks/DataBenchmark.ipynb: get_num_samples).
     """
-    named = _FOLDER.fullmatch(file.absolute().parent.name)
-    given = ranks.of(file) if ranks else None
-    stated = config.get("n_ranks")
-    if stated is None:
-        stated = given or (int(named[1]) if named else None)
-    elif given not in (None, stated):
-        raise _RefusedFileError(file, f"n_ranks is {stated!a:.20}, --ranks says {given}")
-    if stated is None:
-        why = "has no 'n_ranks', and its folder is not called gpu-nRANKS: add --ranks"
-        raise _RefusedFileError(file, why)
+    named = _FOLDER.fullmatch(folder.absolute().name)
+    given = (ranks and ranks.of(folder / CONFIG)) or (int(named[1]) if named else None)
+    known = {"n_ranks": given, **config}
+    if known["n_ranks"] is None:
+        why = f"{CONFIG} has no 'n_ranks', and its folder is not called gpu-nRANKS: add --ranks"
+        raise ImportRefusedError(why)
 
-    def count(name: str, least: int, value: Any = None) -> int:
-        value = config.get(name) if value is None else value
-        # An upper bound, so that no message or array is made of an absurd number.
+    def count(name: str, least: int) -> int:
+        value = known.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**30:
-            raise _RefusedFileError(file, f"'{name}' must be a whole number from {least} on")
+            words = f"{CONFIG}: '{name}' must be a whole number from {least} on"
+            raise ImportRefusedError(words)
         return value
 
-    count_of_ranks = count("n_ranks", 1, stated)
-    train, valid, shard = count("n_train", 0), count("n_valid", 0), config.get("shard")
-    if not isinstance(shard, bool):
-        raise _RefusedFileError(file, "data.shard must be true or false")
-    parts = count_of_ranks if shard else 1
-    if train + valid == 0 or train % parts or valid % parts:
-        raise _RefusedFileError(
-            file, f"n_train {train} and n_valid {valid} do not divide among {count_of_ranks} ranks"
+    total, train, valid = count("n_ranks", 1), count("n_train", 0), count("n_valid", 0)
+    shard = known.get("shard")
+    parts = total if shard is True else 1
+    if not isinstance(shard, bool) or train + valid == 0 or train % parts or valid % parts:
+        raise ImportRefusedError(
+            f"{CONFIG}: n_train {train} and n_valid {valid} do not divide among {total} ranks, or "
+            "data.shard is not true or false"
         )
     point = {
-        "ranks": count_of_ranks, "samples_per_rank": train // parts,
+        "ranks": total, "samples_per_rank": train // parts,
         "validation_samples_per_rank": valid // parts, "batch_size": count("batch_size", 1),
         "epochs": count("n_epochs", 1), "shard": shard,
         "inter_threads": count("inter_threads", 0), "intra_threads": count("intra_threads", 0),
         "ranks_per_node": 1,
     }  # fmt: skip
-    names = ("ranks", "inter_threads", "intra_threads")
-    for text, name in zip(named.groups() if named and named[2] else (), names, strict=False):
-        if text and int(text) != point[name]:
-            what = f"{name} is {point[name]}, the folder's name says {text[:20]}"
-            raise _RefusedFileError(file, what)
-    return point, (train + valid) * (1 if shard else count_of_ranks)
+    return point, (train + valid) * (1 if shard else total)
 
 
-def _history(content: bytes, file: Path, epochs: int, ranks: int) -> dict[str, Floats]:
+def _history(file: Path, epochs: int, ranks: int) -> dict[str, Floats]:
     """Times [epoch, rank] in seconds by their column."""
-    before = csv.field_size_limit(MAX_BYTES)  # the default is too little for ten thousand ranks
+    with open_packed(_there(file)) as unpacked:
+        content = unpacked.read()
+    before = csv.field_size_limit(1 << 26)  # the default is too little for ten thousand ranks
+    times: dict[str, dict[str, list[float]]] = {}
     try:
         text = content.decode("utf-8-sig")
         mark = max(",;", key=text.partition("\n")[0].count)
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=mark, strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise _RefusedFileError(file, f"not CSV of UTF-8 ({error})") from None
+        for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=mark, strict=True):
+            if None in row or None in row.values() or row["epoch"].strip() in times:
+                raise ValueError(f"a row is cut, or there twice: {row['epoch']:.20}")
+            epoch = row["epoch"].strip()
+            times[epoch] = {
+                name: _cell(row[name], f"epoch {epoch[:20]}, {name}", ranks) for name in TIMES
+            }
+    except (ValueError, KeyError, csv.Error) as error:
+        raise ImportRefusedError(f"{HISTORY}: not its CSV: {error}") from None
     finally:
         csv.field_size_limit(before)
-    times: dict[str, dict[str, list[float]]] = {}
-    for row in rows:
-        if None in row or None in row.values() or not {"epoch", *TIMES} <= row.keys():
-            what = f"a row or heading lacks one of epoch, {', '.join(TIMES)}"
-            raise _RefusedFileError(file, what)
-        epoch = row["epoch"].strip()
-        if epoch in times:
-            raise _RefusedFileError(file, f"epoch {epoch[:20]} is there twice")
-        times[epoch] = {
-            name: _cell(row[name], file, f"epoch {epoch[:20]}, {name}", ranks) for name in TIMES
-        }
     wanted = [str(epoch) for epoch in range(epochs)]
     if unlike := sorted(times.keys() ^ set(wanted)):
         words = "is missing" if unlike[0] in wanted else f"is none of the {epochs} to be there"
-        raise _RefusedFileError(file, f"epoch {unlike[0][:20]} {words}")
+        raise ImportRefusedError(f"{HISTORY}: epoch {unlike[0][:20]} {words}")
     return {name: np.array([times[epoch][name] for epoch in wanted]) for name in TIMES}
 
 
-def _cell(cell: str, file: Path, where: str, ranks: int) -> list[float]:
+def _cell(cell: str, where: str, ranks: int) -> list[float]:
     """Seconds of every rank from a printed array, ``[a b c]`` or ``[a, b, c]``."""
     if "..." in cell:
         # NumPy prints arrays of more than 1000 values so: most ranks are lost.
         why = "holds '...', the times of some ranks were never written"
-        raise _RefusedFileError(file, f"{where}: {why}")
-    printed = re.fullmatch(r"\s*\[([-+.\deE,\s]*)\]\s*", cell, re.ASCII)
-    body = printed[1] if printed else ""
+        raise ImportRefusedError(f"{HISTORY}: {where}: {why}")
     try:
-        values = [float(word) for word in (body.split(",") if "," in body else body.split())]
+        values = [float(word) for word in cell.strip().strip("[]").replace(",", " ").split()]
     except ValueError:
         values = []
     if not values or not all(0 < value < np.inf for value in values):
-        raise _RefusedFileError(file, f"{where}: not a printed array of positive seconds")
+        words = f"{where}: not a printed array of positive seconds"
+        raise ImportRefusedError(f"{HISTORY}: {words}")
     if len(values) != ranks:
-        raise _RefusedFileError(file, f"{where}: {len(values)} values, not of {ranks} ranks")
+        words = f"{where}: {len(values)} values, not of {ranks} ranks"
+        raise ImportRefusedError(f"{HISTORY}: {words}")
     return values

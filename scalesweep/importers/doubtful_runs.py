@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from scalesweep.core.files import canonical_json
+from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import number
 from scalesweep.importers.write_campaign import variants_of
-from scalesweep.importers.write_records import Written
+from scalesweep.importers.write_records import PRINTED, Written
 
 # Rates of repeats, in natural logarithms. Two that are this far apart are doubted; of several those
 # that fall into two groups with a gap that is as many times as wide as either group, too.
@@ -22,11 +22,13 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
     rates differ by far more than repeats do, so that something was set that no log states.
     """
     doubts = []
-    same: dict[tuple[str, str], list[Written]] = {}
+    same: dict[str, list[Written]] = {}
     points: dict[str, list[Written]] = {}
     for run, variant in zip(runs, variants_of(runs), strict=True):
-        if run.values:
-            same.setdefault((run.benchmark.name, run.values), []).append(run)
+        if PRINTED not in run.record["notes"]:
+            numbers = {name: it["value"] for name, it in run.record["metrics"].items()}
+            samples = run.record["samples"] and run.record["samples"]["blake2b"]
+            same.setdefault(digest_of([run.benchmark.name, numbers, samples]), []).append(run)
         key = canonical_json([run.benchmark.name, dict(run.point), dict(variant)])
         points.setdefault(key, []).append(run)
     for twins in same.values():
@@ -36,21 +38,25 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
                 f"{_places(twins)}; copies of one run?"
             )
     for repeats in points.values():
-        counts = sorted({int(run.epochs_run) for run in repeats if run.epochs_run is not None})
+        counts = {it["value"] for run in repeats if (it := run.metric("epochs_run"))}
         targets = [name for name in repeats[0].point if name.startswith("target_")]
         if len(counts) > 1 and all(repeats[0].point[name] is None for name in targets):
             doubts.append(
-                f"repeats of one point ran {counts[0]} to {counts[-1]} epochs, and its final "
-                f"values are of different epochs: {_places(repeats)}"
+                f"repeats of one point ran {min(counts):g} to {max(counts):g} epochs, and its "
+                f"final values are of different epochs: {_places(repeats)}"
             )
-        known = sorted((run.rate, run.order, run) for run in repeats if run.rate is not None)
+        main = repeats[0].benchmark.main_metric
+        known = sorted(
+            (it["value"], run.order, run)
+            for run in repeats
+            if (it := run.metric(main)) and it["unit"].endswith("/s") and it["value"] > 0
+        )
         if _apart([rate for rate, *_ in known]):
             low, high = number(known[0][0], 3), number(known[-1][0], 3)
             doubts.append(
-                f"{len(known)} repeats of one point have {repeats[0].benchmark.main_metric} from "
-                f"{low} to {high}, further apart than repeats are: was something set that the "
-                "sources do not state? Import them from folders of their own "
-                f"({_places([known[0][2], known[-1][2]])})"
+                f"{len(known)} repeats of one point have {main} from {low} to {high}, further "
+                "apart than repeats are: was something set that the sources do not state? Import "
+                f"them from folders of their own ({_places([known[0][2], known[-1][2]])})"
             )
     return doubts
 

@@ -38,6 +38,13 @@ class Made:
     scale: str = "ranks"
     work: Mapping[str, str] | None = None
 
+    def is_part_of(self, benchmark: Benchmark) -> bool:
+        """Whether a benchmark has all that this one has."""
+        return (
+            self.metrics.keys() <= benchmark.metrics.keys()
+            and self.parameters.keys() <= benchmark.parameters.keys()
+        )
+
 
 def parameter_entry(kind: str, doc: str, unit: str | None, workload: bool) -> dict[str, Any]:
     """A parameter of a benchmark that is made: null where a source does not state it."""

@@ -1,9 +1,12 @@
-"""Records of imported runs without the command that prints what became of each."""
+"""Imported runs, and their records, without the command that prints what became of each."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.compute.log_reader import Reader
+from scalesweep.importers.detect_logs import read_items
+from scalesweep.importers.imported_run import ImportedRun, NotRead, Refusal
+from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
 
 
@@ -14,3 +17,13 @@ def import_runs(
     results = list(write_runs(runs, RecordStore(runs_folder, startable)))
     written = [result for result in results if isinstance(result, Written)]
     return written, [result for result in results if isinstance(result, Refusal)]
+
+
+def read_source(
+    path: Path, ranks: int | None = None, test: str | None = None, reader: Reader | None = None
+) -> tuple[list[ImportedRun], list[Refusal], list[Path]]:
+    """Runs, refusals and the files that are no logs, of a log or a folder of them."""
+    items = list(read_items(path, RankMap({}, ranks), test, reader))
+    runs = [item for item in items if isinstance(item, ImportedRun)]
+    refusals = [item for item in items if isinstance(item, Refusal)]
+    return runs, refusals, [item.file for item in items if isinstance(item, NotRead)]

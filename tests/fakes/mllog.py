@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
@@ -21,6 +20,7 @@ HYPERPARAMETERS: dict[str, Any] = {
     "opt_learning_rate_warmup_factor": 2.0, "opt_learning_rate_decay_boundary_epochs": [32, 64],
     "opt_learning_rate_decay_factor": 0.25,
 }  # fmt: skip
+from tests.fakes.imported_runs import read_source
 
 
 def line(key: str, ms: int, value: Any = None, kind: str | None = None, **metadata: Any) -> str:

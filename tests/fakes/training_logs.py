@@ -6,9 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from tests.conftest import ROOT
+from tests.fakes.imported_runs import read_source
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 

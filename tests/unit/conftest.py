@@ -14,11 +14,11 @@ import scalesweep.config.benchmark
 import scalesweep.config.site
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.state.results_folder import claim_folder
 from tests.fakes.foreign import FOREIGN
 from tests.fakes.foreign import SITE as FOREIGN_SITE
+from tests.fakes.imported_runs import read_source
 from tests.fakes.logs import Read
 
 # An example may take as long as a busy machine makes it. The same ones every time, so that a change

@@ -17,12 +17,10 @@ from scalesweep.analysis.profile import Profile
 from scalesweep.compute.log_lines import open_packed
 from scalesweep.importers.imported_run import ImportRefusedError, Refusal, metric
 
-MAX_BYTES = 1 << 30
 HEAD_BYTES = 1 << 16
 CLOSE = 0.01  # of a time: what rounded numbers may lack of their sum
 MPI = re.compile(r"P?MPI_\w+")
 Read = Callable[[Sequence[Path], int | None], Iterator[Profile | Refusal]]
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 
 
 def each(profiles: Callable[[Path, int | None], Iterable[Profile]]) -> Read:
@@ -50,15 +48,12 @@ def _decoded(content: bytes) -> str:
 
 
 def text_of(file: Path) -> str:
-    """The text of a file; raises ImportRefusedError for one that is too large or no text."""
+    """The text of a file; raises ImportRefusedError for one that is no text."""
     try:
         with open_packed(file) as stream:
-            content = stream.read(MAX_BYTES + 1)
+            text = _decoded(stream.read())
     except OSError as error:
         raise ImportRefusedError(error.strerror or "cannot be read") from None
-    if len(content) > MAX_BYTES:
-        raise ImportRefusedError(f"more than {MAX_BYTES} bytes")
-    text = _decoded(content)
     if "\ufffd" in text or "\0" in text:
         line = re.split("[\ufffd\0]", text, maxsplit=1)[0].count("\n") + 1
         raise ImportRefusedError("not UTF-8: damaged, or of another encoding", line)
@@ -90,13 +85,30 @@ def unboxed(lines: Iterable[str]) -> Iterator[str]:
             yield line
 
 
-def number(text: str, what: str, line: int | None = None) -> float:
-    """A finite number; raises ImportRefusedError naming what it is."""
-    word = text.strip()
-    value = float(word) if _NUMBER.fullmatch(word) else math.nan
-    if not math.isfinite(value):
-        raise ImportRefusedError(f"{what} {word[:30]!a} is not a number", line)
+def number(text: str, what: str, line: int | None = None, nan: bool = False) -> float:
+    """A finite number, or with ``nan`` also none; raises ImportRefusedError naming what it is."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.inf
+    if math.isinf(value) or (math.isnan(value) and not nan):
+        raise ImportRefusedError(f"{what} {text.strip()[:30]!a} is not a number", line)
     return value
+
+
+def unlisted(whole: float, listed: Iterable[float]) -> float:
+    """Time of a whole that no row has; 0 if that is what the digits leave open.
+
+    Raises ImportRefusedError if the rows have more than the whole.
+    """
+    rows = list(listed)
+    rest = whole - sum(rows)
+    if whole <= 0 or rest < -CLOSE * whole - 0.005 * len(rows):
+        raise ImportRefusedError(
+            f"functions take {sum(rows):.4g} s, more than all ({whole:.4g} s), or none is listed: "
+            "lines are missing, changed or there twice"
+        )
+    return rest if rest > CLOSE * whole else 0.0
 
 
 def times_of(runtime: float, mpi: float, useful: float) -> dict[str, dict[str, object]]:

@@ -14,20 +14,19 @@ from typing import Any
 from xml.etree import ElementTree
 
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
-from scalesweep.core.formatting import finite
 from scalesweep.importers.imported_run import ImportRefusedError, metric
-from scalesweep.importers.profiles.base import CLOSE, MPI, each, lines_of, text_of
+from scalesweep.importers.profiles.base import CLOSE, MPI, each, lines_of, text_of, unlisted
 
 _SCOREP = re.compile(
     r"(?i)\s*flt\s+type\s+max_buf\[B\]\s+visits\s+(hits\s+)?time\[s\]\s.*region\s*"
 )
 _ROW = re.compile(
     r"\s*[-+*]?\s*(?P<type>[A-Z_]{2,12})\s+[\d,]+\s+(?P<visits>[\d,]+)(?:\s+[\d,]+)?"
-    r"\s+(?P<time>\d+\.\d+)\s+(?P<share>\d+\.\d+)\s+\d+\.\d+\s+(?P<region>\S.*?)\s*"
+    r"\s+(?P<time>\d+\.\d+)\s+\d+\.\d+\s+\d+\.\d+\s+(?P<region>\S.*?)\s*"
 )
 _BEGINS = re.compile(r"\s*[-+*]?\s*[A-Z_]{2,12}\s+[\d,]+\s")
 _TIME = re.compile(
-    r"(?P<what>CPUTIME|REALTIME|WALLCLOCK)\s\((?P<unit>u?sec)\)(?::Sum)?\s\((?P<kind>[IE])\)"
+    r"(?:CPUTIME|REALTIME|WALLCLOCK)\s\((?P<unit>u?sec)\)(?::Sum)?\s\((?P<kind>[IE])\)"
 )
 
 
@@ -61,29 +60,22 @@ class _Sums:
 
     def profile(self, tool: str, file: Path, ranks: int | None) -> Profile:
         """The profile. Raises ImportRefusedError if the times do not add up."""
-        counted = sum(self.own.values())
-        if self.whole <= 0 or not self.own:
-            raise ImportRefusedError("no time was spent in any function, or none is listed")
-        if counted > (1 + CLOSE) * self.whole + 0.005 * len(self.own):
-            raise ImportRefusedError(
-                f"functions take {counted:.2f} s, more than all ({self.whole:.2f} s): damaged"
-            )
         count, own = ranks or 1, dict(self.own)
         notes = {"times": "sums over all processes and threads, divided by the ranks"}
-        if (rest := self.whole - counted) > CLOSE * self.whole:
+        if rest := unlisted(self.whole, own.values()):
             notes["not_listed"] = f"{100 * rest / self.whole:.1f} % of the time is in no row"
             listed = sum(seconds for name, seconds in own.items() if MPI.match(name))
             # Of an excerpt a group still says how much of it is MPI.
             hidden = min(max(self.mpi - listed, 0), rest)
-            others = {f"MPI_* {NOT_LISTED}": hidden, NOT_LISTED: rest - hidden}
-            own |= {name: seconds for name, seconds in others.items() if seconds > 0}
+            own |= {f"MPI_* {NOT_LISTED}": hidden} if hidden else {}
+            own |= {NOT_LISTED: rest - hidden} if rest > hidden else {}
         functions = []
         for name, seconds in own.items():
             calls, within = self.calls.get(name), self.inclusive.get(name)
             functions.append(
                 Function(
-                    name, None, "cpu", None if calls is None else calls / count, seconds / count,
-                    None if within is None else max(within, seconds) / count,
+                    name, None, "cpu", calls and calls / count, seconds / count,
+                    within and max(within, seconds) / count,
                 )
             )  # fmt: skip
         metrics = {
@@ -98,36 +90,27 @@ class _Sums:
 
 def _scorep(file: Path, ranks: int | None) -> Iterator[Profile]:
     """The regions of a table of scorep-score. Raises ImportRefusedError."""
-    sums, groups = _Sums(), dict[str, float]()
-    shares: list[tuple[float, float, int]] = []
-    mpi, headed = 0.0, False
+    sums, groups, headed = _Sums(), dict[str, float](), False
     for line, content in enumerate(lines_of(file), 1):
+        headed = headed or _SCOREP.fullmatch(content) is not None
         row = _ROW.fullmatch(content)
-        if _SCOREP.fullmatch(content):
-            if headed:
-                raise ImportRefusedError("a second table: one file a profile", line)
-            headed = True
-        elif headed and row is None and _BEGINS.match(content):
+        if headed and row is None and _BEGINS.match(content):
             raise ImportRefusedError("a row that cannot be read: cut off?", line)
-        elif headed and row:
-            kind, region, seconds = row["type"], row["region"], float(row["time"])
-            shares.append((seconds, float(row["share"]), line))
-            if region in (kind, f"{kind}-FLT", "FLT"):
-                groups[region] = seconds
-                continue
-            sums.own[region] = sums.own.get(region, 0.0) + seconds
-            visits = float(row["visits"].replace(",", ""))
-            sums.calls[region] = sums.calls.get(region, 0.0) + visits
-            mpi += seconds if kind == "MPI" else 0.0
-    sums.whole, sums.mpi = groups.get("ALL", 0.0), max(mpi, groups.get("MPI", 0.0))
-    if "ALL" not in groups or not sums.own:
+        if row is None or not headed:
+            continue
+        kind, region, seconds = row["type"], row["region"], float(row["time"])
+        if region in (kind, f"{kind}-FLT", "FLT"):
+            groups[region] = seconds
+            continue
+        sums.own[region] = sums.own.get(region, 0.0) + seconds
+        visits = float(row["visits"].replace(",", ""))
+        sums.calls[region] = sums.calls.get(region, 0.0) + visits
+        sums.mpi += seconds if kind == "MPI" else 0.0
+    sums.whole, sums.mpi = groups.get("ALL", 0.0), max(sums.mpi, groups.get("MPI", 0.0))
+    if not sums.whole or not sums.own:
         raise ImportRefusedError(
             "no row of ALL (cut off?), or lists groups only: import what `scorep-score -r` prints"
         )
-    for seconds, share, line in shares:
-        if sums.whole and abs(100 * seconds / sums.whole - share) > 1:
-            words = f"states {share} % of all, which its time is not: lines are missing or swapped"
-            raise ImportRefusedError(words, line)
     yield sums.profile("scorep", file, ranks)
 
 
@@ -139,24 +122,26 @@ def _hpctoolkit(file: Path, ranks: int | None) -> Iterator[Profile]:
         raise ImportRefusedError("it defines entities, which no database of HPCToolkit does")
     try:
         root = ElementTree.fromstring(text)
+        sums = _walked(root)
     except ElementTree.ParseError as error:
         words = f"not whole XML: cut off? ({error.msg})"
         raise ImportRefusedError(words, error.position[0]) from None
-    metrics: dict[str, tuple[str, float]] = {}
-    for element in root.iter("Metric"):
-        match = _TIME.fullmatch(element.get("n", ""))
-        # The first kind of time that has both; more would be added up.
-        if match and match["kind"] not in {kind for kind, _ in metrics.values()}:
-            metrics[element.get("i", "")] = match["kind"], 1e-6 if match["unit"] == "usec" else 1.0
-    if len(metrics) < 2:
-        raise ImportRefusedError("no sum of CPUTIME, REALTIME or WALLCLOCK over the ranks in it")
-    sums = _walked(root, metrics)
+    except ValueError as error:
+        raise ImportRefusedError(f"a value is no number: damaged ({error})") from None
     if not sums.own:
         raise ImportRefusedError("no values in it: they are in binary files next to it")
     yield sums.profile("hpctoolkit", file, ranks)
 
 
-def _walked(root: ElementTree.Element, metrics: Mapping[str, tuple[str, float]]) -> _Sums:
+def _walked(root: ElementTree.Element) -> _Sums:
+    kinds: dict[str, tuple[str, float]] = {}  # inclusive (I) or exclusive (E), and its unit in s
+    for element in root.iter("Metric"):
+        match = _TIME.fullmatch(element.get("n", ""))
+        # The first kind of time that has both; more would be added up.
+        if match and match["kind"] not in {kind for kind, _ in kinds.values()}:
+            kinds[element.get("i", "")] = match["kind"], 1e-6 if match["unit"] == "usec" else 1.0
+    if len(kinds) < 2:
+        raise ImportRefusedError("no sum of CPUTIME, REALTIME or WALLCLOCK over the ranks in it")
     names = {it.get("i", ""): it.get("n", "") for it in root.iter("Procedure")}
     sums = _Sums()
     # Elements with what is around them: the procedure that time counts for, and all names.
@@ -167,7 +152,9 @@ def _walked(root: ElementTree.Element, metrics: Mapping[str, tuple[str, float]])
         if element.tag == "PF":
             name = names.get(element.get("n", ""), element.get("n", "")) or "unknown"
             inside = owner if MPI.fullmatch(owner) else name
-        for kind, seconds in _values(element, metrics):
+        for value in (it for it in element.findall("M") if it.get("n") in kinds):
+            kind, unit = kinds[value.get("n", "")]
+            seconds = float(value.get("v", "")) * unit
             if element.tag == "SecCallPathProfileData":
                 sums.whole += seconds if kind == "I" else 0.0
             elif name and kind == "E":
@@ -180,52 +167,34 @@ def _walked(root: ElementTree.Element, metrics: Mapping[str, tuple[str, float]])
     return sums
 
 
-def _values(
-    element: ElementTree.Element, metrics: Mapping[str, tuple[str, float]]
-) -> Iterator[tuple[str, float]]:
-    """The times of an element: inclusive (I) or exclusive (E), in seconds."""
-    for it in element.findall("M"):
-        kind, unit = metrics.get(it.get("n", ""), ("", 0.0))
-        if kind:
-            value = it.get("v", "")
-            if not re.fullmatch(r"\d+\.?\d*(?:e[+-]?\d{1,3})?", value):
-                raise ImportRefusedError(f"a value of {value[:20]!a}: damaged")
-            yield kind, float(value) * unit
-
-
 def _map(file: Path, ranks: int | None) -> Iterator[Profile]:
     """The activities of the main threads as seconds of a process. Raises ImportRefusedError."""
     try:
         content: Any = json.loads(text_of(file))
-        info, activity = content["info"], content["samples"]["activity"]["main_thread"]
+        info = content["info"]
+        activity: Mapping[str, list[float]] = content["samples"]["activity"]["main_thread"]
         count, runtime = int(info["number_of_processes"]), float(info["runtime"]) / 1000
-        windows = [sum(window) for window in zip(*activity.values(), strict=True)]
-    except (ValueError, RecursionError):
-        raise ImportRefusedError("not JSON: damaged, or windows of unequal number") from None
-    except (KeyError, TypeError, AttributeError):
-        raise ImportRefusedError("no info or samples.activity.main_thread: not whole?") from None
-    if not windows or count < 1 or runtime <= 0 or ranks not in (None, count):
-        stated = f"{count} processes, but --ranks {ranks}, " if ranks else ""
-        raise ImportRefusedError(f"{stated}no samples, no processes, or no run time")
-    whole = 100.0 if max(windows) > 1 + CLOSE else 1.0
-    sound = all(finite(it) and it >= 0 for values in activity.values() for it in values)
-    if not sound or max(windows) > whole * (1 + CLOSE):
+        most = max(sum(window) for window in zip(*activity.values(), strict=True))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ImportRefusedError(f"not a whole export of MAP ({error!r:.80}): cut off?") from None
+    whole = 100.0 if most > 1 + CLOSE else 1.0
+    if most > whole * (1 + CLOSE):
         raise ImportRefusedError(
-            f"the activities of a window add up to {max(windows):.4g}, not 1 or 100 %: damaged"
+            f"the activities of a window add up to {most:.4g}, not 1 or 100 %: damaged"
         )
-    shares = {name: sum(values) / len(values) / whole for name, values in activity.items()}
-    if (rest := 1 - sum(shares.values())) > CLOSE:
-        shares[NOT_LISTED] = rest
-    mpi = sum(share for name, share in shares.items() if "_mpi" in name)
+    own = {name: runtime * sum(it) / len(it) / whole for name, it in activity.items()}
+    if rest := unlisted(runtime, own.values()):
+        own[NOT_LISTED] = rest
+    mpi = sum(seconds for name, seconds in own.items() if "_mpi" in name)
     yield Profile(
         tool="map", file=file, ranks=count, elapsed_s=runtime,
         functions=tuple(
-            Function(name, None, "cpu", None, share * runtime, None)
-            for name, share in shares.items() if share > 0
+            Function(name, None, "cpu", None, seconds, None)
+            for name, seconds in own.items() if seconds > 0
         ),
         metrics={
             "runtime": metric(runtime, "s", "lower"),
-            "mpi_time": metric(mpi * runtime, "s", "lower", "rank"),
+            "mpi_time": metric(mpi, "s", "lower", "rank"),
         },
         notes={"times": "shares of the main threads' samples times the run time"},
     )  # fmt: skip

@@ -55,11 +55,9 @@ class _Rank:
             self.where = _ALL
         elif total := _TOTAL.fullmatch(content):
             self.totals[total[1]] = number(total[2], f"total {total[1]} time", line)
-            self.where = ""
         elif call := _CALL.fullmatch(content):
             seconds = number(call[4], "seconds", line)
             self.calls.append(Function(call[1], self.rank, "cpu", int(call[2]), seconds, seconds))
-            self.where = ""
 
     @property
     def times(self) -> tuple[float, float]:
@@ -75,8 +73,6 @@ class _Rank:
                 f"the calls take {together:.3f} s, the total is {mpi:.3f} s of {elapsed:.3f} s: "
                 "lines are missing or changed"
             )
-        if self.table and sorted(self.table) != list(range(self.ranks)):
-            raise ImportRefusedError(f"{len(self.table)} of {self.ranks} ranks in its table of all")
         return mpi, elapsed
 
     @property
@@ -107,7 +103,7 @@ def read(files: Sequence[Path], ranks: int | None = None) -> Iterator[Profile | 
     for members in jobs.values():
         try:
             yield _profile(sorted(members, key=lambda it: it.rank))
-        except ImportRefusedError as error:
+        except (ImportRefusedError, ValueError) as error:
             yield Refusal(members[0].file, str(error))
 
 
@@ -115,48 +111,40 @@ def _rank(file: Path) -> _Rank:
     output: _Rank | None = None
     for line, content in enumerate(lines_of(file), 1):
         if head := _HEAD.match(content.strip()):
-            if output:
-                raise ImportRefusedError("two ranks in one file", line)
             output = _Rank(file, int(head[1]), int(head[2]))
         elif output is not None:
             output.add(content, line)
-    if output is None or output.rank >= output.ranks or not output.times:
-        raise ImportRefusedError("no line 'Data for MPI rank', or of a rank that cannot be")
+    if output is None or not output.times:
+        raise ImportRefusedError("no line 'Data for MPI rank'")
     return output
 
 
 def _profile(members: Sequence[_Rank]) -> Profile:
     """The profile of one job from the files of its ranks, which need not be all of them.
 
-    Raises ImportRefusedError if the files are of several jobs, the times of a rank are missing, or
-    no rank has time outside of MPI.
+    Raises ImportRefusedError if times of a rank are missing, ValueError if no rank has time outside
+    of MPI.
     """
-    first, numbers = members[0], {member.rank for member in members}
-    if len({member.ranks for member in members}) > 1 or len(numbers) < len(members):
-        raise ImportRefusedError("files of several jobs have one name: a folder for each job")
+    first = members[0]
     words = "of the file of each rank"
     times: Mapping[int, tuple[float, float]] = {member.rank: member.times for member in members}
-    if len(members) < first.ranks:
+    if len(times) < first.ranks:
         times = next((member.table for member in members if member.table), {})
         words = "of the table of all ranks, rounded to 0.01 s"
-    if not times:
+    if sorted(times) != list(range(first.ranks)):
         raise ImportRefusedError(
             f"{len(members)} of {first.ranks} ranks have a file, and none has the table of all "
             "ranks"
         )
     mpi, elapsed = np.array([times[rank] for rank in range(first.ranks)]).T
     useful, runtime = elapsed - mpi, float(elapsed.max())
-    try:
-        factors = rank_factors(useful, runtime)
-    except ValueError:
-        raise ImportRefusedError("no rank has any time outside of MPI") from None
     return Profile(
         tool="mpitrace",
         file=first.file,
         ranks=first.ranks,
         elapsed_s=runtime,
         rank_times=RankTimes(elapsed, useful, mpi),
-        factors=factors,
+        factors=rank_factors(useful, runtime),
         functions=tuple(it for member in members for it in member.functions),
         messages=tuple(
             Message(operation, size, calls, seconds / calls)

@@ -35,7 +35,6 @@ _COLUMNS = {
 }  # fmt: skip
 _CATEGORIES = {"CUDA_KERNEL": "kernel", "MEMORY_OPER": "copy", "CUDA_API": "api"}
 _DASHES = re.compile(r"\s*-{2,}(?:\s+-{2,})+\s*")
-_ROW = re.compile(r"\s*\d+\.\d+(?:,|\s{2,})\d+(?:,|\s{2,})\d+(?:,|\s{2,})")
 
 
 def sign(head: str) -> bool:
@@ -132,10 +131,12 @@ def _profile(run: Mapping[int | None, Recording], ranks: int | None) -> Profile:
 
 @dataclass
 class _Table:
-    """A table of ``nsys stats``: its columns, and its functions with the shares that it states."""
+    """A table of ``nsys stats``: of its columns the place and the unit, and its functions with the
+    shares that it states. ``kind``: of all rows; empty where a column has the category of each."""
 
-    columns: Mapping[str, tuple[int, re.Match[str]]]
+    columns: Mapping[str, tuple[int, float]]
     width: int
+    kind: str
     spans: list[tuple[int, int]] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
@@ -149,73 +150,64 @@ class _Table:
             cells = _split(text)
         if len(cells) != self.width:
             raise ImportRefusedError(f"{len(cells)} fields, not {self.width}: cut off?", line)
+        said = {key: cells[place].strip() for key, (place, _) in self.columns.items()}
+        name, category = said.pop("name"), said.pop("category", "")
+        kind = self.kind or _CATEGORIES.get(category, "")
+        if not kind:
+            raise ImportRefusedError(f"{category[:30]!a} is none of {[*_CATEGORIES]}", line)
         numbers = {
-            key: number(cells[place].replace(",", ""), key, line) * self._unit(match)
-            for key, (place, match) in self.columns.items()
-            if key not in ("name", "category")
+            key: number(word.replace(",", ""), key, line) * self.columns[key][1]
+            for key, word in said.items()
         }
-        name, calls = cells[self.columns["name"][0]].strip(), numbers["calls"]
-        if numbers["total"] < 0 or calls < 1 or not name:
+        total, calls = numbers["total"], numbers["calls"]
+        if total < 0 or calls < 1 or not name:
             raise ImportRefusedError("a row without a name, a call or a time: cut off?", line)
-        ends_s = [numbers.get(key) for key in ("min", "max")]
-        total = numbers["total"]
-        self.functions.append(
-            Function(name, None, self._kind(cells, line), calls, total, total, *ends_s)
-        )
-        if "share" in numbers:
-            self.shares.append(numbers["share"])
+        ends_s = numbers.get("min"), numbers.get("max")
+        self.functions.append(Function(name, None, kind, calls, total, total, *ends_s))
+        self.shares += [numbers["share"]] if "share" in numbers else []
 
-    def _unit(self, match: re.Match[str]) -> float:
-        if "unit" not in match.re.groupindex:
-            return 1.0
-        return _UNITS[match["unit"] or self.columns["total"][1]["unit"] or "ns"]
-
-    def _kind(self, cells: Sequence[str], line: int) -> str:
-        """The kind of a row: that of its category, else of the whole table."""
-        if "category" in self.columns:
-            category = cells[self.columns["category"][0]].strip()
-            if category not in _CATEGORIES:
-                raise ImportRefusedError(f"{category[:30]!a} is none of {[*_CATEGORIES]}", line)
-            return _CATEGORIES[category]
-        name, calls = self.columns["name"][1][0], self.columns["calls"][1][0]
-        kinds = {"operation": "copy", "range": "range"}
-        return kinds.get(name, "kernel" if calls == "instances" else "api")
-
-    def whole(self) -> tuple[list[Function], str]:
-        """The functions with an entry of what an excerpt does not list, and a note on that.
+    def whole(self) -> list[Function]:
+        """The functions, with an entry of what an excerpt does not list.
 
         Raises ImportRefusedError if shares and times are off by more than 1 %.
         """
         total, stated = sum(each.exclusive_s for each in self.functions), sum(self.shares)
         if len(self.shares) < len(self.functions) or not total or not stated:
-            return self.functions, ""
-        whole = total if abs(stated - 100) <= 1 else total / stated * 100
-        shares = [100 * each.exclusive_s / whole for each in self.functions]
+            return self.functions
+        rest = total / stated * 100 - total if abs(stated - 100) > 1 else 0.0
+        shares = [100 * each.exclusive_s / (total + rest) for each in self.functions]
         apart = max(abs(a - b) for a, b in zip(shares, self.shares, strict=True))
         if stated > 101 or apart > 1:
             raise ImportRefusedError(
                 f"the shares of a table add up to {stated:.1f} % and are up to {apart:.1f} % off "
                 "its times: lines are missing, swapped or there twice"
             )
-        if whole == total:
-            return self.functions, ""
-        if "category" in self.columns:
+        if rest and not self.kind:
             raise ImportRefusedError("an excerpt of several kinds: of which kind is the rest?")
-        rest = whole - total
-        more = Function(NOT_LISTED, None, self.functions[0].kind, 1, rest, rest)
-        note = f"{100 * rest / whole:.1f} % of a table's time is in no row"
-        return [*self.functions, more], note
+        more = [Function(NOT_LISTED, None, self.kind, 1, rest, rest)] if rest else []
+        return self.functions + more
 
 
 def _heading(line: str) -> _Table | None:
     """The table that a line heads; None if it heads none of times."""
     words = [word.strip().lower() for word in _split(line)]
-    columns: dict[str, tuple[int, re.Match[str]]] = {}
+    places: dict[str, int] = {}
+    units: dict[str, str | None] = {}
     for place, word in enumerate(words):
         for key, pattern in _COLUMNS.items():
-            if match := re.fullmatch(pattern, word):
-                columns.setdefault(key, (place, match))
-    return _Table(columns, len(words)) if {"total", "calls", "name"} <= columns.keys() else None
+            if (match := re.fullmatch(pattern, word)) and key not in places:
+                places[key], units[key] = place, match.groupdict(default="").get("unit")
+    if not {"total", "calls", "name"} <= places.keys():
+        return None
+    usual = units["total"] or "ns"
+    scales = {key: 1.0 if unit is None else _UNITS[unit or usual] for key, unit in units.items()}
+    kinds = {"operation": "copy", "range": "range"}
+    kind = "kernel" if words[places["calls"]] == "instances" else "api"
+    return _Table(
+        {key: (place, scales[key]) for key, place in places.items()},
+        len(words),
+        "" if "category" in places else kinds.get(words[places["name"]], kind),
+    )
 
 
 def _split(line: str) -> list[str]:
@@ -228,28 +220,16 @@ def _tables(file: Path) -> Recording:
     """Tables one after another, as CSV, or as text whose columns a line of dashes measures."""
     tables: list[_Table] = []
     table: _Table | None = None
-    other = False  # within a table of something else, as of the sizes of copies
     for line, text in enumerate(unboxed(lines_of(file)), 1):
         if head := _heading(text):
-            table, other = head, False
+            table = head
             tables.append(head)
-        elif not text.strip():
-            other = False
         elif table and _DASHES.fullmatch(text):
             table.spans = [match.span() for match in re.finditer(r"-+", text)]
             if len(table.spans) != table.width:
                 raise ImportRefusedError("the heading and the line below it do not match", line)
         elif table and re.match(r"\s*\"?[\d.]+\"?\s*(?:,|\s{2})", text):
             table.add(text, line)
-        else:
+        elif text.strip():
             table = None
-            words = _split(text)
-            other = other or (len(words) > 3 and not any(word[:1].isdigit() for word in words))
-            if not other and _ROW.match(text):
-                raise ImportRefusedError("a row without its heading: lines are missing", line)
-    recording = Recording(file)
-    for each in tables:
-        functions, note = each.whole()
-        recording.functions += functions
-        recording.notes |= {"not_listed": note} if note else {}
-    return recording
+    return Recording(file, [function for table in tables for function in table.whole()])

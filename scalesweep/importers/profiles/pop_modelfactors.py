@@ -47,42 +47,31 @@ def sign(head: str) -> bool:
 
 def _profiles(file: Path, ranks: int | None) -> list[Profile]:
     """A profile for each number of processes."""
-    rows = _rows(lines_of(file))
-    counts = rows.pop(_PROCESSES, [])
-    if not counts or len(set(counts)) < len(counts) or min(counts) < 1:
-        raise ImportRefusedError("no number of processes, or one of them twice")
+    rows: dict[str, list[float]] = {}
+    for line, content in enumerate(lines_of(file), 1):
+        name, *cells = [cell.strip() for cell in content.lower().lstrip("#").split(";")]
+        if name in rows:
+            raise ImportRefusedError(f"a second line '{name[:40]}'", line)
+        if cells:
+            rows[name] = [number(cell or "nan", name, line, nan=True) for cell in cells]
+            if len(cells) != len(rows[_PROCESSES]):
+                raise ImportRefusedError(f"{len(cells)} values of '{name[:40]}': cut off?", line)
+    counts = rows.pop(_PROCESSES)
     if missing := [name for name in (_RUNTIME, _MEAN, _MAX, _TOTAL) if name not in rows]:
         raise ImportRefusedError(f"has no line '{missing[0]}': cut off?")
-    base = counts.index(min(counts))
-    return [_profile(file, counts, rows, place, base) for place in range(len(counts))]
+    return [_profile(file, counts, rows, place) for place in range(len(counts))]
 
 
 read = each(_profiles)
 
 
-def _rows(lines: Sequence[str]) -> dict[str, list[float]]:
-    """The values of every line by its name in small letters."""
-    rows: dict[str, list[float]] = {}
-    for line, content in enumerate(lines, 1):
-        name, *cells = [cell.strip() for cell in content.lstrip("#").split(";")]
-        if not name and not cells:
-            continue
-        if name.lower() in rows:
-            raise ImportRefusedError(f"a second line '{name[:40]}'", line)
-        rows[name.lower()] = [
-            math.nan if cell.lower() in ("nan", "") else number(cell, name, line) for cell in cells
-        ]
-        if len(cells) != len(next(iter(rows.values()))):
-            raise ImportRefusedError(f"{len(cells)} values of '{name[:40]}': cut off?", line)
-    return rows
-
-
 def _profile(
-    file: Path, counts: Sequence[float], rows: Mapping[str, list[float]], place: int, base: int
+    file: Path, counts: Sequence[float], rows: Mapping[str, list[float]], place: int
 ) -> Profile:
-    """The profile of the run at ``place`` in the tables of all runs; ``base`` is the run scaled
-    against. Raises ImportRefusedError if the durations contradict each other or a printed factor.
-    """
+    """The profile of the run at ``place`` in the tables of all runs; that of the fewest processes
+    is what it is scaled against. Raises ImportRefusedError if the durations contradict each other
+    or a printed factor."""
+    base = counts.index(min(counts))
 
     def seconds(name: str, at: int = place) -> float:
         return rows[name][at] * 1e-6 if name in rows else math.nan

@@ -14,7 +14,6 @@ import numpy as np
 
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import Profile, RankTimes
-from scalesweep.core.formatting import finite
 from scalesweep.importers.imported_run import ImportRefusedError, metric
 from scalesweep.importers.profiles.base import each, text_of
 
@@ -50,43 +49,32 @@ def _profiles(file: Path, ranks: int | None) -> Iterator[Profile]:
     """A profile of each region; ``ranks`` if the file does not state them."""
     try:
         content = json.loads(text_of(file))
-        regions, processes = _regions(content), _processes(content)
-        resources = content.get("resources") or {}
+        held = content.get("Application", content.get("popMetrics"))
+        regions = {it["name"]: it for it in held} if isinstance(held, list) else dict(held)
+        processes = _processes(content)
         alone = processes.get("") if len(regions) == 1 else None
         for name, region in regions.items():
-            mpi = region.get("numMpiRanks") or resources.get("numMpiRanks")
-            said = {**region, "numMpiRanks": mpi}
+            stated = region.get("numMpiRanks") or content.get("resources", {}).get("numMpiRanks")
+            said = {**region, "numMpiRanks": stated}
             yield _profile(file, name, said, processes.get(name) or alone or (), ranks)
     except json.JSONDecodeError as error:
         raise ImportRefusedError(f"not JSON ({error.msg}): cut off?", error.lineno) from None
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ImportRefusedError(f"not as TALP writes it ({error!r:.80})") from None
 
 
 read = each(_profiles)
 
 
-def _regions(content: _Held) -> dict[str, _Held]:
-    """Metrics by region, of any version's form."""
-    held: Any = next((content[key] for key in ("Application", "popMetrics") if key in content), {})
-    regions = {it["name"]: it for it in held} if isinstance(held, list) else dict(held)
-    if not regions or len(regions) < len(held):
-        raise ImportRefusedError("holds no region with metrics, or one twice")
-    return regions
-
-
 def _processes(content: _Held) -> dict[str, list[_Held]]:
     """Entries of the processes by region, by rank; under an empty name if no region is told."""
-    held: Any = next(
-        (of for key, of in content.items() if key.lower() in ("process", "processes")), {}
-    )
+    if isinstance(content.get("node"), list):
+        return {"": [process for node in content["node"] for process in node["process"]]}
     processes: dict[str, list[_Held]] = {}
-    for region, entries in held.items():
+    for region, entries in content.get("Process", content.get("processes", {})).items():
         processes[region] = sorted(entries, key=lambda entry: int(entry["rank"]))
         if [entry["rank"] for entry in processes[region]] != list(range(len(entries))):
             raise ImportRefusedError(f"processes of region {region[:40]!a} are not ranks 0 to n-1")
-    if not processes and isinstance(content.get("node"), list):
-        processes[""] = [process for node in content["node"] for process in node["process"]]
     return processes
 
 
@@ -96,12 +84,10 @@ def _profile(
     """A region: times in seconds, and efficiencies as TALP states them, or in full precision of the
     times of its processes (by rank).
 
-    Raises ImportRefusedError if it has no elapsed time, another number of processes than ranks, or
-    efficiencies that its times do not give.
+    Raises ImportRefusedError if it has another number of processes than ranks, or efficiencies that
+    its times do not give.
     """
-    where = f"region {name}"
-    if not (elapsed := _time(region, "elapsedTime", where)):
-        raise ImportRefusedError(f"{where}: has no elapsed time")
+    where, elapsed = f"region {name}", region["elapsedTime"] * 1e-9
     # Of a program without MPI, TALP states 0 ranks; its file is of one process.
     alone = 1 if region.get("numMpiRanks") == 0 else None
     count = region.get("numMpiRanks") or len(processes) or ranks or alone
@@ -109,15 +95,14 @@ def _profile(
         raise ImportRefusedError(f"{where}: {count} ranks, but {len(processes)} processes")
     metrics = {"runtime": metric(elapsed, "s", "lower")}
     for key, total in (("usefulTime", "useful_time_total"), ("mpiTime", "mpi_time_total")):
-        if (value := _time(region, key, where)) is not None:
-            metrics[total] = metric(value, "s", "lower")
-    efficiencies: dict[str, float] = {}
-    for key, plain in _EFFICIENCIES.items():
-        stated = region.get(key) or 0  # TALP writes 0 for what it did not measure
-        if not finite(stated) or not 0 <= stated < 100:
-            raise ImportRefusedError(f"{where}: {key} is {stated!r:.30}, no efficiency")
-        efficiencies |= {plain: float(stated)} if stated else {}
-    times, factors = _rank_times(processes, elapsed, where), None
+        if key in region:
+            metrics[total] = metric(region[key] * 1e-9, "s", "lower")
+    stated = {
+        plain: float(region[key])
+        for key, plain in _EFFICIENCIES.items()
+        if region.get(key)  # TALP writes 0 for what it did not measure
+    }
+    times, factors = _rank_times(processes, region["elapsedTime"]), None
     notes = {"efficiencies": "as TALP prints them, two decimals"}
     if times and all(process.get("numCpus", 1) == 1 for process in processes):
         factors = rank_factors(times.useful, times.runtime)
@@ -126,13 +111,13 @@ def _profile(
             ("parallel_efficiency", factors.parallel), ("load_balance", factors.load_balance),
             ("communication_efficiency", factors.communication),
         ):  # fmt: skip
-            if abs(efficiencies.get(plain, value) - value) > _AGREE:
+            if abs(stated.get(plain, value) - value) > _AGREE:
                 raise ImportRefusedError(
-                    f"{where}: {plain} is stated as {efficiencies[plain]:.2f}, the times of the "
-                    f"ranks give {value:.4f}"
+                    f"{where}: {plain} is stated as {stated[plain]:.2f}, the times of the ranks "
+                    f"give {value:.4f}"
                 )
-            efficiencies[plain] = value
-    metrics |= {plain: metric(value, "1", "higher") for plain, value in efficiencies.items()}
+            stated[plain] = value
+    metrics |= {plain: metric(value, "1", "higher") for plain, value in stated.items()}
     return Profile(
         tool="talp", file=file, ranks=count, elapsed_s=elapsed,
         region="" if name == _GLOBAL else name, rank_times=times, factors=factors,
@@ -140,21 +125,9 @@ def _profile(
     )  # fmt: skip
 
 
-def _time(held: _Held, key: str, where: str) -> float | None:
-    """Seconds of a time in nanoseconds; None if it is not there."""
-    value = held.get(key)
-    if value is not None and (not finite(value) or not 0 <= value < 1e19):
-        raise ImportRefusedError(f"{where}: {key} is {value!r:.30}, no time in nanoseconds")
-    return None if value is None else float(value) * 1e-9
-
-
-def _rank_times(processes: Sequence[_Held], elapsed: float, where: str) -> RankTimes | None:
-    useful, mpi, own = (
-        [_time(process, key, where) for process in processes]
-        for key in ("usefulTime", "mpiTime", "elapsedTime")
-    )
-    if None in useful or None in mpi:
-        raise ImportRefusedError(f"{where}: a process without usefulTime or mpiTime")
-    whole = [elapsed if time is None else time for time in own]
-    times = RankTimes(*(np.array(values, np.float64) for values in (whole, useful, mpi)))
-    return times if bool((times.useful > 0).any()) else None
+def _rank_times(processes: Sequence[_Held], elapsed: float) -> RankTimes | None:
+    """Times of the processes in seconds; None where none has any useful time."""
+    rows = [(it.get("elapsedTime", elapsed), it["usefulTime"], it["mpiTime"]) for it in processes]
+    if not any(useful for _, useful, _ in rows):
+        return None
+    return RankTimes(*(np.array(column, np.float64) * 1e-9 for column in zip(*rows, strict=True)))

@@ -15,7 +15,7 @@ import numpy as np
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile, RankTimes
 from scalesweep.importers.imported_run import ImportRefusedError
-from scalesweep.importers.profiles.base import CLOSE, MPI, each, lines_of, times_of
+from scalesweep.importers.profiles.base import CLOSE, MPI, each, lines_of, times_of, unlisted
 
 _SECTION = re.compile(
     r"NODE (?P<node>\d+);CONTEXT (?P<context>\d+);THREAD (?P<thread>\d+):\s*"
@@ -51,15 +51,7 @@ class _Section:
     @property
     def unlisted(self) -> float:
         """Time that no row has as its own; 0 if that is what the digits leave open."""
-        rest = self.elapsed - sum(row.exclusive_s for row in self.rows)
-        return rest if rest > CLOSE * self.elapsed else 0.0
-
-    @property
-    def functions(self) -> list[Function]:
-        """The rows, and an entry of what none of them has, so that shares stay right."""
-        rest = self.unlisted
-        more = [Function(NOT_LISTED, self.node, "cpu", 1, rest, rest)] if rest else []
-        return self.rows + more
+        return unlisted(self.elapsed, (row.exclusive_s for row in self.rows))
 
 
 def sign(head: str) -> bool:
@@ -94,14 +86,19 @@ def _profiles(file: Path, ranks: int | None) -> Iterable[Profile]:
                     "rows are missing or changed"
                 )
     useful = np.maximum(elapsed - mpi, 0.0)
-    left = max(section.unlisted / section.elapsed for section in shown)
+    rests = [section.unlisted for section in shown]
+    # What is not listed has an entry, so that shares stay right.
+    rows = [row for section in shown for row in section.rows]
+    rows += [
+        Function(NOT_LISTED, section.node, "cpu", 1, rest, rest)
+        for section, rest in zip(shown, rests, strict=True)
+        if rest
+    ]
     notes: dict[str, object] = {"times": "of each node" if first else "means over all ranks"}
     if threads:
         notes["threads"] = f"{threads} further threads, whose times are not added"
-    if left:
-        notes["not_listed"] = f"up to {100 * left:.1f} % of a node's time is in no row"
     # What is not listed may be MPI: without it nothing is known of the useful time.
-    whole = bool(first) and bool((useful > 0).all()) and not left
+    whole = bool(first) and bool((useful > 0).all()) and not any(rests)
     runtime = float(elapsed.max())
     yield Profile(
         tool="tau",
@@ -110,7 +107,7 @@ def _profiles(file: Path, ranks: int | None) -> Iterable[Profile]:
         elapsed_s=runtime,
         rank_times=RankTimes(elapsed, useful, mpi) if whole else None,
         factors=rank_factors(useful, runtime) if whole else None,
-        functions=tuple(row for section in shown for row in section.functions),
+        functions=tuple(rows),
         metrics=times_of(runtime, float(mpi.mean()), float(useful.mean())),
         notes=notes,
     )

@@ -12,8 +12,8 @@ from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.log_patterns import Result, load_extract
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
-from scalesweep.importers.detect_logs import read_source
 from tests.conftest import ROOT
+from tests.fakes.imported_runs import read_source
 from tests.fakes.training_logs import LOGS, titan, titan_steps
 
 RECIPES = ROOT / "resources" / "recipes"

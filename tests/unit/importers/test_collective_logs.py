@@ -10,10 +10,10 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.importers.collective_logs import check_test
-from scalesweep.importers.detect_logs import read_source
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.launch_words import UNKNOWN, launched
 from tests.conftest import ROOT
+from tests.fakes.imported_runs import read_source
 
 Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 

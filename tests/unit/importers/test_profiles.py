@@ -90,15 +90,15 @@ REFUSED = {
     "a row twice": (CSV + "60.0,600,3,gemm\n", "there twice"),
     "no row": (CSV.splitlines()[0] + "\n", "has a row"),
     "no end": (CSV[:-1], "no end: cut off?"),
-    "a row of scorep": (FOAM.replace("289.20", "829.20"), "states 15.1 % of all"),
-    "two of scorep": (FOAM + FOAM, "a second table"),
+    "a row of scorep": (FOAM.replace("289.20", "829.20"), "more than all"),
+    "two of scorep": (FOAM + FOAM, "more than all"),
     "groups of scorep": (FOAM.partition("\n\n")[0] + "\n", "lists groups only"),
     "cut scorep": (FOAM[:-20] + "\n", "a row that cannot be read"),
     "empty hpctoolkit": (re.sub("<M [^>]*/>", "", TREE), "they are in binary files"),
     "cut hpctoolkit": (TREE[:-60], "not whole XML: cut off?"),
     "no time": (TREE.replace("CPUTIME", "PAPI_TOT_CYC"), "no sum of CPUTIME"),
     "sums": (TREE.replace('n="3" v="4.5e+06"', 'n="3" v="9e+09"'), "more than all"),
-    "cut map": (MAP[:-9] + "\n", "not JSON"),
+    "cut map": (MAP[:-9] + "\n", "not a whole export"),
     "map": (MAP.replace("1.0", "110.0", 1), "add up to 110, not 1 or 100 %"),
 }
 

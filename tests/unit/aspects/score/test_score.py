@@ -13,12 +13,12 @@ from scalesweep.aspects.score.findings import score as found_score
 from scalesweep.config.campaign import load_campaign
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.importers.detect_logs import RULES, read_source
+from scalesweep.importers.detect_logs import RULES
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
-from tests.fakes.imported_runs import import_runs
+from tests.fakes.imported_runs import import_runs, read_source
 from tests.fakes.mllog import T0, line, run_time, training
 
 
