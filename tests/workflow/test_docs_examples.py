@@ -17,14 +17,12 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.state.results_folder import claim_folder
 from tests.conftest import ROOT, Project, make_project
 from tests.fakes.records import times, write_run
-from tests.fakes.torch_python import TORCH, needs_torch
 
 pytestmark = pytest.mark.slow
 
 GUIDE = ROOT / "docs" / "guide"
 NATIVE, CAMPAIGNS = GUIDE / "benchmarks.md", GUIDE / "campaigns.md"
 STEPS, EXAMPLES = GUIDE / "external_programs.md", ROOT / "docs/reference/external_examples.md"
-OF_TORCH = ("my_ddp",)
 OSU = """#!/bin/sh
 [ "${HOROVOD_RANK:-0}" = 0 ] || exit 0
 echo "# OSU MPI Allreduce Latency Test v7.3"
@@ -86,19 +84,16 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Project:
             assert content["site"] == "local"
             campaign["programs"] |= content.get("programs", {})
             for name, experiment in content["experiments"].items():
-                if experiment["benchmark"] not in OF_TORCH or TORCH.exists():
-                    campaign["experiments"][f"{experiment['benchmark']}_{name}"] = experiment
-    (own,), (ddp,) = blocks(STEPS, "python"), blocks(EXAMPLES, "python")
-    for path, text in (("my_training/train.py", own), ("my_ddp/train_ddp.py", ddp)):
-        (project.path / "home" / path).parent.mkdir(parents=True, exist_ok=True)
-        (project.path / "home" / path).write_text(text)
-    (project.path / ".torch").symlink_to(TORCH.parents[1])
+                campaign["experiments"][f"{experiment['benchmark']}_{name}"] = experiment
+    (own,) = blocks(STEPS, "python")
+    (project.path / "home" / "my_training").mkdir(parents=True)
+    (project.path / "home" / "my_training" / "train.py").write_text(own)
     (native,) = blocks(NATIVE, "python")
     (project.path / "workflow" / "benchmarks" / "my_benchmark" / "main.py").write_text(native)
     # OSU's allreduce has no campaign of its own: two ranks, as its defaults say.
     osu = project.write("osu_allreduce", OSU)
     osu.chmod(0o755)
-    campaign["programs"] |= {"osu_allreduce": str(osu), "torch_python": str(TORCH)}
+    campaign["programs"]["osu_allreduce"] = str(osu)
     campaign["experiments"]["osu"] = {"benchmark": "osu_allreduce", "fixed": {"ranks_per_node": 2}}
     campaign["experiments"]["guide"] = guide_experiment(project.path)
     project.write("c.yaml", yaml.safe_dump(campaign, sort_keys=False))
@@ -141,13 +136,3 @@ def test_a_native_program(reported: Project) -> None:
     frame = runs(reported, "my_benchmark_batches")
     assert len(frame) == 2 and (frame["images_per_second_mean_run"] > 0).all()
     assert (frame["total_throughput_mean_later"] > 0).all()
-
-
-@needs_torch
-def test_distributed_data_parallel(reported: Project) -> None:
-    frame = runs(reported, "my_ddp_ddp")
-    assert sorted(frame["ranks"]) == [1, 2]
-    assert (frame["images_per_second_mean_run"] > 0).all()
-    assert (frame["loss_mean_run"] > 0).all()
-    scaling = reported.path / "results" / "tables" / "my_ddp_ddp" / "scaling.parquet"
-    assert pd.read_parquet(scaling)["images_per_second_eff_run"].notna().all()

@@ -58,7 +58,7 @@ def test_the_examples_of_the_documentation_load(foreign: Path) -> None:
             site = yaml.safe_dump({**SITE, **content})
             (foreign / "sites" / "toy.yaml").write_text(site)
             assert load_site("toy").programs["osu_allreduce"].startswith("/opt")
-    assert sorted(names) == ["actors", "my_ddp", "my_training", "osu_allreduce"]
+    assert sorted(names) == ["actors", "my_training", "osu_allreduce"]
 
 
 def test_the_metrics_of_tf_cnn_benchmarks() -> None:
