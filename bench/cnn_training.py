@@ -142,7 +142,7 @@ def session_loop(model: str, batch_size: int) -> Loop:
 def own_loops(model: str, batch_size: int) -> tuple[Loop, Loop]:
     """Return the benchmark's loop of steps, and the bare one, whose graph takes no stamps."""
     params = parameters(model, batch_size)
-    place = cluster.Place(0, 1, True, "CPU", ["/device:CPU:0"], (0, 0))
+    place = cluster.Place(0, 1, "CPU", ["/device:CPU:0"], (0, 0))
     trainer = updates.make(params, place, None)
     with mock.patch.object(tf_spans, "method", lambda: spans.NONE):
         step = updates.make(params, place, None).graph()

@@ -23,7 +23,7 @@ def main() -> None:
     declared = Path(updates.__file__).with_name("benchmark.yaml").read_text()
     specs = yaml.safe_load(declared)["parameters"]
     params = {name: spec["default"] for name, spec in specs.items()} | json.loads(sys.argv[1])
-    place = cluster.Place(0, 1, True, "CPU", ["/device:CPU:0"], (0, 0))
+    place = cluster.Place(0, 1, "CPU", ["/device:CPU:0"], (0, 0))
     trainer = updates.make(params, place, None)
     print(flush=True)
     for line in sys.stdin:

@@ -117,46 +117,21 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_ranks_on_tensorflows_own_connections(tmp_path):
-    more = {"input": "pipeline", "devices_per_rank": 2, "warmup_batches": 0}
-    done, out = start(
-        tmp_path, ranks=2, ranks_per_node=2, variable_update="distributed_replicated", **more
-    )
-    native, samples = read(done, out)
-    assert samples["step_times"].shape == samples["loss"].shape == (6, 2)
-    assert samples["warmup_step_times"].shape == (0, 2)
-    assert (samples["step_times"] > 0).all()
-    mode = native["notes"]["mode"]
-    assert mode["synchronous"] is True
-    assert mode["communication"] == "gRPC"
-    assert "rank 0" in mode["step_times"]
-    assert native["notes"]["batch"]["global"] == 2 * 2 * 4
-    assert native["work"]["samples_per_epoch"] == 2 * 2 * 4 * 6
-    assert [len(each) for each in native["notes"]["devices"]] == [2, 2]
-    # Horovod only gathers here, so it is told to look for work less often.
-    assert native["environment"]["variables"]["HOROVOD_CYCLE_TIME"] == "10"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("given_by_slurm", [False, True])
 def test_ranks_of_a_host_take_its_gpus_in_turn(given_by_slurm):
     """No GPU is here: TensorFlow and Horovod are told of some (`fake_gpus.py`)."""
     four = {"gpus": 4, "local_rank": 1, "local_size": 2}
+    served = {"variable_update": "parameter_server"}
     cases = [
-        four | {"params": {"devices_per_rank": 2}},
-        four | {"params": {"devices_per_rank": 3}},
-        four
-        | {
-            "params": {"devices_per_rank": 2, "ranks": 2}
-            | {"variable_update": "distributed_replicated", "parameter_device": "gpu"}
-        },
-        four
-        | {
-            "params": {"variable_update": "parameter_server", "ranks": 2}
-            | {"parameter_device": "gpu"}
-        },
-        four | {"params": {"variable_update": "parameter_server", "xla": True}},
-        four | {"params": {"all_reduce": "nccl", "variable_update": "collective_all_reduce"}},
+        four | {"params": params}
+        for params in (
+            {"devices_per_rank": 2},
+            {"devices_per_rank": 3},
+            served | {"ranks": 2, "devices_per_rank": 2},
+            served | {"ranks": 2, "parameter_device": "gpu"},
+            served | {"xla": True},
+            {"all_reduce": "nccl", "variable_update": "collective_all_reduce"},
+        )
     ]
     env = {"SLURM_GPUS_PER_TASK": "2"} if given_by_slurm else {}
     done = start_helper("fake_gpus.py", *map(json.dumps, cases), env=env)
@@ -183,9 +158,13 @@ def test_images_from_files_and_broken_ones(tmp_path):
     files = {"input": "tfrecords", "images_per_file": 16, "data_images": 32}
     files |= {"model": "alexnet", "data_set": "cifar10", "ranks": 2}
     # Rank 0 opens the files of both, each on its own server.
-    done, out = start(tmp_path, data=data, variable_update="distributed_replicated", **files)
-    _native, samples = read(done, out)
+    done, out = start(tmp_path, data=data, variable_update="parameter_server", **files)
+    native, samples = read(done, out)
+    assert samples["step_times"].shape == samples["loss"].shape == (6, 2)
     assert (samples["loss"][:, 0] != samples["loss"][:, 1]).all()
+    assert native["notes"]["mode"]["communication"] == "gRPC"
+    # Horovod only gathers here, so it is told to look for work less often.
+    assert native["environment"]["variables"]["HOROVOD_CYCLE_TIME"] == "10"
 
     path = data / "train" / "part-000001.tfrecord"
     path.write_bytes(path.read_bytes()[:-1000])

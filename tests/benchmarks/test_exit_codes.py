@@ -21,9 +21,9 @@ FAILING = [
     ),
     (
         CNN,
-        {"variable_update": "parameter_server", "inter_threads": 1, "ranks": 2},
-        2,
-        ["inter_threads 1"],
+        {"variable_update": "collective_all_reduce", "ranks": 2, "devices_per_rank": 2},
+        69,
+        ["one CPU device of each"],
     ),
     (COSMOFLOW, {"decay_epochs": [4, 2], "decay_factors": [0.5, 0.2]}, 2, ["must ascend"]),
     (COSMOFLOW, {"input": "dummy", "precision": "mixed_float16"}, 69, ["mixed_float16: "]),

@@ -1,23 +1,21 @@
 """Where a rank trains: its devices, and the TensorFlow servers that some variable updates need."""
 
 import contextlib
-import fcntl
 import json
 import os
 import socket
-import struct
 from dataclasses import dataclass, field
 from typing import Any
 
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
-from harness import ranks
-from harness.program import EXIT_PARAMETERS, EXIT_UNSUPPORTED
+from harness import ranks, tf_training
+from harness.program import EXIT_UNSUPPORTED
+from harness.rendezvous import own_address
 
 Problem = tuple[int, str]
 
-_SIOCGIFADDR = 0x8915
 # Horovod only gathers results then, and its default of 1 ms costs up to a third of a core.
 IDLE_CYCLE_MS = 10
 
@@ -28,7 +26,6 @@ class Place:
 
     rank: int
     ranks: int
-    first_on_host: bool
     kind: str  # of devices: CPU or GPU
     devices: list[str]  # this rank's, in its own process
     threads: tuple[int, int]  # inter-op and intra-op; 0: TensorFlow's choice
@@ -45,62 +42,36 @@ class Place:
             for number, gpu in enumerate(self.gpus)
         ]
 
-    def worker_devices(self) -> list[list[str]]:
-        """Return the devices of every rank's worker server, by rank."""
-        return [
-            [f"/job:worker/replica:0/task:{rank}{device}" for device in self.devices]
-            for rank in range(self.ranks)
-        ]
-
 
 def has_servers(params: dict[str, Any]) -> bool:
     """Tell whether every rank hosts servers, which rank 0 makes use of for all."""
-    servers = ("parameter_server", "distributed_replicated")
-    return params["ranks"] > 1 and params["variable_update"] in servers
+    return params["ranks"] > 1 and params["variable_update"] == "parameter_server"
 
 
-def has_cluster(params: dict[str, Any]) -> bool:
-    """Tell whether TensorFlow itself connects the ranks, in addition to Horovod."""
-    collective = params["variable_update"] == "collective_all_reduce"
-    return has_servers(params) or (collective and params["ranks"] > 1)
-
-
-def comes_first(params: dict[str, Any]) -> bool:
-    """Tell whether no operation may run before the strategy or the cluster is made."""
-    return has_servers(params) or params["variable_update"] == "collective_all_reduce"
+def is_collective(params: dict[str, Any]) -> bool:
+    """Tell whether TensorFlow's collectives join the ranks, in addition to Horovod."""
+    return params["variable_update"] == "collective_all_reduce"
 
 
 def set_knobs(params: dict[str, Any]) -> None:
     """Set Horovod's variables, which it reads when it starts, as the parameters say."""
-    megabytes = params["fusion_threshold_mb"]
-    values = {
-        "HOROVOD_FUSION_THRESHOLD": None if megabytes is None else megabytes << 20,
-        "HOROVOD_CYCLE_TIME": params["cycle_time_ms"],
-        "HOROVOD_HIERARCHICAL_ALLREDUCE": int(params["hierarchical_allreduce"]) or None,
-        "HOROVOD_AUTOTUNE": int(params["autotune"]) or None,
-    }
-    os.environ.update({name: str(value) for name, value in values.items() if value is not None})
+    tf_training.set_knobs(params)
+    if params["autotune"]:
+        os.environ["HOROVOD_AUTOTUNE"] = "1"
     if params["variable_update"] != "horovod" or params["ranks"] == 1:
         os.environ.setdefault("HOROVOD_CYCLE_TIME", str(IDLE_CYCLE_MS))
 
 
-def threads(params: dict[str, Any]) -> tuple[tuple[int, int], Problem | None]:
-    """Return the (inter-op, intra-op) threads to use, and a problem when those are too few.
+def threads(params: dict[str, Any]) -> tuple[int, int]:
+    """Return the inter-op and intra-op threads to use.
 
     With parameter servers each step blocks an inter-op thread of its worker, which then waits for
     ever for work that has no thread left.
     """
-    inter, intra = params["inter_threads"], params["intra_threads"]
-    if not has_servers(params) or params["variable_update"] != "parameter_server":
-        return (inter, intra), None
-    least = params["devices_per_rank"] + 1
-    if 0 < inter < least:
-        return (inter, intra), (
-            EXIT_PARAMETERS,
-            f"inter_threads {inter}: variable_update parameter_server needs one more than"
-            f" devices_per_rank, so 0 or at least {least}",
-        )
-    return (inter or max(least, len(os.sched_getaffinity(0))), intra), None
+    inter = params["inter_threads"]
+    if has_servers(params) and not inter:
+        inter = max(params["devices_per_rank"] + 1, len(os.sched_getaffinity(0)))
+    return inter, params["intra_threads"]
 
 
 def join(params: dict[str, Any]) -> Place:
@@ -109,13 +80,13 @@ def join(params: dict[str, Any]) -> Place:
     Raises ProgramError on all ranks when one of them cannot do what the parameters ask for.
     """
     set_knobs(params)
-    (inter, intra), problem = threads(params)
-    ranks.join(params["ranks"], inter, intra)
-    kind, gpus, trouble = take_devices(params)
-    problem = problem or trouble or unsupported(params, kind)
+    ranks.join(params["ranks"], *threads(params))
+    kind, gpus, problem = take_devices(params)
     mine = {"kind": kind, "host": socket.gethostname(), "address": own_address()}
-    mine["ports"] = free_ports(3) if has_cluster(params) else []
-    everyone = ranks.gather_json([problem, mine], comes_first(params))
+    mine["ports"] = free_ports(3)
+    # No operation may run before servers or a strategy of collectives are made.
+    first = has_servers(params) or is_collective(params)
+    everyone = ranks.gather_json([problem or unsupported(params, kind), mine], first)
     ranks.raise_first([problem for problem, _ in everyone])
     hosts = [about for _, about in everyone]
     if len({host["kind"] for host in hosts}) > 1:
@@ -124,10 +95,9 @@ def join(params: dict[str, Any]) -> Place:
     place = Place(
         rank=hvd.rank(),
         ranks=hvd.size(),
-        first_on_host=hvd.local_rank() == 0,
         kind=kind,
         devices=[f"/device:{kind}:{number}" for number in range(params["devices_per_rank"])],
-        threads=(inter, intra),
+        threads=threads(params),
         gpus=[tf.config.list_physical_devices("GPU")[number] for number in gpus],
     )
     if has_servers(params):
@@ -135,7 +105,7 @@ def join(params: dict[str, Any]) -> Place:
         place.tasks["chief"] = place.tasks["chief"][:1]
         start_servers(place, gpus)
         ranks.gather_json(None, early=True)  # a server that is not there yet could be missed
-    elif has_cluster(params):
+    elif is_collective(params) and place.ranks > 1:
         place.tasks = tasks(hosts, ("worker",))
         task = {"type": "worker", "index": place.rank}
         os.environ["TF_CONFIG"] = json.dumps({"cluster": place.tasks, "task": task})
@@ -144,13 +114,11 @@ def join(params: dict[str, Any]) -> Place:
 
 def tasks(hosts: list[dict[str, Any]], jobs: tuple[str, ...]) -> dict[str, list[str]]:
     """Return host:port by job and rank, from what each rank says about itself."""
-    one_host = len({host["host"] for host in hosts}) == 1
+    alone = len({host["host"] for host in hosts}) == 1
+    names = ["127.0.0.1" if alone else host["address"] for host in hosts]
     return {
-        job: [
-            f"{'127.0.0.1' if one_host else host['address']}:{host['ports'][number]}"
-            for host in hosts
-        ]
-        for number, job in enumerate(jobs)
+        job: [f"{name}:{host['ports'][n]}" for name, host in zip(names, hosts, strict=True)]
+        for n, job in enumerate(jobs)
     }
 
 
@@ -184,30 +152,36 @@ def take_devices(params: dict[str, Any]) -> tuple[str, list[int], Problem | None
 
 def unsupported(params: dict[str, Any], kind: str) -> Problem | None:
     """Return what no software could do on devices of this kind, or TensorFlow cannot."""
-    if params["all_reduce"] == "nccl" and kind == "CPU":
-        return EXIT_UNSUPPORTED, "all_reduce nccl: NCCL connects GPUs, there is none here"
-    if params["parameter_device"] == "gpu":
-        if kind == "CPU":
-            return EXIT_UNSUPPORTED, "parameter_device gpu: there is no GPU here"
-        if has_servers(params) and params["variable_update"] == "parameter_server":
-            return EXIT_UNSUPPORTED, (
-                "parameter_device gpu: across ranks TensorFlow's ParameterServerStrategy keeps"
-                " variables in the servers' host memory; use parameter_device cpu"
-            )
-    shared = params["parameter_device"] == "cpu" and kind == "GPU"
+    served, on_gpu = params["variable_update"] == "parameter_server", kind == "GPU"
+    shared = params["parameter_device"] == "cpu" and on_gpu
     shared |= params["ranks"] * params["devices_per_rank"] > 1
-    if params["variable_update"] == "parameter_server" and shared:
-        if params["xla"]:
-            return EXIT_UNSUPPORTED, (
-                "xla true: with variable_update parameter_server variables lie on another device"
-                " than steps, which XLA cannot compile; use replicated or distributed_replicated"
-            )
-        if params["precision"] == "mixed_float16":
-            return EXIT_UNSUPPORTED, (
-                "precision mixed_float16: tf.keras refuses it within TensorFlow's strategies for"
-                " variable_update parameter_server; use replicated or distributed_replicated"
-            )
-    return None
+    several = params["ranks"] > 1 and params["devices_per_rank"] > 1
+    cases = [
+        (params["all_reduce"] == "nccl" and not on_gpu, "all_reduce nccl: NCCL connects GPUs"),
+        (params["parameter_device"] == "gpu" and not on_gpu, "parameter_device gpu: no GPU here"),
+        (
+            params["parameter_device"] == "gpu" and has_servers(params),
+            "parameter_device gpu: across ranks TensorFlow's ParameterServerStrategy keeps"
+            " variables in the servers' host memory; use parameter_device cpu",
+        ),
+        (
+            is_collective(params) and several and not on_gpu,
+            "devices_per_rank: across ranks TensorFlow's collectives join one CPU device of each;"
+            " use more ranks",
+        ),
+        (
+            served and shared and params["xla"],
+            "xla true: with variable_update parameter_server variables lie on another device than"
+            " steps, which XLA cannot compile; use replicated",
+        ),
+        (
+            served and shared and params["precision"] == "mixed_float16",
+            "precision mixed_float16: tf.keras refuses it within TensorFlow's strategies for"
+            " variable_update parameter_server; use replicated",
+        ),
+    ]
+    said = next((message for holds, message in cases if holds), None)
+    return (EXIT_UNSUPPORTED, said) if said else None
 
 
 def free_ports(count: int) -> list[int]:
@@ -217,16 +191,6 @@ def free_ports(count: int) -> list[int]:
         for each in sockets:
             each.bind(("", 0))
         return [each.getsockname()[1] for each in sockets]
-
-
-def own_address() -> str:
-    """Return the IPv4 address of Gloo's interface if one is set, else this host's name."""
-    interface = os.environ.get("HOROVOD_GLOO_IFACE", "").partition(",")[0]
-    if interface:
-        with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as probe:
-            request = struct.pack("256s", interface.encode())
-            return socket.inet_ntoa(fcntl.ioctl(probe, _SIOCGIFADDR, request)[20:24])
-    return socket.gethostname()
 
 
 def start_servers(place: Place, gpus: list[int]) -> None:

@@ -11,11 +11,10 @@ import tensorflow as tf
 from harness import watch
 
 OWN = "of each rank"
-DRIVEN = "of rank 0, which runs the steps of all ranks as one"
 OBSERVED = "of each rank's devices, as rank 0 sees them, which starts their steps"
 Step = tuple[tf.Tensor, tf.Tensor]  # loss, and where the step's seconds went (tf_spans.in_graph)
 Graph = Callable[[], Callable[..., Step]]
-# Of steps: seconds, losses ``[step]`` or ``[step, rank]``; spans ``[step, 4]`` or with ranks.
+# Of steps: seconds, losses ``[step]``; spans ``[step, 4]``. Of parameter servers all by rank too.
 Taken = tuple[np.ndarray, np.ndarray, np.ndarray]
 Run = Callable[[int], Taken]
 
@@ -61,17 +60,10 @@ def take(
         losses[number] = loss.numpy()
         ended = clock()
         times[number] = ended - began
-        spent[number] = _with_between(seconds.numpy(), between)
+        spent[number] = np.append(seconds.numpy(), between)
         spent[number][0] += waited
         watch.advance()
-    values = np.array(losses, np.float64)
-    times = times if values.ndim == 1 else np.stack([times] * values.shape[1], 1)
-    return times, values, np.array(spent, np.float64)
-
-
-def _with_between(seconds: np.ndarray, between: float) -> np.ndarray:
-    """Return ``[4]`` or ``[4, rank]`` of `seconds` ``[3]`` or ``[3, rank]`` and those before it."""
-    return np.concatenate([seconds, np.full((1, *seconds.shape[1:]), between)])
+    return times, np.array(losses, np.float64), np.array(spent, np.float64)
 
 
 def traced(step: Callable[..., Step], *signature: tf.TensorSpec) -> Graph:

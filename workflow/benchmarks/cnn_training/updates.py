@@ -1,11 +1,12 @@
 """The ways to share what devices learn: `make` returns a trainer for one ``variable_update``."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import horovod.tensorflow as hvd
+import numpy as np
 import tensorflow as tf
 
 from cnn_training.cluster import Place, has_servers
@@ -17,8 +18,7 @@ from cnn_training.compute import (
     stamped_sums,
 )
 from cnn_training.feed import feed
-from cnn_training.servers import masters, parameter_servers
-from cnn_training.trainer import Step, Trainer, repeat, traced
+from cnn_training.trainer import OBSERVED, Step, Taken, Trainer, repeat, take, traced
 from harness import tf_spans
 
 STRATEGIES = {
@@ -138,30 +138,13 @@ def mirrored(params: dict[str, Any], devices: Sequence[str]) -> tf.distribute.St
 
 def collective(params: dict[str, Any], place: Place) -> tf.distribute.Strategy:
     """Return the strategy that joins the devices of all ranks by TensorFlow's collectives."""
+    if place.kind == "CPU" and place.ranks == 1:  # of whose devices it knows the first alone
+        return tf.distribute.MirroredStrategy(place.devices)
     implementation = {"auto": "AUTO", "ring": "RING", "nccl": "NCCL"}[params["all_reduce"]]
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation(implementation)
     )
-    with every_cpu_device(place.devices) if place.kind == "CPU" else nullcontext():
-        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-
-
-@contextmanager
-def every_cpu_device(devices: Sequence[str]) -> Iterator[None]:
-    """Have the strategy of collectives take these, as of CPU devices it only knows the first."""
-    from tensorflow.python.distribute import collective_all_reduce_strategy
-
-    extended = collective_all_reduce_strategy.CollectiveAllReduceExtended
-    original = extended._initialize_local_devices
-
-    def chosen(_strategy: Any, _resolver: Any, worker_device: str) -> tuple[tuple[str, ...], str]:
-        return tuple(worker_device + device for device in devices), "CPU"
-
-    extended._initialize_local_devices = chosen
-    try:
-        yield
-    finally:
-        extended._initialize_local_devices = original
+    return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
 
 def replicas(
@@ -210,4 +193,112 @@ def replicas(
         strategy=STRATEGIES[params["variable_update"]],
         all_reduce=params["all_reduce"],
         communication="in memory" if place.ranks == 1 else "gRPC",
+    )
+
+
+def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str) -> Trainer:
+    """Train a copy on every device; averaged gradients update masters, which all copy back."""
+    copies = []
+    for device in place.devices:
+        with tf.device(device):
+            model = make_model(params)
+            copies.append((device, model, make_gradients(model, params)))
+    model = copies[0][1]
+    with tf.device(holder):
+        variables = [tf.Variable(each.numpy()) for each in model.trainable_variables]
+    optimizer = make_optimizer(params)
+    batches = feed(params, data, place.rank, place.devices)
+
+    def step() -> Step:
+        begun = tf_spans.stamp()
+        with tf.control_dependencies([begun]):
+            fed, shares = tf_spans.after(batches(), place.devices)
+        losses, computed, copied = [], [], []
+        for (device, _, gradients), batch in zip(copies, shares, strict=True):
+            with tf.device(device):
+                loss, own = gradients(*batch)
+            losses.append(loss)
+            computed.append(own)
+        ready = tf_spans.stamp(computed, losses)
+        with tf.device(holder):
+            means = [tf.add_n(parts) / len(copies) for parts in zip(*computed, strict=True)]
+        reduced = tf_spans.stamp(means)
+        updated = tf_spans.stamp(apply(optimizer, means, variables))
+        with tf.control_dependencies([updated]):
+            values = [tf.identity(each) for each in variables]
+        for device, copy, _ in copies:
+            with tf.device(device):
+                for variable, value in zip(copy.trainable_variables, values, strict=True):
+                    copied.append(variable.assign(value, read_value=False))
+        end = tf_spans.stamp(copied)
+        return tf.add_n(losses) / len(losses), tf_spans.in_graph(
+            begun, fed, ready, (reduced, updated), end
+        )
+
+    return Trainer(
+        repeat(traced(step)),
+        model,
+        [variables, *(copy.trainable_variables for _, copy, _ in copies)],
+        strategy="copies and masters",
+        all_reduce="sums on the masters' device",
+        communication="in memory",
+    )
+
+
+def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -> Trainer:
+    """Train on every device of all ranks for itself, on variables that lie on all ranks' servers.
+
+    A thread of rank 0 for each device starts its steps, so that all take the same number of them;
+    TensorFlow's ClusterCoordinator hands the next step to whoever is free, so that the fast ones
+    take more.
+    """
+    if place.rank > 0:
+        return Trainer(None, drives_all=True, synchronous=False)
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec(place.tasks), task_type="chief", task_id=0, rpc_layer="grpc"
+    )
+    strategy = tf.distribute.experimental.ParameterServerStrategy(resolver)
+    with strategy.scope():
+        model = make_model(params)
+        optimizer = make_optimizer(params)
+    gradients = make_gradients(model, params)
+
+    def step(images: tf.Tensor, labels: tf.Tensor) -> Step:
+        begun, (images,) = tf_spans.begin(images)
+        loss, own = gradients(images, labels)
+        ready = tf_spans.stamp(loss, own)
+        # The variables lie on the servers: bringing a gradient there and applying it is one.
+        end = tf_spans.stamp(apply(optimizer, own, model.trainable_variables))
+        return loss, tf_spans.in_graph(begun, begun, ready, (end, end), end)
+
+    workers = [f"/job:worker/replica:0/task:{rank}" for rank in range(place.ranks)]
+    devices = [worker + device for worker in workers for device in place.devices]
+    single = params | {"ranks": len(devices), "devices_per_rank": 1}
+    batches = [feed(single, data, number, [device]) for number, device in enumerate(devices)]
+    images, labels = batches[0]()[0]
+    graph = traced(step, *(tf.TensorSpec(each.shape, each.dtype) for each in (images, labels)))
+
+    def work(number: int, steps: int) -> Taken:
+        with tf.device(devices[number]):
+            return take(steps, graph(), lambda: batches[number]()[0])
+
+    def run(steps: int) -> Taken:
+        graph()
+        with ThreadPoolExecutor(len(devices)) as pool:
+            everything = list(pool.map(work, range(len(devices)), [steps] * len(devices)))
+        times, losses, seconds = (
+            np.stack(each, axis=-1).reshape(*each[0].shape, place.ranks, -1).mean(axis=-1)
+            for each in zip(*everything, strict=True)
+        )
+        return times, losses, seconds
+
+    return Trainer(
+        run,
+        model,
+        [model.trainable_variables],
+        strategy="ParameterServerStrategy",
+        communication="gRPC",
+        synchronous=False,
+        drives_all=True,
+        step_times=OBSERVED,
     )

@@ -5,9 +5,12 @@ and horovodrun say which rank this is; then rank 0 leaves its host and a free po
 run's folder, which all nodes see. Standard library only.
 """
 
+import fcntl
 import json
 import os
 import re
+import socket
+import struct
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +19,7 @@ from typing import NamedTuple
 from harness.program import EXIT_LAUNCH, EXIT_PARAMETERS, ProgramError
 from harness.rank_variables import HYDRA, LAUNCHERS, SRUN
 
+_SIOCGIFADDR = 0x8915  # of Linux: the address of an interface
 # How ranks look for the file that says where rank 0 is met.
 MEETING, LOOK_S, SLOW_LOOK_S = "meeting.json", 0.05, 1.0
 
@@ -94,6 +98,16 @@ def find_meeting(folder: Path, patience_s: float) -> tuple[str, int]:
             )
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, SLOW_LOOK_S)
+
+
+def own_address() -> str:
+    """Return how other ranks reach this host: its name, or its address on Gloo's interface."""
+    name = os.environ.get("HOROVOD_GLOO_IFACE", "").partition(",")[0]
+    if not name:
+        return socket.gethostname()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        request = struct.pack("256s", name.encode()[:15])
+        return socket.inet_ntoa(fcntl.ioctl(asked, _SIOCGIFADDR, request)[20:24])
 
 
 def _number(environ: Mapping[str, str], name: str, launcher: str) -> int:

@@ -30,16 +30,9 @@ Listener = Callable[[str, int, dict[str, float]], None]
 def start(params: dict[str, Any]) -> None:
     """Initialise Horovod and TensorFlow as the parameters say, each rank on a GPU of its own.
 
-    Horovod reads fusion_threshold_mb, cycle_time_ms and hierarchical_allreduce when it starts.
     Raises ProgramError on all ranks where a host has GPUs, but fewer than ranks.
     """
-    megabytes = params["fusion_threshold_mb"]
-    knobs = {
-        "HOROVOD_FUSION_THRESHOLD": None if megabytes is None else megabytes << 20,
-        "HOROVOD_CYCLE_TIME": params["cycle_time_ms"],
-        "HOROVOD_HIERARCHICAL_ALLREDUCE": int(params["hierarchical_allreduce"]) or None,
-    }
-    os.environ.update({name: str(value) for name, value in knobs.items() if value is not None})
+    set_knobs(params)
     ranks.join(params["ranks"], params["inter_threads"], params["intra_threads"])
     gpus = tf.config.list_physical_devices("GPU")
     problem = None
@@ -51,6 +44,17 @@ def start(params: dict[str, Any]) -> None:
         else:
             problem = (EXIT_UNSUPPORTED, f"{len(gpus)} GPUs for {hvd.local_size()} ranks of a host")
     ranks.raise_together(problem)
+
+
+def set_knobs(params: dict[str, Any]) -> None:
+    """Set the variables that Horovod reads when it starts: parameters of these names."""
+    megabytes = params["fusion_threshold_mb"]
+    knobs = {
+        "HOROVOD_FUSION_THRESHOLD": None if megabytes is None else megabytes << 20,
+        "HOROVOD_CYCLE_TIME": params["cycle_time_ms"],
+        "HOROVOD_HIERARCHICAL_ALLREDUCE": int(params["hierarchical_allreduce"]) or None,
+    }
+    os.environ.update({name: str(value) for name, value in knobs.items() if value is not None})
 
 
 def set_seeds(seed: int, rank: int) -> None:

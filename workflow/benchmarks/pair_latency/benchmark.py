@@ -11,6 +11,7 @@ from harness import ranks, watch
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_UNSUPPORTED
+from harness.rendezvous import own_address
 from pair_latency import links
 
 
@@ -33,17 +34,16 @@ class Program(Benchmark):
         alone = len(set(ranks.gather_json(here))) == 1
         server, name, problem = None, "", None
         try:
-            name, server = links.own_name(alone), links.listen(self.params["ranks"], alone)
+            name = "127.0.0.1" if alone else own_address()
+            server = links.listen(self.params["ranks"], alone)
         except OSError as error:
             problem = (EXIT_UNSUPPORTED, f"rank {ranks.rank()} on {here} cannot listen: {error}")
         ranks.raise_together(problem)
         with server:
-            mine = [name, server.getsockname()[1], os.urandom(links.TOKEN).hex()]
-            known = ranks.gather_json(mine)
-            addresses = [(str(host), int(port)) for host, port, _ in known]
+            known = ranks.gather_json([name, server.getsockname()[1]])
+            addresses = [(str(host), int(port)) for host, port in known]
             try:
-                token = bytes.fromhex(known[0][2])
-                self.links = links.connect(server, addresses, ranks.rank(), token)
+                self.links = links.connect(server, addresses, ranks.rank())
             except OSError as error:
                 said = f"rank {ranks.rank()} on {here} has no link: {error}"
                 problem = (EXIT_UNSUPPORTED, said)

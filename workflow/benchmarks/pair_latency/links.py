@@ -1,7 +1,5 @@
 """Sockets between every two ranks, and messages to and fro. No TensorFlow."""
 
-import fcntl
-import os
 import socket
 import struct
 import time
@@ -10,9 +8,7 @@ from statistics import median
 
 TIMEOUT_S = 30.0
 WARM_UP = 5  # messages before those that are timed: the other rank may still be with another
-_SIOCGIFADDR = 0x8915  # of Linux: the address of an interface
-TOKEN = 16
-_HELLO = struct.Struct(f"!{TOKEN}sI")
+_HELLO = struct.Struct("!I")  # which rank connects
 
 Address = tuple[str, int]
 
@@ -37,24 +33,12 @@ def listen(ranks: int, alone: bool) -> socket.socket:
     return socket.create_server(("127.0.0.1" if alone else "", 0), backlog=ranks)
 
 
-def own_name(alone: bool) -> str:
-    """Return how other ranks reach this host: over Gloo's interface where one is set."""
-    if alone:
-        return "127.0.0.1"
-    if name := os.environ.get("HOROVOD_GLOO_IFACE"):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-            request = struct.pack("256s", name.encode()[:15])
-            return socket.inet_ntoa(fcntl.ioctl(asked, _SIOCGIFADDR, request)[20:24])
-    return socket.gethostname()
-
-
 def connect(
-    server: socket.socket, addresses: Sequence[Address], rank: int, token: bytes
+    server: socket.socket, addresses: Sequence[Address], rank: int
 ) -> dict[int, socket.socket]:
     """Return a socket to every other rank: each connects to those below it.
 
-    Who does not know the `token` is none of the ranks. Raises OSError, with the address, where one
-    cannot be reached.
+    Raises OSError, with the address, where one cannot be reached.
     """
     links = {}
     for other, address in enumerate(addresses[:rank]):
@@ -62,17 +46,14 @@ def connect(
             link = socket.create_connection(address, TIMEOUT_S)
         except OSError as error:
             raise OSError(f"{address[0]} port {address[1]}: {error}") from None
-        link.sendall(_HELLO.pack(token, rank))
+        link.sendall(_HELLO.pack(rank))
         links[other] = link
     server.settimeout(TIMEOUT_S)
     while len(links) < len(addresses) - 1:
         link, _ = server.accept()
         link.settimeout(TIMEOUT_S)
-        said, other = _HELLO.unpack(receive(link, _HELLO.size))
-        if said == token and rank < other < len(addresses):
-            links[other] = link
-        else:
-            link.close()
+        (other,) = _HELLO.unpack(receive(link, _HELLO.size))
+        links[other] = link
     for link in links.values():
         link.settimeout(TIMEOUT_S)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
