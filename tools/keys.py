@@ -3,31 +3,29 @@
     python tools/keys.py [FOLDER]
 
 With a FOLDER: the JSON Schemas of the files instead, by which editors check and complete them.
-Types, bounds and defaults of keys are those of the models' JSON Schemas, their words are the texts
-below the fields.
+Types, bounds and defaults of keys are those of the models, words are the texts below their fields.
 """
 
-import ast
-import inspect
 import json
+import os
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel
+from pydantic._internal._docs_extraction import extract_docstrings_from_cls
+from pydantic.json_schema import GenerateJsonSchema
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from pages import table
 
 from scalesweep.commands.interface import COMMANDS, parser_of
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign_keys import CampaignKeys
-from scalesweep.config.models import Model
-from scalesweep.config.overrides import OVERRIDES, VERBS
-from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
+from scalesweep.config.overrides import OVERRIDES
 from scalesweep.config.site import Site
 from scalesweep.importers.table_map import MapFile
 
@@ -41,26 +39,18 @@ WORDS = {
     "integer": "integer", "number": "number", "string": "text", "boolean": "true or false",
     "array": "list", "object": "map", "null": "null",
 }  # fmt: skip
-HEAD = "| key | type | default | meaning |\n|---|---|---|---|\n"
 
 
-def models_of(model: type[Model]) -> Iterator[type[Model]]:
-    """All models below a model."""
-    for each in model.__subclasses__():
-        yield each
-        yield from models_of(each)
+class Documented(GenerateJsonSchema):
+    """A JSON Schema whose keys have the texts below the fields."""
 
-
-def texts_of(models: Iterable[type[Model]]) -> dict[tuple[str, str], str]:
-    """The texts below the fields of models, by model and field."""
-    texts = {}
-    for file in sorted({inspect.getfile(model) for model in models}):
-        for node in ast.parse(Path(file).read_text()).body:
-            for field, text in pairwise(node.body if isinstance(node, ast.ClassDef) else []):
-                if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-                    words = ast.literal_eval(text.value)
-                    texts[node.name, ast.unparse(field.target)] = " ".join(words.split())
-    return texts
+    def model_schema(self, schema: Any) -> Any:
+        """That of a model."""
+        made, model = super().model_schema(schema), schema["cls"]
+        for name, text in extract_docstrings_from_cls(model, use_inspect=True).items():
+            key = model.model_fields[name].alias or name
+            made["properties"][key]["description"] = " ".join(text.split())
+        return made
 
 
 def kind_of(schema: dict[str, Any]) -> str:
@@ -73,7 +63,7 @@ def kind_of(schema: dict[str, Any]) -> str:
     text = schema.get("format", text)
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None:
-        return f"{text}, {low:g} to {high:g}" if high is not None else f"{text}, {low:g} or more"
+        return f"{text}, {low:g} or more" if high is None else f"{text}, {low:g} to {high:g}"
     above = schema.get("exclusiveMinimum")
     return text if above is None else f"{text} above {above:g}"
 
@@ -92,76 +82,38 @@ def within(schema: Any, place: str) -> list[tuple[str, str]]:
 
 def page(model: type[BaseModel], title: str) -> str:
     """The page of the keys of a kind of file."""
-    schema = model.model_json_schema(by_alias=True)
-    # Models of other packages may have the same names.
-    own = ("scalesweep.config.", f"{model.__module__.rpartition('.')[0]}.")
-    models = [each for each in models_of(Model) if each.__module__.startswith(own)]
-    texts = texts_of(models)
-    fields = {
-        (each.__name__, field.alias or name): name
-        for each in models
-        for name, field in each.model_fields.items()
-    }
-    lines = [f"# {title}\n\n{' '.join((model.__doc__ or '').split())}\n"]
-    later = [("", schema, model.__name__)]
-    for place, content, owner in later:
-        if place:
-            lines.append(f"## `{place}`\n")
-        lines.append(HEAD.rstrip())
+    schema = model.model_json_schema(by_alias=True, schema_generator=Documented)
+    text = f"# {title}\n\n{' '.join((model.__doc__ or '').split())}\n\n"
+    later = [("", schema)]
+    for place, content in later:
+        rows = []
         for key, value in content["properties"].items():
             default = value.get("default")
             plain = isinstance(default, bool | int | float | str) and default != ""
             shown = f"`{yaml.safe_dump(default).split()[0]}`" if plain else ""
             shown = "required" if key in content.get("required", ()) else shown
-            text = texts.get((owner, fields.get((owner, key), key))) or value.get("description", "")
-            cells = (f"`{key}`", kind_of(value), shown, text)
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            rows.append((f"`{key}`", kind_of(value), shown, value.get("description", "")))
             for at, name in within(value, f"{place}.{key}".lstrip(".")):
                 if "properties" in schema["$defs"][name]:
-                    later.append((at, schema["$defs"][name], name))
-        lines.append("")
-    return "\n".join(lines)
-
-
-def reserved() -> str:
-    """The names that parameters of a benchmark cannot have."""
-
-    def listed(names: frozenset[str]) -> str:
-        return ", ".join(f"`{name}`" for name in sorted(names))
-
-    return (
-        "\n## Names that parameters cannot have\n\n"
-        "A parameter is a column of the tables, next to what they say of runs and quantities. "
-        f"Refused when benchmark.yaml is read: {listed(OF_RUNS)}, and names of quantities such as "
-        "`loss_mean_run` (`<metric>_<statistic>_<phase>`).\n\n"
-        f"Refused when a campaign varies the parameter: {listed(OF_TABLES)}.\n"
-    )
-
-
-def options() -> str:
-    """Keys of --config, by the calls of Snakemake that read them."""
-    lines = ["| key | read by | meaning |", "|---|---|---|"]
-    for key, override in OVERRIDES.items():
-        calls = "all" if override.verbs == VERBS else ", ".join(f"`{x}`" for x in override.verbs)
-        lines.append(f"| `{key}` | {calls} | {override.text} |")
-    return "\n".join(lines) + "\n"
-
-
-def arguments() -> str:
-    """The commands of scalesweep, with their arguments and examples."""
-    lines = []
-    for name, command in COMMANDS.items():
-        lines += [f"### scalesweep {name}\n", f"{command.text[0].upper()}{command.text[1:]}.\n"]
-        lines += ["| argument | meaning |", "|---|---|"]
-        for cells in parser_of(name).described():
-            typed, text = (cell.replace("|", "\\|") for cell in cells)
-            lines.append(f"| `{typed}` | {text} |")
-        lines += ["", "```", *command.examples, "```", ""]
-    return "\n".join(lines)
+                    later.append((at, schema["$defs"][name]))
+        text += f"## `{place}`\n\n" if place else ""
+        text += table("key | type | default | meaning", rows) + "\n"
+    return text
 
 
 def commands() -> str:
     """The page of commands."""
+    os.environ["COLUMNS"] = "100"  # of what argparse prints
+    helps = "\n".join(
+        f"### scalesweep {name}\n\n```\n{parser_of(name).format_help()}```\n" for name in COMMANDS
+    )
+    keys = table(
+        "key | read by | meaning",
+        (
+            (f"`{key}`", ", ".join(f"`{verb}`" for verb in override.verbs), override.text)
+            for key, override in OVERRIDES.items()
+        ),
+    )
     return f"""\
 # Commands
 
@@ -171,34 +123,29 @@ def commands() -> str:
 
 ## Commands of scalesweep
 
-{arguments()}
+{helps}
 ## Options of snakemake: --config
 
 `--config KEY=VALUE` takes these keys. Each is read by the calls named and refused by all others;
 `run` is `snakemake` without a target, or with a file to make.
 
-{options()}"""
+{keys}"""
 
 
-def write_schemas(folder: Path) -> None:
-    """Write the JSON Schemas by which editors check files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, (model, _) in PAGES.items():
-        # Kinds of values may overlap: a list is a value too.
-        schema = json.dumps(model.model_json_schema(by_alias=True), indent=1)
-        (folder / f"{name}.schema.json").write_text(schema.replace('"oneOf"', '"anyOf"'))
-
-
-def write() -> None:
-    """Write all pages into docs/reference."""
+def main(folder: Path | None) -> None:
+    """Write all pages into docs/reference, or the JSON Schemas into a folder."""
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, (model, _) in PAGES.items():
+            schema = model.model_json_schema(by_alias=True, schema_generator=Documented)
+            # Kinds of values may overlap: a list is a value too.
+            text = json.dumps(schema, indent=1).replace('"oneOf"', '"anyOf"')
+            (folder / f"{name}.schema.json").write_text(text)
+        return
     pages = {name: page(model, title) for name, (model, title) in PAGES.items()}
-    pages["benchmark"] += reserved()
-    pages["commands"] = commands()
-    for name, text in pages.items():
-        path = ROOT / "docs" / "reference" / f"{name}.md"
-        if not path.is_file() or path.read_text() != text:
-            path.write_text(text)
+    for name, text in {**pages, "commands": commands()}.items():
+        (ROOT / "docs" / "reference" / f"{name}.md").write_text(text)
 
 
 if __name__ == "__main__":
-    write_schemas(Path(sys.argv[1])) if sys.argv[1:] else write()
+    main(Path(sys.argv[1]) if sys.argv[1:] else None)

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT))
 from scalesweep.aspects.registry import parts, shown_tables
 from scalesweep.config.benchmark import BENCHMARKS, load_benchmark
 from scalesweep.core.causes import Cause, NextJob, facts_of
+from scalesweep.core.formatting import written
 from scalesweep.table.declared import columns_of
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -38,13 +39,10 @@ def parameters() -> str:
     for file in sorted(BENCHMARKS.glob("*/benchmark.yaml")):
         name = file.parent.name
         benchmark = load_benchmark(name)
-        rows = []
-        for parameter in benchmark.parameters.values():
-            value = parameter.default
-            default = str(value).lower() if isinstance(value, bool) or value is None else value
-            default = "null" if value is None else default
-            cells = (f"`{parameter.name}`", parameter.allowed, f"`{default}`", parameter.unit or "")
-            rows.append((*cells, parameter.doc))
+        rows = [
+            (f"`{it.name}`", it.allowed, f"`{written(it.default)}`", it.unit or "", it.doc)
+            for it in benchmark.parameters.values()
+        ]
         more = (file.parent / "README.md").is_file()
         link = f" [More](../../workflow/benchmarks/{name}/README.md)." if more else ""
         head = "parameter | allowed | default | unit | meaning"
@@ -75,8 +73,7 @@ def retries() -> str:
 
 def causes() -> str:
     """All causes, who finds them and what they mean."""
-    facts = [(cause, facts_of(cause)) for cause in Cause]
-    rows = [(cause, ", ".join(it.found_by), it.meaning) for cause, it in facts]
+    rows = ((it, ", ".join(facts_of(it).found_by), facts_of(it).meaning) for it in Cause)
     return table("cause | found by | meaning", rows)
 
 
@@ -92,9 +89,7 @@ def main(check: bool) -> str | None:
     """Write all, or with ``check`` say which page is not as it would be written."""
     for name, (page, make) in MADE.items():
         path, made = REFERENCE / page, make()
-        place = re.compile(
-            rf"(<!-- {name}: tools/pages.py writes [^>]*-->\n).*?(<!-- end -->)", re.S
-        )
+        place = re.compile(rf"(<!-- {name}: tools/pages.py [^>]*-->\n).*?(<!-- end -->)", re.S)
         text = path.read_text()
         wanted, places = place.subn(lambda match, made=made: match[1] + made + match[2], text)
         if not places:

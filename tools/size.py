@@ -1,101 +1,69 @@
 """How heavy the house is: lines of Python, words of documentation, and their budgets.
 
-A line is a line of the file as ``ruff format`` leaves it. A word is one that somebody wrote: pages
-and tables that a tool writes do not count. Budgets are in ``[tool.size]`` of pyproject.toml and
-are only ever lowered; ``--check`` fails, and prints, if one is exceeded.
+Pages and tables that a tool writes do not count. Budgets are in ``[tool.size]`` of pyproject.toml
+and are only ever lowered; ``--check`` fails if one is exceeded.
 
     python tools/size.py [--check]
 """
 
-import ast
 import re
 import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-GENERATED_PAGE = re.compile(r"<!-- tools/\S+ writes this page")
-GENERATED_REST = re.compile(r"<!-- [^>]*tools/\S+ writes what follows.*", re.DOTALL)
-GENERATED_TABLE = re.compile(r"<!-- [^>]*tools/\S+ writes[^>]*-->\s*(?:^\|.*\n?)+", re.MULTILINE)
+# A page, the rest of a page, or a table that a tool writes.
+GENERATED = re.compile(
+    r"\A<!-- tools/\S+ writes this page.*|<!-- [^>]*tools/\S+ writes what follows.*"
+    r"|<!-- [^>]*tools/\S+ writes[^>]*-->\s*(?:^\|[^\n]*\n?)+",
+    re.DOTALL | re.MULTILINE,
+)
 PROSE = ("docs", "README.md", "CONTRIBUTING.md")
 BESIDE = {".yaml": "YAML", ".yml": "YAML", ".js": "JavaScript", ".j2": "templates", ".css": "CSS"}
-LARGEST = 10
 
 
-def tracked(*paths: str) -> list[Path]:
-    """Files that git tracks, or would, below some paths."""
+def lines(*paths: str, suffix: str = ".py") -> dict[Path, int]:
+    """Lines of the files below some paths that git tracks, or would."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", *paths]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
-    files = [ROOT / name for name in names.split("\0") if name]
-    return sorted({file for file in files if file.is_file() and not file.is_symlink()})
-
-
-def lines(file: Path) -> int:
-    """Lines of a file."""
-    return len(file.read_text(errors="replace").splitlines())
-
-
-def python_lines(*paths: str) -> int:
-    """Lines of Python below some paths."""
-    return sum(lines(file) for file in tracked(*paths) if file.suffix == ".py")
+    files = {Path(name) for name in names.split("\0") if name.endswith(suffix)}
+    there = sorted(it for it in files if (ROOT / it).is_file() and not (ROOT / it).is_symlink())
+    return {it: len((ROOT / it).read_text(errors="replace").splitlines()) for it in there}
 
 
 def words(*paths: str) -> int:
     """Words that somebody wrote in the Markdown below some paths."""
-    texts = (file.read_text() for file in tracked(*paths) if file.suffix == ".md")
-    pages = (GENERATED_REST.sub("", text) for text in texts if not GENERATED_PAGE.match(text))
-    return sum(len(GENERATED_TABLE.sub("", page).split()) for page in pages)
-
-
-def packages(*roots: str) -> dict[str, int]:
-    """Lines of Python by package: a folder directly below a root, or the root itself."""
-    counts: Counter[str] = Counter()
-    for file in tracked(*roots):
-        if file.suffix == ".py":
-            parts = file.relative_to(ROOT).parts
-            counts["/".join(parts[: min(2, len(parts) - 1)])] += lines(file)
-    return dict(counts)
-
-
-def functions() -> Iterator[tuple[int, str]]:
-    """The lines and place of every function and class method."""
-    for file in tracked("scalesweep", "plugins", "workflow", "bench", "tools", "tests"):
-        if file.suffix != ".py":
-            continue
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                length = (node.end_lineno or node.lineno) - node.lineno + 1
-                yield length, f"{file.relative_to(ROOT)}:{node.lineno} {node.name}"
+    texts = ((ROOT / file).read_text() for file in lines(*paths, suffix=".md"))
+    return sum(len(GENERATED.sub("", text).split()) for text in texts)
 
 
 def budgets() -> list[tuple[str, int, int]]:
     """What each budget is for, what there is, and what is allowed."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["size"]
-    rows = [(name, python_lines(*name.split()), most) for name, most in settings["lines"].items()]
-    return [*rows, ("words of documentation", words(*PROSE), settings["words"])]
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["size"]
+    rows = [(n, sum(lines(*n.split()).values()), most) for n, most in said["lines"].items()]
+    return [*rows, ("words of documentation", words(*PROSE), said["words"])]
 
 
 def table() -> str:
     """Everything that is counted, as text."""
     text = ["budget                              now   allowed"]
     text += [f"{name:<30} {now:>8,} {most:>9,}" for name, now, most in budgets()]
-    text.append("\nlines of Python by package")
-    counts = packages("scalesweep", "plugins", "workflow", "bench", "tools", "tests")
-    text += [f"{name:<30} {count:>8,}" for name, count in counts.items()]
-    beside: Counter[str] = Counter()
-    for file in tracked():
-        if kind := BESIDE.get(file.suffix):
-            beside[kind] += lines(file)
-    text.append("\nlines beside Python")
-    text += [f"{kind:<30} {count:>8,}" for kind, count in beside.most_common()]
-    text.append("\nlargest files")
-    files = [(lines(file), str(file.relative_to(ROOT))) for file in tracked("*.py")]
-    text += [f"{count:>6,}  {name}" for count, name in sorted(files, reverse=True)[:LARGEST]]
-    text.append("\nlargest functions")
-    text += [f"{count:>6,}  {name}" for count, name in sorted(functions(), reverse=True)[:LARGEST]]
+    packages: Counter[str] = Counter()
+    every = lines("scalesweep", "plugins", "workflow", "bench", "tools", "tests")
+    for file, count in every.items():
+        packages["/".join(file.parts[: min(2, len(file.parts) - 1)])] += count
+    beside = dict.fromkeys(BESIDE.values(), 0)
+    for suffix, kind in BESIDE.items():
+        beside[kind] += sum(lines(suffix=suffix).values())
+    largest = Counter({str(file): count for file, count in every.items()}).most_common(10)
+    for title, rows in (
+        ("lines of Python by package", sorted(packages.items())),
+        ("lines beside Python", beside.items()),
+        ("largest files", largest),
+    ):
+        text += [f"\n{title}", *(f"{name:<30} {count:>8,}" for name, count in rows)]
     return "\n".join(text)
 
 
@@ -104,13 +72,9 @@ def main() -> None:
     if "--check" not in sys.argv[1:]:
         print(table())
         return
-    over = [
-        f"error: {name}: {now:,} is more than the budget of {most:,} (pyproject.toml, [tool.size])"
-        for name, now, most in budgets()
-        if now > most
-    ]
-    if over:
-        sys.exit("\n".join(over))
+    for name, now, most in budgets():
+        if now > most:
+            sys.exit(f"error: {name}: {now:,}, more than {most:,} (pyproject.toml, [tool.size])")
 
 
 if __name__ == "__main__":

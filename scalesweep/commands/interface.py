@@ -28,14 +28,6 @@ class Parser(argparse.ArgumentParser):
         """All options, such as ``--site``, in their order."""
         return [word for action in self._actions for word in action.option_strings]
 
-    def described(self) -> list[tuple[str, str]]:
-        """Each argument as it is typed, and what it means."""
-        return [
-            (" ".join([", ".join(it.option_strings), str(it.metavar or "")]).strip(), it.help or "")
-            for it in self._actions
-            if it.dest != "help"
-        ]
-
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """The arguments; options may come between them. Raises UserError."""
         options = {name for a in self._actions if a.nargs != 0 for name in a.option_strings}
@@ -64,130 +56,107 @@ class Command(NamedTuple):
     more: Mapping[str, Mapping[str, Any]] = {}
 
 
-_FLAG = {"action": "store_true"}
-# What is added for an argument; texts whose default is not named are empty.
+def _text(metavar: str, text: str, default: str | None = "") -> dict[str, Any]:
+    """An argument with a value."""
+    return {"metavar": metavar, "help": text, "default": default}
+
+
+def _flag(text: str) -> dict[str, Any]:
+    """An argument that is there or not."""
+    return {"action": "store_true", "help": text}
+
+
+def _one_of(allowed: Sequence[str], text: str, metavar: str, **more: Any) -> dict[str, Any]:
+    """An argument with one of these values."""
+    return {"choices": allowed, "metavar": metavar, "help": text, **more}
+
+
+# What is added for an argument.
 _ARGUMENTS: dict[str, dict[str, Any]] = {
     "campaign": {
-        "nargs": "?", "metavar": "CAMPAIGN",
-        "help": "a file, or NAME for config/campaigns/NAME.yaml; default: config/config.yaml",
+        **_text("CAMPAIGN", "a file, or NAME for config/campaigns/NAME.yaml; default: "
+                "config/config.yaml", None), "nargs": "?",
     },
-    "--campaign": {"metavar": "C", "help": "campaign: a file, or its name"},
-    "--site": {"metavar": "NAME", "help": "site instead of the campaign's"},
-    "--results": {"metavar": "FOLDER", "help": "results folder instead of the campaign's"},
-    "--history": {"metavar": "FOLDER", "help": "folder of the history"},
-    "--baseline": {
-        "metavar": "COMMIT", "help": "the commit or tag that counts as 1.0 in the history"
-    },
-    "--profiler": {
-        "choices": (NONE, *KINDS), "metavar": "KIND",
-        "help": f"profile each point once more: {', '.join((NONE, *KINDS))}",
-    },
-    "--profile": {"metavar": "NAME", "help": "profile of Snakemake, such as slurm"},
-    "--dry-run": {**_FLAG, "help": "say what it costs, measure nothing"},
-    "--try-shapes": {
-        **_FLAG, "help": "of each shape (experiment, ranks, what Slurm is asked for) only one run"
-    },
-    "--retry-unsupported": {
-        **_FLAG, "help": "run the points again that this machine could not run"
-    },
-    "--again": {
-        "metavar": "WHAT",
-        "help": "set records aside and measure again: 'disturbed' runs, or those of an experiment",
-    },
-    "--ranks": {
-        "default": "", "metavar": "256,512", "help": "rank counts; default: the campaign's"
-    },
-    "--budget": {"default": "", "metavar": "NODE_HOURS", "help": "default: the campaign's"},
-    "base": {
-        "metavar": "BASE", "help": "side to compare with: FOLDER, FOLDER@SITE or @SITE"
-    },
+    "--campaign": _text("C", "campaign: a file, or its name", None),
+    "--site": _text("NAME", "site instead of the campaign's", None),
+    "--results": _text("FOLDER", "results folder instead of the campaign's", None),
+    "--history": _text("FOLDER", "folder of the history", None),
+    "--baseline": _text("COMMIT", "the commit or tag that counts as 1.0 in the history", None),
+    "--profiler": _one_of(
+        (NONE, *KINDS), f"profile each point once more: {', '.join((NONE, *KINDS))}", "KIND"
+    ),
+    "--profile": _text("NAME", "profile of Snakemake, such as slurm", None),
+    "--dry-run": _flag("say what it costs, measure nothing"),
+    "--try-shapes": _flag(
+        "of each shape (experiment, ranks, what Slurm is asked for) only one run"
+    ),
+    "--retry-unsupported": _flag("run the points again that this machine could not run"),
+    "--again": _text(
+        "WHAT", "set records aside and measure again: 'disturbed' runs, or those of an experiment",
+        None,
+    ),
+    "--ranks": _text("256,512", "rank counts; default: the campaign's"),
+    "--budget": _text("NODE_HOURS", "default: the campaign's"),
+    "base": _text("BASE", "side to compare with: FOLDER, FOLDER@SITE or @SITE"),
     "new": {
-        "metavar": "NEW", "nargs": "?", "default": "",
-        "help": "side to compare, as BASE; default: the campaign's results",
+        **_text("NEW", "side to compare, as BASE; default: the campaign's results"), "nargs": "?"
     },
-    "good": {"metavar": "GOOD", "help": "a commit that was as fast as wanted"},
-    "bad": {"metavar": "BAD", "help": "a later, slower one"},
-    "--fail-on": {
-        "choices": (REGRESSION,), "metavar": REGRESSION,
-        "help": "end with exit code 1 if there is one",
-    },
-    "--points": {
-        "default": "", "metavar": "P",
-        "help": "an experiment, or an expression such as 'ranks == 2'; default: all points",
-    },
-    "--metric": {"default": "", "metavar": "M", "help": "a metric other than the main one"},
-    "--repeats": {
-        "default": "", "metavar": "N",
-        "help": "runs of each commit at each point; default: the campaign's",
-    },
-    "source": {"metavar": "SOURCE", "help": "file or folder of published results"},
-    "--map": {
-        "default": "", "metavar": "FILE",
-        "help": "what the columns of a table mean; without one a draft is printed",
-    },
-    "--test": {
-        "default": "", "metavar": "NAME", "help": "test of nccl-tests, where logs do not say it"
-    },
-    "--reader": {
-        "default": "", "metavar": "FILE", "help": "how logs of a program of your own are read"
-    },
-    "--benchmark": {
-        "default": "", "metavar": "NAME", "help": "benchmark whose runs were profiled"
-    },
-    "--window": {
-        "default": "", "metavar": "FROM:TO",
-        "help": "of databases of nsys or nvprof the part from and to so many seconds after the"
-        " first event",
-    },
-    "--commit": {
-        "default": "", "metavar": "COMMIT",
-        "help": "commit that was measured: hexadecimal digits, or what --repository knows",
-    },
-    "--repository": {"default": "", "metavar": "FOLDER", "help": "repository of the commit"},
-    "--as": {
-        "dest": "kind", "choices": SOURCES, "metavar": "KIND",
-        "help": f"what the source is, where it may be several: {', '.join(SOURCES)}",
-    },
+    "good": _text("GOOD", "a commit that was as fast as wanted"),
+    "bad": _text("BAD", "a later, slower one"),
+    "--fail-on": _one_of((REGRESSION,), "end with exit code 1 if there is one", REGRESSION),
+    "--points": _text(
+        "P", "an experiment, or an expression such as 'ranks == 2'; default: all points"
+    ),
+    "--metric": _text("M", "a metric other than the main one"),
+    "--repeats": _text("N", "runs of each commit at each point; default: the campaign's"),
+    "source": _text("SOURCE", "file or folder of published results"),
+    "--map": _text("FILE", "what the columns of a table mean; without one a draft is printed"),
+    "--test": _text("NAME", "test of nccl-tests, where logs do not say it"),
+    "--reader": _text("FILE", "how logs of a program of your own are read"),
+    "--benchmark": _text("NAME", "benchmark whose runs were profiled"),
+    "--window": _text(
+        "FROM:TO", "of databases of nsys or nvprof the part from and to so many seconds after the "
+        "first event",
+    ),
+    "--commit": _text(
+        "COMMIT", "commit that was measured: hexadecimal digits, or what --repository knows"
+    ),
+    "--repository": _text("FOLDER", "repository of the commit"),
+    "--as": _one_of(
+        SOURCES, f"what the source is, where it may be several: {', '.join(SOURCES)}", "KIND",
+        dest="kind",
+    ),
     "--no-report": {
-        "dest": "report", "action": "store_false",
-        "help": "of several imports into one folder only the last needs a report",
+        **_flag("of several imports into one folder only the last needs a report"),
+        "action": "store_false", "dest": "report",
     },
-    "folder": {"metavar": "FOLDER", "help": "folder to make, new or empty"},
-    "--device": {
-        "default": "", "metavar": "NAME",
-        "help": "what each rank computes on, such as h100_sxm, where the benchmark does not say it",
-    },
-    "--dtype": {
-        "default": "", "metavar": "TYPE",
-        "help": "type of the numbers in products, such as bfloat16, where the benchmark does not"
-        " say it",
-    },
+    "folder": _text("FOLDER", "folder to make, new or empty"),
+    "--device": _text(
+        "NAME", "what each rank computes on, such as h100_sxm, where the benchmark does not say it"
+    ),
+    "--dtype": _text(
+        "TYPE", "type of the numbers in products, such as bfloat16, where the benchmark does not "
+        "say it",
+    ),
     "--from": {
-        "dest": "script", "default": "", "metavar": "SCRIPT",
-        "help": "a training script in Python: its options become parameters, a trial on one rank"
-        " shows what it prints; words after `--` are handed to it",
+        **_text("SCRIPT", "a training script in Python: its options become parameters, a trial on "
+                "one rank shows what it prints; words after `--` are handed to it"),
+        "dest": "script",
     },
-    "--python": {"default": "", "metavar": "PATH", "help": "the Python that starts the script"},
+    "--python": _text("PATH", "the Python that starts the script"),
     "--param": {
-        "action": "append", "metavar": "NAME=V,V",
-        "help": "values of a parameter; may be repeated",
+        **_text("NAME=V,V", "values of a parameter; may be repeated", None), "action": "append"
     },
-    "--scale": {
-        "default": "ranks", "metavar": "NAME",
-        "help": "the parameter that it scales over; default: ranks",
-    },
-    "--scaling": {
-        "default": "strong", "choices": ("strong", "weak", "none"), "metavar": "KIND",
-        "help": "strong (the same work at each scale, the default), weak (the work grows), or none",
-    },
-    "--out": {
-        "default": "sweep", "metavar": "FOLDER",
-        "help": "where campaign, site, benchmark and results go; default: sweep",
-    },
-    "--slurm": {**_FLAG, "help": "runs are jobs of Slurm"},
-    "--ranks-per-node": {
-        "default": "1", "metavar": "N", "help": "ranks on a node of Slurm; default: 1"
-    },
+    "--scale": _text("NAME", "the parameter that it scales over; default: ranks", "ranks"),
+    "--scaling": _one_of(
+        ("strong", "weak", "none"), "strong (the same work at each scale, the default), weak (the "
+        "work grows), or none", "KIND", default="strong",
+    ),
+    "--out": _text(
+        "FOLDER", "where campaign, site, benchmark and results go; default: sweep", "sweep"
+    ),
+    "--slurm": _flag("runs are jobs of Slurm"),
+    "--ranks-per-node": _text("N", "ranks on a node of Slurm; default: 1", "1"),
 }  # fmt: skip
 _SHORT = {"--dry-run": ("-n",)}
 _CAMPAIGN = ("campaign", "--site", "--results")
@@ -204,13 +173,15 @@ COMMANDS = {
          "scalesweep sweep --param threads=1,2,4 --scale threads"
          " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),
         {
-            "--ranks": {"default": "1", "metavar": "1,2,4", "help": "rank counts; default: 1"},
+            "--ranks": _text("1,2,4", "rank counts; default: 1", "1"),
             "--metric": {
-                "default": None, "action": "append", "metavar": "'NAME UNIT lower|higher: PATTERN'",
-                "help": "a number that the command prints, the group of the pattern; the first one"
-                " is shown; default: the wall time",
+                **_text(
+                    "'NAME UNIT lower|higher: PATTERN'", "a number that the command prints, the "
+                    "group of the pattern; the first one is shown; default: the wall time", None,
+                ),
+                "action": "append",
             },
-            "--repeats": {"default": "3", "help": "runs of each point; default: 3"},
+            "--repeats": _text("N", "runs of each point; default: 3", "3"),
         },
     ),
     "run": Command(
@@ -270,13 +241,12 @@ COMMANDS = {
         ("scalesweep import logs/ --ranks '{n128: 128, n256: 256}'",
          "scalesweep import table.csv --map table.map.yaml"),
         {
-            "--ranks": {
-                "metavar": "N|MAP|FILE",
-                "help": "ranks of runs whose files do not say them: a number, a map such as"
-                " '{n128: 128, n256: 256}' by folder or file, or a YAML file of one",
-            },
-            "--site": {"default": "imported", "metavar": "LABEL", "help": "default: imported"},
-            "--results": {"default": "results/imported", "help": "default: results/imported"},
+            "--ranks": _text(
+                "N|MAP|FILE", "ranks of runs whose files do not say them: a number, a map such as "
+                "'{n128: 128, n256: 256}' by folder or file, or a YAML file of one",
+            ),
+            "--site": _text("LABEL", "default: imported", "imported"),
+            "--results": _text("FOLDER", "default: results/imported", "results/imported"),
         },
     ),
     "normal": Command(

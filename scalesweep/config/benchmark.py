@@ -163,7 +163,9 @@ class Launch(Model):
     """The launcher command of a benchmark."""
 
     single: Lines
+    """for one rank"""
     multi: Lines
+    """for several"""
 
     @property
     def templates(self) -> dict[str, tuple[str, ...]]:
