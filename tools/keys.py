@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from pages import table
 
 from scalesweep.commands.interface import COMMANDS, parser_of
-from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.benchmark_keys import BenchmarkKeys
 from scalesweep.config.campaign_keys import CampaignKeys
 from scalesweep.config.overrides import OVERRIDES
 from scalesweep.config.site import Site
@@ -32,7 +32,7 @@ from scalesweep.importers.table_map import MapFile
 PAGES: dict[str, tuple[type[BaseModel], str]] = {
     "campaign": (CampaignKeys, "Keys of a campaign"),
     "site": (Site, "Keys of a site"),
-    "benchmark": (Benchmark, "Keys of benchmark.yaml"),
+    "benchmark": (BenchmarkKeys, "Keys of benchmark.yaml"),
     "table_map": (MapFile, "Keys of a map of a table"),
 }
 WORDS = {

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from scalesweep.adaptive.measured import Measured, metric_of, values_of
 from scalesweep.analysis.repeat_rule import MORE, WAITING, Look, level_of
-from scalesweep.config.campaign_keys import UntilPrecise
 from scalesweep.config.experiment import Experiment
+from scalesweep.config.experiment_keys import UntilPrecise
 from scalesweep.config.repeats import Run
 from scalesweep.core.plan_format import PlanRepeated, PlanRepeats
 from scalesweep.core.status import Status

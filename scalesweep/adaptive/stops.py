@@ -17,8 +17,8 @@ from scalesweep.adaptive.measured import Measured, metric_of, values_of
 from scalesweep.analysis.metrics import EXTENSIVE, QUANTITIES, kind_of
 from scalesweep.analysis.repeat_rule import COVERAGE, level_of
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.campaign_keys import SPEEDUP
 from scalesweep.config.experiment import Experiment
+from scalesweep.config.experiment_keys import SPEEDUP
 from scalesweep.config.repeats import Run
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, number

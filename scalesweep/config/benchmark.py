@@ -5,41 +5,23 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-from pydantic import Field, PrivateAttr, Tag
+from pydantic import PrivateAttr
 
 from scalesweep.analysis.metrics import contradiction
+from scalesweep.config.benchmark_keys import BenchmarkKeys, Point, Workers
 from scalesweep.config.command_template import (
     LAUNCHER_PLACES,
-    Command,
     fill_launcher,
-    program_named,
 )
-from scalesweep.config.layout import Layout
-from scalesweep.config.log_patterns import Extract, Kind, Result, load_extract
+from scalesweep.config.log_patterns import Extract, load_extract
 from scalesweep.config.models import (
-    FILLED,
-    Count,
-    Expr,
-    Flag,
-    Line,
-    Lines,
-    Model,
-    Name,
-    Text,
-    Variable,
-    checked,
-    either,
-    instead_of,
-    is_pattern,
-    matching,
     read,
     settled,
 )
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
-from scalesweep.config.shapes import Memory, Mesh, Transformer
 from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
@@ -50,127 +32,6 @@ from scalesweep.core.paths import BENCHMARKS
 
 # Folder of the benchmarks that an import made, in its results folder.
 MADE = "benchmarks"
-Point = Mapping[str, Any]
-
-
-class Divides(Model):
-    """Sizes that must divide without a rest."""
-
-    divisor: Expr
-    number: Expr
-
-
-class Refuse(Model):
-    """Values that do not go together."""
-
-    when: Expr
-    reason: Line
-
-
-class Workers(Model):
-    """What runs scale over instead of ranks."""
-
-    name: Name
-    count: Expr
-    """an expression, which reads `ranks`"""
-    doc: Line
-
-
-class DefinedMetric(Model):
-    """A metric."""
-
-    FORM: ClassVar[str] = (
-        "a definition, or {definition: text, compare: always, same_training or never, kind: "
-        "extensive, intensive or latency}"
-    )
-    definition: Line
-    """the sentence that the report prints"""
-    compare: Literal["always", "same_training", "never"] | None = None
-    """between which runs the metric is compared, default `always`: `same_training` where runs train
-    to a target or on the same number of samples; a loss, an error or an accuracy that is not the
-    main metric is `never`"""
-    kind: Kind | None = None
-    """what becomes of it as ranks are added: `extensive`, a rate or time of work, has an ideal,
-    hence efficiency, speedup, verdict and predictions; `intensive`: a bandwidth of a link, a
-    utilisation; `latency`. Default: by unit and name"""
-
-
-class Work(Model):
-    """Samples of an epoch."""
-
-    scope: Literal["rank", "total"]
-    samples: Expr
-
-
-class DataSet(Model):
-    """A data set that is made before runs."""
-
-    called: Name | None = Field(None, alias="name")
-    """begin of the data sets' folder names; default: the program's package or folder"""
-    module: Line = Field(alias="program")
-    """a module of a package (`my_benchmark.stage`) or a file in the benchmark's folder"""
-    version: Count = 1
-    """raise it when the data change"""
-    parameters: Lines
-    """the parameters that identify the data set"""
-    files: Annotated[dict[Line, Expr], FILLED]
-    """split -> number of files, an expression"""
-    bytes_per_file: Expr
-    """an expression"""
-
-    _program: tuple[str, tuple[str, ...]] = PrivateAttr()
-
-    @property
-    def program(self) -> tuple[str, ...]:
-        """What makes it: words after Python's."""
-        return self._program[1]
-
-    @property
-    def name(self) -> str:
-        """What its folders' names begin with."""
-        return self.called or self._program[0]
-
-    def folder(self, point: Point) -> str:
-        """Folder name of the data set of a point: the same for every point that can share it."""
-        spec = {"version": self.version, **self.spec(point)}
-        digest = blake2b(canonical_json(spec).encode(), digest_size=4).hexdigest()
-        return f"{self.name}-{digest}"
-
-    def spec(self, point: Point) -> dict[str, Any]:
-        """The parameters of the data set of a point."""
-        return {name: point[name] for name in self.parameters}
-
-    def needed(self, point: Point) -> dict[str, int]:
-        """Files of each split that a point reads."""
-        return {split: int(count(point)) for split, count in self.files.items()}
-
-    def find_program(self, path: Path) -> None:
-        """Look for the program of the benchmark in ``path``: a file of its folder, or
-        ``<package>.<module>`` beside it, which starts it (``__main__.py``). Raises UserError."""
-        folder, (package, _, module) = path.parent, self.module.partition(".")
-        file = (folder / self.module).resolve()
-        if file.is_file():
-            self._program = (file.parent.name, (str(file),))
-        elif (folder.parent / package / f"{module}.py").is_file():
-            self._program = (package, (str(folder.parent), self.module))
-        else:
-            raise UserError(
-                f"{path}: data.program: no file {file}, and no module {self.module} of benchmarks"
-            )
-
-
-class Launch(Model):
-    """The launcher command of a benchmark."""
-
-    single: Lines
-    """for one rank"""
-    multi: Lines
-    """for several"""
-
-    @property
-    def templates(self) -> dict[str, tuple[str, ...]]:
-        """Its words by their name."""
-        return {"single": self.single, "multi": self.multi}
 
 
 class PointRule(NamedTuple):
@@ -181,98 +42,8 @@ class PointRule(NamedTuple):
     reason: str
 
 
-class Benchmark(Model):
-    """`benchmark.yaml` says what varies in a benchmark and how its program is started and read: in
-    `workflow/benchmarks/NAME/`, or `benchmarks/NAME/` of your study
-    ([add a benchmark](../guide/benchmarks.md), [external programs](../guide/external_programs.md)).
-    Expressions are Python's arithmetic, comparison and `x if c else y` over parameter names,
-    without calls."""
-
-    name: Name
-    """the folder's name"""
-    version: Count
-    """raise it when what is measured changes; it is part of every run id"""
-    summary: Line
-    """one sentence for plan and report"""
-    parameters: dict[Name, Parameter]
-    """name -> parameter; `ranks` and `ranks_per_node` are required"""
-    divides: tuple[Divides, ...] = ()
-    """pairs that must divide without a rest; a campaign that contradicts is refused with the
-    nearest valid numbers; a combination that a product of axes makes is left out"""
-    refuse: tuple[Refuse, ...] = ()
-    """values that do not go together: a campaign that sets them is refused; a combination that a
-    product of axes makes is left out, with the reason"""
-    workers: Workers | None = None
-    """what runs scale over instead of ranks, where a rank may have several devices"""
-    layout: Layout | None = None
-    """short names for how ranks share the work, where that takes several parameters (a mesh). Where
-    these vary together and form no grid, tables, figures and findings have one parameter `layout`
-    in their place; names of unequal layouts are never equal"""
-    mesh: Mesh | None = None
-    """the axes of the mesh of ranks: `dp`, or `dp_replicate` and `dp_shard`; `tp`, `pp`, `cp`,
-    `ep`. A role alone is the parameter of this name. The product must be `ranks`; `ep` lies inside
-    the data-parallel axes and `cp` and must divide their product. A point that breaks this is left
-    out, or refused"""
-    transformer: Transformer | None = None
-    """the shape of the decoder-only transformer that is trained, and of its batch, as expressions
-    over parameters; [FLOP, utilisation](../methods/utilisation.md) and memory follow"""
-    memory: Memory | None = None
-    """what the memory of a rank depends on besides `mesh` and `transformer`: plan and report say
-    which points fit ([memory](../methods/memory.md))"""
-    defined: dict[Any, Annotated[DefinedMetric, instead_of("definition", str)]] = Field(
-        {}, alias="metrics"
-    )
-    """name -> definition for the report; as a map also `compare` and `kind`"""
-    parts: dict[
-        Name, Annotated[tuple[Annotated[Text, checked(is_pattern)], ...], FILLED]
-    ] = Field({})  # fmt: skip
-    """part -> regular expressions that group the functions of an imported profile
-    ([parts](../guide/profiles.md#parts-of-a-program))"""
-    noexchange: Flag = False
-    """the program can train without the exchange of gradients (`profile: noexchange`)"""
-    chosen_metric: Name | None = Field(None, alias="main_metric")
-    """what figures and findings are about; default: the first metric"""
-    ceiling: Literal["compute", "memory", "network", "files", "copies"] | None = None
-    """the main metric, in FLOP/s or bytes/s, is the most that a machine can do of this"""
-    work: Work | None = None
-    """samples of an epoch, an expression, of a rank or in all; checks weak and strong scaling"""
-    data: DataSet | None = None
-    """a data set that is made before runs"""
-    env: dict[Variable, Line] = Field({})
-    """variables set from parameters before the program starts, unless null"""
-    own_launch: Launch | None = Field(None, alias="launch")
-    """replaces the site's launcher command, with the same placeholders"""
-    python: Annotated[
-        Text,
-        checked(
-            lambda word: f"{word!r} is no path, name in PATH, or {{program:NAME}}"
-            if "{" in word and program_named(word) is None
-            else None
-        ),
-    ] | None = None  # fmt: skip
-    """a path, a name in PATH, or `{program:NAME}`: what `{python}` means in the command and in the
-    benchmark's own `launch`; default: the site's"""
-    framework: Literal["tensorflow", "torch"] | None = None
-    """what the program trains with: decides which of the site's Pythons `{python}` is, and which
-    launcher starts its ranks. Where the site has none, points are unsupported"""
-    threads: Expr | None = None
-    """an expression: threads that a rank computes with, default 1; marks oversubscribed points. 0:
-    as many as the framework chooses, which is not known before the run"""
-    gpus: Expr | None = None
-    """an expression: GPUs that a rank takes where there are any; a campaign that needs more of a
-    node than the site's `gpus_per_node`, or than `CUDA_VISIBLE_DEVICES` shows, is refused"""
-    command: Command
-    """list of words, or of `{when, words}`: what is started once per rank
-    ([placeholders](../guide/external_programs.md#the-command))"""
-    result: Annotated[
-        Annotated[Line, matching("native|wall_time", Result.FORM), Tag("#text")]
-        | Annotated[Result, Tag("#map")],
-        either(Result.FORM),
-    ]
-    """`native`: the program writes native.json itself; `wall_time`: the time from its start to its
-    end, and nothing that it prints; or a map of one or several of `reader`: its log is read by a
-    [reader](../guide/training_logs.md), `stamps`: it prints its steps, and `extract`: patterns for
-    what it prints"""
+class Benchmark(BenchmarkKeys):
+    """A benchmark: what runs on N ranks, and what identifies a run of it."""
 
     _file: Path = PrivateAttr(Path())
     _extract: Extract | None = PrivateAttr(None)
@@ -553,11 +324,6 @@ class Benchmark(Model):
         for name in self.quantities & differing.keys():
             del differing[name]
         return canonical_json(differing)
-
-    def fingerprint(self) -> str:
-        """Digest of all defaults: may change only together with ``version``."""
-        text = canonical_json(dict(self.defaults))
-        return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def load_benchmark(

@@ -1,68 +1,37 @@
 """The keys of a campaign: their types, defaults and words."""
 
-import re
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, Tag, model_validator
 
+from scalesweep.config.experiment_keys import Alone, ExperimentKeys, Values
 from scalesweep.config.history_settings import MARGIN
-from scalesweep.config.log_patterns import Kind
 from scalesweep.config.models import (
     FILLED,
-    LISTED,
     UNEQUAL,
     Count,
     FileName,
     Flag,
     Folder,
     Line,
-    Minutes,
     Model,
-    Name,
     Positive,
     ProgramName,
-    Real,
     Share,
     Short,
     Text,
     Whole,
-    WrongKeyError,
-    checked,
     either,
     instead_of,
     matching,
     one_of,
-    short,
 )
 from scalesweep.core.plan_format import TARGET_EFFICIENCY
-from scalesweep.core.profilers import KINDS, NONE
 
 ACCEPTED = ("parameters", "command", "program")
-MAX_REPEATS = 10_000
-# Made of two scales of a series.
-EFFICIENCY, SPEEDUP = "efficiency", "speedup"
-_LIMIT = r"\s*[A-Za-z_][\w.-]*\s*[<>]=?\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*"
-_Values = dict[Any, Any]
-_Entries = tuple[Annotated[_Values, FILLED], ...]
 _ExperimentName = Annotated[
     Line, matching("[A-Za-z][A-Za-z0-9_-]*", "letters, digits, '_' and '-', a letter first")
-]
-# What YAML reads as no text is refused with a line of its own.
-_NewName = Annotated[
-    Any,
-    checked(
-        lambda name: (
-            None
-            if not isinstance(name, str) or re.fullmatch("[a-z][a-z0-9_]*", name)
-            else f"{short(name)} is not allowed: lower-case letters, digits and '_'"
-        )
-    ),
-]
-_Alone = Literal[1]
-_Formula = Annotated[
-    Annotated[Text, Tag("#text")] | Annotated[dict[Line, Text], FILLED, Tag("#map")],
-    either("a text, or with several benchmarks a map of benchmarks to texts"),
 ]
 
 
@@ -128,259 +97,10 @@ class ControlKeys(Model):
 
     experiment: Line
     """one of the experiments"""
-    point: _Values = Field({})
+    point: Values = Field({})
     """the values that identify one of its points; default: the only one"""
     every: Count = 10
     """at most so many runs between two of its runs"""
-
-
-class RangeKeys(Model):
-    """Values from one number to another."""
-
-    FORM: ClassVar[str] = "a list of values, one value, or {from, to, factor} or {from, to, step}"
-    first: Real = Field(alias="from")
-    last: Real = Field(alias="to")
-    factor: Real = None
-    step: Real = None
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "RangeKeys":
-        if (self.factor is None) == (self.step is None):
-            raise ValueError("a range must be {from, to, factor} or {from, to, step}")
-        if self.factor is not None and self.factor <= 1:
-            raise WrongKeyError("factor", f"{self.factor} is not more than 1")
-        if self.step is not None and self.step <= 0:
-            raise WrongKeyError("step", f"{self.step} is not more than 0")
-        return self
-
-
-class Exclusion(Model):
-    """Points that are left out."""
-
-    FORM: ClassVar[str] = "an expression, or {when: expression, reason: text}"
-    when: Line
-    reason: Line = ""
-
-
-class Requirement(Model):
-    """What every point must keep."""
-
-    FORM: ClassVar[str] = "an expression, or {that: expression, reason: text}"
-    that: Line
-    reason: Line = ""
-
-
-class DerivedKeys(Model):
-    """A parameter that is worked out."""
-
-    FORM: ClassVar[str] = "an expression, a number, or {value, type, unit, doc}"
-    value: Annotated[Line, Short(str, (int, float))]
-    """an expression over parameters, and other names under `derive`"""
-    type: Literal["integer", "number", "string", "boolean"] = "integer"
-    """of a name that is no parameter of the benchmark: what its values are"""
-    unit: Line | None = None
-    """of a name that is no parameter of the benchmark"""
-    doc: Line = ""
-    """of a name that is no parameter of the benchmark: what it is"""
-
-
-class MetricKeys(Model):
-    """A metric that is worked out for each run."""
-
-    formula: _Formula
-    """arithmetic over metrics, numeric parameters and `wall_s`, `hosts`, `samples`, `bytes` of a
-    run; of metrics of epochs those after the first, with `_init` behind the name the first; with
-    several benchmarks also benchmark -> formula"""
-    unit: Annotated[Text, Field(max_length=40)]
-    """`"1"` for a plain number"""
-    better: Literal["higher", "lower"] | None = None
-    """which direction is better; times and joules: lower, rates and what is per joule: higher, of
-    others it must be stated"""
-    scope: Literal["rank", "total"] = "total"
-    """`total`: all ranks together; `rank`: one of them"""
-    kind: Kind | None = None
-    """as of `metrics` in benchmark.yaml: only `extensive` has an efficiency; default: by unit and
-    name"""
-    doc: Line = ""
-    """the meaning, for the report"""
-
-
-class PredictKeys(Model):
-    """Counts that are to be predicted."""
-
-    ranks: Annotated[tuple[Annotated[Count, Field(le=10_000_000)], ...], FILLED, UNEQUAL]
-    """the counts to predict"""
-
-
-class StopRule(Model):
-    """When larger counts are not worth their node-hours."""
-
-    when: Annotated[
-        Line,
-        matching(_LIMIT, "a metric, <, <=, > or >=, and a number, such as 'efficiency < 0.3'"),
-    ]
-    """a metric, `<`, `<=`, `>` or `>=`, and a number, such as `"efficiency < 0.3"`"""
-
-    @property
-    def text(self) -> str:
-        """As it is written."""
-        return " ".join(self.when.split())
-
-    @property
-    def metric(self) -> str:
-        """What is held against the limit."""
-        return re.split(r"\s*[<>]", self.when.strip())[0]
-
-    @property
-    def below(self) -> bool:
-        """Whether it is over below the limit, and not above."""
-        return "<" in self.when
-
-    @property
-    def limit(self) -> float:
-        """The limit."""
-        return float(re.split("[<>]=?", self.when)[1])
-
-    @property
-    def of_ratio(self) -> bool:
-        """Whether the metric compares a scale with the smallest of its series."""
-        return self.metric in (EFFICIENCY, SPEEDUP)
-
-
-class UntilPrecise(Model):
-    """Repeats until the mean of a metric is precise: at least ``least``, at most ``most``.
-
-    ``until`` is the half width of its interval over the mean (0.02 for 2 %); ``metric`` None: the
-    one that figures and findings are about.
-    """
-
-    least: Annotated[Count, Field(ge=3)] = Field(alias="min")
-    """repeats of every point, before any interval is checked"""
-    most: Annotated[Count, Field(ge=3, le=MAX_REPEATS)] = Field(alias="max")
-    """repeats of a point at most"""
-    until: Share
-    """half width of the 95 % interval over the mean that is precise enough, such as `2 %`"""
-    metric: Line | None = None
-    """the metric that decides; default: the one that findings are about"""
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "UntilPrecise":
-        if self.most < self.least:
-            raise WrongKeyError("max", f"must be {self.least} (min) or more, not {self.most}")
-        return self
-
-
-_Numbers = Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], UNEQUAL]
-_Repeats = Annotated[
-    Annotated[Count, Field(le=MAX_REPEATS), Tag("#number")]
-    | Annotated[tuple[_Numbers, ...], FILLED, Tag("#list")]
-    | Annotated[UntilPrecise, Tag("#map")],
-    either("a whole number, or {min, max, until}"),
-]
-_Axis = Annotated[
-    Annotated[RangeKeys, Tag("#map")]
-    | Annotated[list[Any], FILLED, Tag("#list")]
-    | Annotated[Any, Tag("#number")]
-    | Annotated[Any, Tag("#text")]
-    | Annotated[Any, Tag("#flag")]
-    | Annotated[Any, Tag("#null")],
-    either(RangeKeys.FORM),
-]
-
-
-class ExperimentKeys(Model):
-    """An experiment."""
-
-    benchmarks: Annotated[
-        tuple[Name, ...], LISTED, FILLED, UNEQUAL
-    ] = Field(alias="benchmark")  # fmt: skip
-    """a folder in `workflow/benchmarks/`, or in `benchmarks/` of your study. A list of them is
-    compared in one report ([several benchmarks](../guide/campaigns.md#several-benchmarks))"""
-    description: Line = ""
-    """shown in the report"""
-    scaling: Literal["weak", "strong", "model", "none"] = "none"
-    """weak: the work per rank must be the same at every rank count; strong: the work in all;
-    model: the parameters of the model must grow with the ranks
-    ([kinds](../guide/campaigns.md#kinds-of-scaling)). A campaign that contradicts this is refused
-    """
-    scale: Name | None = None
-    """the integer parameter that the experiment scales over, such as `threads`; default: ranks, or
-    the benchmark's `workers`"""
-    axes: dict[Any, _Axis] = Field({})
-    """parameter -> its values (a list, one value, `{from, to, factor}` or `{from, to, step}`); the
-    grid is their product. `{from: 1, to: 1024, factor: 2}` includes 1024; a range that does not
-    hit `to` ends below it. `env.NAME` is an environment variable of the runs, whose values are
-    texts, or null to leave it unchanged; so it is under `linked` and `extra`"""
-    linked: Annotated[_Entries, FILLED] | None = None
-    """each entry sets several parameters at once; multiplied with the axes"""
-    fixed: _Values = Field({})
-    """parameters with one value; parameters that are not mentioned have the benchmark's default"""
-    fixed_of: dict[Line, _Values] = Field({})
-    """with several benchmarks: benchmark -> parameters with one value in its runs alone"""
-    exclude: tuple[Annotated[Exclusion, instead_of("when", str)], ...] = ()
-    """expressions over parameters, such as `"ranks > 256 and batch_size == 1"`, or
-    `{when, reason}`; excluded points are counted with their reason"""
-    derive: dict[_NewName, Annotated[DerivedKeys, instead_of("value", str, int, float)]] = Field({})
-    """name -> an expression over parameters:
-    [derived parameters](../guide/campaigns.md#derived-parameters). A value that a parameter cannot
-    have, such as a fraction where it takes whole numbers, excludes the point"""
-    require: tuple[Annotated[Requirement, instead_of("that", str)], ...] = ()
-    """expressions over parameters that every point must keep, such as `"tp <= ranks_per_node"`, or
-    `{that, reason}`; points that do not are excluded, and counted with the reason"""
-    extra: _Entries = ()
-    """single points in addition to the grid; each sets every parameter that takes several values"""
-    env: dict[Any, Line] = Field({})
-    """environment variables of the runs with one value, before the site's (several values:
-    `env.NAME` under `axes` or `linked`). They are part of the point (as `env.NAME`) and of the run
-    id"""
-    main_metric: Line | None = None
-    """the metric that figures and findings are about: one of the benchmark's `metrics`, or of the
-    experiment's; default: the benchmark's"""
-    metrics: dict[_NewName, MetricKeys] = Field({})
-    """name -> a metric that is worked out for each run
-    ([derived metrics](../guide/campaigns.md#derived-metrics)); no part of run ids"""
-    predict: PredictKeys | None = None
-    """predict these rank (or device) counts; needs `scaling: weak` or `strong`
-    ([prediction](../guide/prediction.md))"""
-    stop: StopRule | None = None
-    """leave out larger counts of a series once a smaller one is clearly beyond a limit
-    ([stop](../guide/campaigns.md#stop-at-a-count))"""
-    profile: Annotated[Line, one_of((NONE, *KINDS))] = NONE
-    """run each point once more under this profiler, apart from its measured runs
-    ([profiles](../guide/profiles.md)); `noexchange`: each run once more without the exchange of
-    gradients
-    ([run without exchange](../guide/time_breakdown.md#without-time-stamps-a-run-without-exchange))
-    """
-    repeats: _Repeats = 1
-    """runs of every point; intervals need at least 2. As a map:
-    [until a point is precise](../guide/campaigns.md#repeats-until-a-point-is-precise). Campaigns of
-    imported runs have a list: for each entry of `linked`, or combination of `axes`, the numbers of
-    its repeats (`[]`: no such point)"""
-    concurrent_runs: _Alone | None = None
-    """1: no run of this experiment starts while another of its runs lasts"""
-    time_limit_minutes: Minutes | None = None
-    """a run that takes longer is ended: TIMEOUT, or HANG if no rank made progress during its last
-    quarter; default: the site's"""
-    expected_minutes: Minutes | None = None
-    """wall time of one run, until runs have finished"""
-    skip_if_memory_exceeds: Positive | None = None
-    """leaves out points of a transformer that need more than so many times the memory of their
-    rank's device, by the [memory model](../methods/memory.md) with its default constants; they are
-    counted as excluded, with the reason"""
-    memory_gib_per_rank: Positive | None = None
-    """GiB that a rank may use; requested from Slurm. Default: the share of a node's memory"""
-    constraint: (
-        Annotated[Line, matching(r"(?!\+$)\S+", "a Slurm feature expression, without spaces")]
-        | None
-    ) = None
-    """Slurm feature expression, without spaces, that the nodes of a run must meet; may name
-    parameters in braces (`"knl&{memory_mode}"`); replaces the site's. With `+` in front
-    (`"+{memory_mode}"`) it is required in addition to the site's"""
-
-    @property
-    def benchmark(self) -> str:
-        """The benchmark, of several the first."""
-        return self.benchmarks[0]
 
 
 class CampaignKeys(Model):
@@ -411,7 +131,7 @@ class CampaignKeys(Model):
     canary: Flag | None = None
     """check the machine before and after each run ([machine check](../guide/machine_check.md));
     default: the site's"""
-    concurrent_runs: _Alone | None = None
+    concurrent_runs: Alone | None = None
     """1: no two runs of the campaign at the same time, for what they share, such as the files that
     all of them read
     ([runs that share a data set](../guide/campaigns.md#runs-that-share-a-data-set))"""

@@ -11,7 +11,7 @@ from typing import Any
 from scalesweep.analysis.flop_conventions import mixed_conventions
 from scalesweep.analysis.metrics import ENERGY, EPOCH_METRICS, contradiction
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign_keys import MetricKeys
+from scalesweep.config.experiment_keys import MetricKeys
 from scalesweep.config.formula import Formula, by_alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES, check_metrics, check_parameter

@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign_keys import ExperimentKeys
+from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.config.parameter import Parameter
 from scalesweep.config.reserved_names import check_parameter
 from scalesweep.core.errors import UserError

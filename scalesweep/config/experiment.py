@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
-from scalesweep.config.campaign_keys import ExperimentKeys, StopRule, UntilPrecise
 from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
 from scalesweep.config.experiment_checks import (
@@ -15,6 +14,7 @@ from scalesweep.config.experiment_checks import (
     check_rules,
     check_variables,
 )
+from scalesweep.config.experiment_keys import ExperimentKeys, StopRule, UntilPrecise
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.points import expand_points, varying_parameters
 from scalesweep.config.profiled_runs import profiled_runs

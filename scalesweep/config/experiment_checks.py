@@ -6,7 +6,7 @@ from typing import Any
 
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign_keys import EFFICIENCY, SPEEDUP, ExperimentKeys, UntilPrecise
+from scalesweep.config.experiment_keys import EFFICIENCY, SPEEDUP, ExperimentKeys, UntilPrecise
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.reserved_names import check_text
 from scalesweep.core.errors import UserError, choices

@@ -67,15 +67,6 @@ class Formula:
             result = self._expression(numbers)
         except UserError as error:
             raise ValueError(str(error).removeprefix(f"{self._where}: ")) from None
-        if isinstance(result, bool):
-            return result
-        if not isinstance(result, int | float) or not _is_finite(result):
+        if not isinstance(result, int | float) or not abs(result) < math.inf:
             raise ValueError(f"formula '{self.text}' gives {result!s:.30}, no finite number")
         return result
-
-
-def _is_finite(number: Number) -> bool:
-    try:
-        return math.isfinite(float(number))
-    except OverflowError:
-        return False

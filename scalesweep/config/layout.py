@@ -6,59 +6,27 @@ values. A benchmark declares which these are and how a value is written; a layou
 """
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from scalesweep.analysis.factors import most_values
-from scalesweep.config.models import FILLED, UNEQUAL, Expr, Line, Made, Model, Text
+from scalesweep.config.models import FILLED, UNEQUAL, Expr, Line, Model, Text
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.expressions import Expression
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
 from scalesweep.core.layouts import LAYOUT, values_text
 from scalesweep.core.plan_format import PlanLayouts
 
-_FIELD = re.compile(r"\{([^{}]*)\}")
 _Point = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class _Template(Made):
-    """Texts and expressions in turn."""
-
-    SOURCE = Text
-    parts: tuple[str | Expression, ...]
-
-    @classmethod
-    def of(cls, given: str) -> "_Template":
-        """That of a text with expressions in braces; raises ValueError."""
-        parts: list[str | Expression] = list(_FIELD.split(given))
-        if any(brace in part for part in parts[::2] for brace in "{}"):  # type: ignore[operator]
-            raise ValueError(f"{given!r}: a brace without its other one")
-        try:
-            parts[1::2] = [Expression(str(part), "") for part in parts[1::2]]
-        except UserError as error:
-            raise ValueError(str(error).removeprefix(": ")) from None
-        return cls(tuple(parts))
-
-    def expressions(self, place: str) -> Iterator[tuple[str, Expression]]:
-        """Its expressions, each with its key."""
-        yield from ((place.rstrip("."), it) for it in self.parts if isinstance(it, Expression))
-
-    def at(self, point: _Point) -> str:
-        """The text for a point."""
-        return "".join(it if isinstance(it, str) else text_of(it(point)) for it in self.parts)
 
 
 class Words(Model):
     """Words of a layout's name."""
 
-    text: _Template
-    """the words; `{EXPRESSION}` is replaced by its value"""
+    text: Text
+    """the words; `{PARAMETER}` is replaced by its value"""
     when: Expr | None = None
     """an expression: whether a layout has them; default: always"""
     ranks: Expr | None = None
@@ -74,7 +42,7 @@ class Words(Model):
         elsewhere = self.only is not None and one_count != (self.only == "one_count")
         if elsewhere or (self.when and not self.when(point)):
             return ""
-        text = self.text.at(point)
+        text = self.text.format_map(point)
         if self.ranks is None or not one_count:
             return text
         value = self.ranks(point)
@@ -104,6 +72,14 @@ class Layout(Model):
                 f"{path}: parameters.{LAYOUT}: with layout declared, tables have a column of this "
                 "name; give the parameter another name"
             )
+        for index, words in enumerate(self.words):
+            try:
+                words.text.format_map(known)
+            except (KeyError, ValueError, IndexError) as error:
+                raise UserError(
+                    f"{path}: layout.words[{index}].text: {words.text!r}: {error}; in braces "
+                    + choices(error.args[0], sorted(known))
+                ) from None
         for index, name in enumerate(self.parameters):
             if name not in known or name == "ranks":
                 raise UserError(
@@ -160,19 +136,11 @@ class Layout(Model):
 
 def unequal(layouts: Mapping[str, _Point], texts: Mapping[str, str]) -> dict[str, str]:
     """The names, each followed by the values that it does not tell where others share it."""
-    shared: dict[str, list[str]] = {}
-    for key, text in texts.items():
-        shared.setdefault(text, []).append(key)
     names: dict[str, str] = {}
-    for text, keys in shared.items():
-        differ = [
-            name
-            for name in layouts[keys[0]]
-            if len({canonical_json(layouts[key][name]) for key in keys}) > 1
-        ]
-        for key in keys:
-            more = values_text({name: layouts[key][name] for name in differ})
-            names[key] = ", ".join(filter(None, (text, more)))
+    for key, text in texts.items():
+        same = [layouts[other] for other, its in texts.items() if its == text]
+        differ = {n: v for n, v in layouts[key].items() if any(of[n] != v for of in same)}
+        names[key] = ", ".join(filter(None, (text, values_text(differ))))
     if len(set(names.values())) == len(names) and all(names.values()):
         return names
     return {key: values_text(values) for key, values in layouts.items()}

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from scalesweep.core.errors import UserError, choices, did_you_mean
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.profilers import KINDS, NONE
 
 # What a call asks for where it names no verb: to run the campaign.
@@ -58,27 +58,23 @@ def read_options(overrides: Mapping[str, Any], verbs: Collection[str] = (RUN,)) 
     none of them reads, a value that Snakemake has read as something else, or one not allowed.
     """
     for key, value in overrides.items():
-        _check_read(key, verbs)
+        where = f"--config {key}"
+        if key not in OVERRIDES:
+            raise UserError(f"{where}: unknown; {choices(key, OVERRIDES)}")
+        if not set(OVERRIDES[key].verbs) & set(verbs):
+            asked, readers = map(_calls, (sorted(verbs), OVERRIDES[key].verbs))
+            raise UserError(f"{where}: {asked} does not read it; read by: {readers}")
         if not isinstance(value, str):
             raise UserError(
-                f"--config {key}: Snakemake reads {value!r}, which is no text: write "
+                f"{where}: Snakemake reads {value!r}, which is no text: write "
                 f"'{key}= \"TEXT\" ', or `scalesweep`, which takes texts as they are"
             )
         if not value:
-            raise UserError(f"--config {key}: is empty; leave it out, or name a value")
-        allowed = _ALLOWED.get(key, (value,))
-        if value not in allowed:
-            ways = ", ".join(f"{key}={value}" for value in allowed)
-            near = did_you_mean(value, allowed)
-            raise UserError(f"--config {key}={value}: {near}allowed: {ways}")
+            raise UserError(f"{where}: is empty; leave it out, or name a value")
+        if value not in _ALLOWED.get(key, (value,)):
+            raise UserError(f"{where}={value}: {choices(value, _ALLOWED[key])}")
     return dict(overrides)
 
 
-def _check_read(key: str, verbs: Collection[str]) -> None:
-    """Raise UserError for a key that none of the verbs asked for reads."""
-    asked = ", ".join("`snakemake`" if v == RUN else f"`snakemake {v}`" for v in sorted(verbs))
-    if key not in OVERRIDES:
-        raise UserError(f"--config {key}: unknown; {choices(key, OVERRIDES)}")
-    if not set(OVERRIDES[key].verbs) & set(verbs):
-        readers = ("`snakemake`" if v == RUN else f"`snakemake {v}`" for v in OVERRIDES[key].verbs)
-        raise UserError(f"--config {key}: {asked} does not read it; read by: {', '.join(readers)}")
+def _calls(verbs: Collection[str]) -> str:
+    return ", ".join("`snakemake`" if verb == RUN else f"`snakemake {verb}`" for verb in verbs)

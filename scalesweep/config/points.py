@@ -8,8 +8,8 @@ from itertools import combinations, product
 from typing import Any, TypeVar
 
 from scalesweep.config.benchmark import Benchmark, PointRule
-from scalesweep.config.campaign_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.derived_parameters import Derivation
+from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.gpus import check_gpus
 from scalesweep.config.memory import too_large
 from scalesweep.config.site import PLACEMENT, Site

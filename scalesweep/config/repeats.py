@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign_keys import ExperimentKeys, UntilPrecise
+from scalesweep.config.experiment_keys import ExperimentKeys, UntilPrecise
 from scalesweep.core.profilers import NONE
 
 

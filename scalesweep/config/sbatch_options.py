@@ -7,8 +7,6 @@ say what a run is, or by which scalesweep knows its jobs, are refused by name.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scalesweep.core.errors import UserError
-
 # Option -> where to say that instead; empty: nowhere, it is how scalesweep knows its jobs.
 _INSTEAD = {
     "account": "slurm.account", "partition": "slurm.partition", "qos": "slurm.qos",
@@ -22,8 +20,7 @@ _INSTEAD = {
     "parsable": "", "wrap": "", "array": "", "test-only": "", "wait": "", "clusters": "",
     "hold": "",
 }  # fmt: skip
-# Those that both may say: what the user says is added to, or stands instead of, scalesweep's.
-EXCLUDE, DEPENDENCY = "exclude", "dependency"
+# Those that stand instead of scalesweep's.
 _REPLACED = {
     "requeue": "requeue", "no-requeue": "requeue", "exclusive": "exclusive",
     "gpus-per-node": "gpus-per-node", "reservation": "reservation",
@@ -40,49 +37,27 @@ class Extra(NamedTuple):
     others: tuple[str, ...]
 
 
-def check_extra(extra: Sequence[str], where: str, reservation: str = "") -> None:
-    """Raise UserError for an option of sbatch that a site must not add. ``where`` starts it."""
-    kinds: dict[str, str] = {}
-    for word in extra:
-        name, _, value = word.removeprefix("--").partition("=")
-        known = (*_INSTEAD, *_REPLACED, EXCLUDE, DEPENDENCY)
-        whole = [option for option in known if option.startswith(name)]
-        kind, fault = _REPLACED.get(name), None
-        if name in _INSTEAD:
-            instead = _INSTEAD[name]
-            mend = f"write {instead}" if instead else "scalesweep sets it, to know its jobs"
-            fault = f"must not be set here: {mend}"
-        elif name not in known and whole:
-            fault = f"write the option in full: --{whole[0]}"
-        elif name in (EXCLUDE, DEPENDENCY) and not value:
-            fault = f"write --{name}=..."
-        elif name == DEPENDENCY and "?" in value:
-            fault = (
-                "'?' (any of them) cannot be joined with the dependencies of scalesweep, all of "
-                "which must hold; separate them with commas"
-            )
-        elif kind and kinds.setdefault(kind, word) != word:
-            fault = f"{kinds[kind]} is there too; allowed: one of the two"
-        elif kind == "reservation" and reservation:
-            fault = f"slurm.reservation says {reservation!r} already"
-        if fault:
-            raise UserError(f"{where}: {word}: {fault}")
+def no_extra(word: str) -> str | None:
+    """Why a site must not add an option; None if it may."""
+    name, _, value = word.removeprefix("--").partition("=")
+    if name in _INSTEAD:
+        instead = _INSTEAD[name]
+        mend = f"write {instead}" if instead else "scalesweep sets it, to know its jobs"
+        return f"{word}: must not be set here: {mend}"
+    if name in ("exclude", "dependency") and not value:
+        return f"{word}: write --{name}=..."
+    if name == "dependency" and "?" in value:
+        return f"{word}: all dependencies must hold, and '?' is any; separate them with commas"
+    return None
 
 
 def split_extra(extra: Sequence[str]) -> Extra:
     """The options of a site by what becomes of them."""
-    exclude: list[str] = []
-    dependency: list[str] = []
-    instead: dict[str, str] = {}
-    others: list[str] = []
-    for word in extra:
-        name, _, value = word.removeprefix("--").partition("=")
-        if name == EXCLUDE:
-            exclude.append(value)
-        elif name == DEPENDENCY:
-            dependency.append(value)
-        elif name in _REPLACED:
-            instead[_REPLACED[name]] = word
-        else:
-            others.append(word)
-    return Extra(tuple(exclude), tuple(dependency), instead, tuple(others))
+    given = [(word, *word.removeprefix("--").partition("=")[::2]) for word in extra]
+    kept = {"exclude", "dependency", *_REPLACED}
+    return Extra(
+        tuple(value for _, name, value in given if name == "exclude"),
+        tuple(value for _, name, value in given if name == "dependency"),
+        {_REPLACED[name]: word for word, name, _ in given if name in _REPLACED},
+        tuple(word for word, name, _ in given if name not in kept),
+    )

@@ -12,8 +12,8 @@ from typing import Any
 
 from scalesweep.analysis.flop_conventions import mixed_conventions, unsure_convention
 from scalesweep.config.benchmark import load_benchmark
-from scalesweep.config.campaign_keys import ExperimentKeys
 from scalesweep.config.experiment import Experiment
+from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.formatting import listed
 

@@ -5,10 +5,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import (
-    AfterValidator,
     Field,
     PrivateAttr,
     ValidationInfo,
@@ -16,11 +15,8 @@ from pydantic import (
 )
 
 from scalesweep.analysis.device_peaks import DEVICES
-from scalesweep.analysis.model_shape import DTYPES
-from scalesweep.compute.power.counters import POWER_SOURCES
 from scalesweep.config.command_template import fill_launcher
 from scalesweep.config.models import (
-    FILLED,
     Count,
     FileName,
     Flag,
@@ -37,163 +33,23 @@ from scalesweep.config.models import (
     Variable,
     WrongKeyError,
     instead_of,
-    matching,
-    one_of,
     read,
 )
-from scalesweep.config.sbatch_options import check_extra
+from scalesweep.config.site_keys import (
+    DEFAULT,
+    Launch,
+    Peaks,
+    PowerSampling,
+    Pythons,
+    SlurmSite,
+    Templates,
+)
 from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.paths import CHECKOUT, LAUNCHERS, SITES
+from scalesweep.core.paths import LAUNCHERS, SITES
 
-_DEFAULT = "tensorflow"  # the framework of a single Python
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
-_Templates = Mapping[str, tuple[str, ...]]
-_OfSlurm = Annotated[Line, Short(lambda _: "", (type(None),))]
-_Flops = Annotated[Number, Field(gt=0, le=1e24)]
-_GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
-
-
-class Staging(Model):
-    """The job that makes a data set: one task with ``stage_workers`` CPUs."""
-
-    minutes: Annotated[Number, Field(gt=0)] = 60.0
-    """its limit"""
-    memory_gib: Positive = 4.0
-    """GiB of memory"""
-
-
-class SlurmSite(Model):
-    """How jobs are asked for on a site with Slurm."""
-
-    account: _OfSlurm = ""
-    """as of sbatch; null: Slurm's default"""
-    partition: _OfSlurm = ""
-    """as of sbatch; null: Slurm's default"""
-    qos: _OfSlurm = ""
-    """as of sbatch; null: Slurm's default"""
-    constraint: _OfSlurm = ""
-    """feature expression that every job's nodes must meet, unless an experiment has its own"""
-    reservation: _OfSlurm = ""
-    """as of sbatch"""
-    gres: Annotated[_OfSlurm, _GRES] = ""
-    """generic resources of a node, such as `gpu:a100:4`, requested instead of `gpus_per_node`"""
-    exclusive: Flag = False
-    """whole nodes, with all their memory"""
-    requeue: Flag = False
-    """let Slurm start a job again after its node failed or it was preempted; needed where jobs are
-    preempted"""
-    extra: tuple[Annotated[Line, matching("--[a-z].*", "an option as --name=value")], ...] = ()
-    """further options of sbatch, such as `--switches=1`. `--exclude` and `--dependency` are added
-    to scalesweep's own; `--requeue`, `--exclusive`, `--gpus-per-node` and `--reservation` replace
-    them; options that have a key of their own are refused"""
-    startup_minutes: Annotated[Number, Field(gt=0)] = 1.0
-    """added to the limit for the start of a job and its end"""
-    margin: Annotated[Number, Field(ge=1)] = 2.0
-    """the limit of a run whose point has finished runs is their time times this, at most its time
-    limit"""
-    max_attempts: Annotated[Count, Field(le=20)] = 3
-    """jobs of one run in one call of Snakemake, if another attempt may succeed
-    ([causes](causes.md))"""
-    max_minutes: Minutes = 0.0
-    """the longest limit that is requested after TIMEOUT; default: four times `time_limit_minutes`
-    """
-    staging: Staging = Staging()
-    """the job that makes a data set: one task with `stage_workers` CPUs"""
-
-    @property
-    def staging_minutes(self) -> float:
-        """Limit of the job that makes a data set."""
-        return self.staging.minutes
-
-    @property
-    def staging_memory_gib(self) -> float:
-        """Memory of the job that makes a data set."""
-        return self.staging.memory_gib
-
-
-class PowerSampling(Model):
-    """How power is sampled on a site."""
-
-    FORM: ClassVar[str] = "off, or a map of interval_s, sources and sysfs"
-    interval_s: Annotated[Number, Field(ge=0.01, le=10)] = 1.0
-    """seconds between samples"""
-    sources: Annotated[tuple[Annotated[Line, one_of(POWER_SOURCES)], ...], FILLED] = POWER_SOURCES
-    """what may be read"""
-    sysfs: Annotated[Line, matching("/.*", "an absolute path")] = "/sys"
-    """where sysfs is"""
-
-
-class FrameworkLaunch(Model):
-    """Launcher templates of a framework."""
-
-    single: Lines | None = None
-    multi: Lines | None = None
-
-    @model_validator(mode="after")
-    def _names_one(self) -> "FrameworkLaunch":
-        if not self.templates:
-            raise ValueError("is empty; write single, multi or both")
-        return self
-
-    @property
-    def templates(self) -> _Templates:
-        """The templates that are given, by name."""
-        return {key: words for key, words in (("single", self.single), ("multi", self.multi))
-                if words is not None}  # fmt: skip
-
-
-class Launch(Model):
-    """The launcher command: words put before a benchmark's command."""
-
-    single: Lines
-    """for one rank"""
-    multi: Lines
-    """for several. Filled in: `{ranks}`, `{nodes}`, `{ranks_per_node}`, `{cpus_per_rank}`,
-    `{python}`, `{bin}` (the folder of `python`), `{launchers}` (`workflow/launchers/`)"""
-    torch: FrameworkLaunch | None = None
-    """instead, for benchmarks with `framework: torch`; `{python}` is theirs. Words of srun or
-    mpirun alone start ranks of any framework ([launching](../guide/pytorch.md#how-ranks-start))"""
-
-
-def _located(program: str) -> str:
-    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout, if
-    there is one; a word without a slash is left for the shell to find."""
-    if "/" not in program and not program.startswith("~"):
-        return program
-    path = Path(program).expanduser()
-    return str(path.absolute() if path.exists() else (CHECKOUT or Path.cwd()) / path)
-
-
-_Program = Annotated[Text, AfterValidator(_located)]
-
-
-class Pythons(Model):
-    """The Pythons of a site, by framework."""
-
-    FORM: ClassVar[str] = "a path, null, or a map of tensorflow and torch to paths"
-    tensorflow: _Program | None = None
-    """for TensorFlow with Horovod, and for benchmarks that name no `framework`; null: the
-    interpreter of Snakemake"""
-    torch: _Program | None = None
-    """for PyTorch. A relative path is looked for in the working folder, then in scalesweep's own;
-    `make torch` makes `.torch/bin/python` there. Without it points of such benchmarks are
-    unsupported"""
-
-
-class Peaks(Model):
-    """What data sheets state of a node."""
-
-    FORM: ClassVar[str] = "device, or flops and bytes_per_s of a node, as data sheets state them"
-    device: Annotated[Line, one_of(DEVICES)] | None = None
-    """what the GPUs of a node are: its
-    [data sheet](../methods/utilisation.md#peaks-of-data-sheets), times `gpus_per_node`, fills in
-    the rest of `peaks`"""
-    flops: Annotated[dict[Annotated[Line, one_of(DTYPES)], _Flops], FILLED] | None = None
-    """FLOP/s of a node by type: `float32`, `tf32`, `bfloat16`, `float16`, `float8`"""
-    bytes_per_s: _Flops | None = None
-    """bytes/s of a node's memory"""
 
 
 @dataclass(frozen=True)
@@ -202,7 +58,7 @@ class Framework:
     launcher templates that replace the site's."""
 
     python: str | None = None
-    launch: _Templates = field(default_factory=dict)
+    launch: Templates = field(default_factory=dict)
 
 
 class Site(Model):
@@ -233,7 +89,7 @@ class Site(Model):
     it is 1 (one job after the other) or absent; default: 1, no limit with `slurm`"""
     time_limit_minutes: Minutes = 60.0
     """of one run, if the experiment sets none"""
-    pythons: Annotated[Pythons, instead_of(_DEFAULT, str)] = Field(Pythons(), alias="python")
+    pythons: Annotated[Pythons, instead_of(DEFAULT, str)] = Field(Pythons(), alias="python")
     """a path, or a map of paths: starts the benchmark programs, except those whose benchmark.yaml
     names a `python` of its own. A map names one for each framework, as environments of their own;
     a single one is TensorFlow's ([frameworks](../guide/pytorch.md#where-pytorch-is))"""
@@ -320,7 +176,7 @@ class Site(Model):
         return self.pythons.tensorflow or sys.executable
 
     @property
-    def launch(self) -> _Templates | None:
+    def launch(self) -> Templates | None:
         """The launcher templates by name; None: the site starts nothing."""
         if self.launches is None:
             return None
@@ -330,7 +186,7 @@ class Site(Model):
     def frameworks(self) -> Mapping[str, Framework]:
         """What the site says of frameworks, by name."""
         torch, launch = self.pythons.torch, self.launches and self.launches.torch
-        said = {_DEFAULT: Framework(self.python)}
+        said = {DEFAULT: Framework(self.python)}
         if torch or launch:
             said["torch"] = Framework(torch, launch.templates if launch else {})
         return said
@@ -444,8 +300,6 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
     site = read(Site, load_yaml(path), path)
     if site.name != name:
         raise UserError(f"{path}: site: {site.name!r} differs from the file name {name!r}")
-    if site.slurm:
-        check_extra(site.slurm.extra, f"{path}: slurm.extra", site.slurm.reservation)
     if site.launch is not None:
         for ranks in (1, 2):
             for framework in (None, *site.frameworks):

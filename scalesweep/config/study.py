@@ -6,6 +6,7 @@ same (``snakedeploy`` copies the shipped configuration).
 """
 
 from collections.abc import Sequence
+from glob import escape
 from pathlib import Path
 
 from scalesweep.core.errors import UserError, choices
@@ -30,11 +31,8 @@ def find_file(own: Path, shipped: Path, name: str) -> Path | None:
 
     Raises UserError naming both if both have one, and they differ.
     """
-    study = study_folder()
-    here, there = shipped / name if study is None else study / own / name, shipped / name
-    if not here.is_file():
-        return there if there.is_file() else None
-    return _only([here, there] if there.is_file() else [here])
+    files = file_names(own, shipped, escape(name))
+    return _only(files) if files else None
 
 
 def _only(files: Sequence[Path]) -> Path:

@@ -21,14 +21,6 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
-    def construct_scalar(self, node: Any) -> Any:
-        value = super().construct_scalar(node)
-        if isinstance(value, str) and not value.isprintable() and set(value) - {"\n", "\t"}:
-            for character in value:
-                if character not in "\n\t" and not character.isprintable():
-                    _refuse(f"a character that is not printable: {character!a}", node)
-        return value
-
     def construct_yaml_float(self, node: Any) -> float:
         number: float = super().construct_yaml_float(node)
         if not math.isfinite(number):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.config.sbatch_options import Extra, split_extra
-from scalesweep.config.site import Site, SlurmSite
+from scalesweep.config.site import Site
+from scalesweep.config.site_keys import SlurmSite
 from scalesweep.core.errors import UserError
 from scalesweep.core.host_list import joined
 

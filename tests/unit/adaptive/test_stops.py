@@ -10,7 +10,7 @@ import pytest
 
 from scalesweep.adaptive.policy import plan_runs
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.campaign_keys import StopRule
+from scalesweep.config.experiment_keys import StopRule
 from scalesweep.core.errors import UserError
 from scalesweep.planning.plan import build_plan, plan_csv
 from scalesweep.planning.plan_text import plan_text

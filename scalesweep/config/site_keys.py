@@ -1,0 +1,182 @@
+"""The keys of a site below its first ones: their types, defaults and words."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    model_validator,
+)
+
+from scalesweep.analysis.device_peaks import DEVICES
+from scalesweep.analysis.model_shape import DTYPES
+from scalesweep.compute.power.counters import POWER_SOURCES
+from scalesweep.config.models import (
+    FILLED,
+    Count,
+    Flag,
+    Line,
+    Lines,
+    Minutes,
+    Model,
+    Number,
+    Positive,
+    Short,
+    Text,
+    checked,
+    matching,
+    one_of,
+)
+from scalesweep.config.sbatch_options import no_extra
+from scalesweep.core.paths import CHECKOUT
+
+DEFAULT = "tensorflow"  # the framework of a single Python
+Templates = Mapping[str, tuple[str, ...]]
+_OfSlurm = Annotated[Line, Short(lambda _: "", (type(None),))]
+_Flops = Annotated[Number, Field(gt=0, le=1e24)]
+_GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
+
+
+class Staging(Model):
+    """The job that makes a data set: one task with ``stage_workers`` CPUs."""
+
+    minutes: Annotated[Number, Field(gt=0)] = 60.0
+    """its limit"""
+    memory_gib: Positive = 4.0
+    """GiB of memory"""
+
+
+class SlurmSite(Model):
+    """How jobs are asked for on a site with Slurm."""
+
+    account: _OfSlurm = ""
+    """as of sbatch; null: Slurm's default"""
+    partition: _OfSlurm = ""
+    """as of sbatch; null: Slurm's default"""
+    qos: _OfSlurm = ""
+    """as of sbatch; null: Slurm's default"""
+    constraint: _OfSlurm = ""
+    """feature expression that every job's nodes must meet, unless an experiment has its own"""
+    reservation: _OfSlurm = ""
+    """as of sbatch"""
+    gres: Annotated[_OfSlurm, _GRES] = ""
+    """generic resources of a node, such as `gpu:a100:4`, requested instead of `gpus_per_node`"""
+    exclusive: Flag = False
+    """whole nodes, with all their memory"""
+    requeue: Flag = False
+    """let Slurm start a job again after its node failed or it was preempted; needed where jobs are
+    preempted"""
+    extra: tuple[
+        Annotated[Line, matching("--[a-z].*", "an option as --name=value"), checked(no_extra)], ...
+    ] = ()
+    """further options of sbatch, such as `--switches=1`. `--exclude` and `--dependency` are added
+    to scalesweep's own; `--requeue`, `--exclusive`, `--gpus-per-node` and `--reservation` replace
+    them; options that have a key of their own are refused"""
+    startup_minutes: Annotated[Number, Field(gt=0)] = 1.0
+    """added to the limit for the start of a job and its end"""
+    margin: Annotated[Number, Field(ge=1)] = 2.0
+    """the limit of a run whose point has finished runs is their time times this, at most its time
+    limit"""
+    max_attempts: Annotated[Count, Field(le=20)] = 3
+    """jobs of one run in one call of Snakemake, if another attempt may succeed
+    ([causes](causes.md))"""
+    max_minutes: Minutes = 0.0
+    """the longest limit that is requested after TIMEOUT; default: four times `time_limit_minutes`
+    """
+    staging: Staging = Staging()
+    """the job that makes a data set: one task with `stage_workers` CPUs"""
+
+    @property
+    def staging_minutes(self) -> float:
+        """Limit of the job that makes a data set."""
+        return self.staging.minutes
+
+    @property
+    def staging_memory_gib(self) -> float:
+        """Memory of the job that makes a data set."""
+        return self.staging.memory_gib
+
+
+class PowerSampling(Model):
+    """How power is sampled on a site."""
+
+    FORM: ClassVar[str] = "off, or a map of interval_s, sources and sysfs"
+    interval_s: Annotated[Number, Field(ge=0.01, le=10)] = 1.0
+    """seconds between samples"""
+    sources: Annotated[tuple[Annotated[Line, one_of(POWER_SOURCES)], ...], FILLED] = POWER_SOURCES
+    """what may be read"""
+    sysfs: Annotated[Line, matching("/.*", "an absolute path")] = "/sys"
+    """where sysfs is"""
+
+
+class FrameworkLaunch(Model):
+    """Launcher templates of a framework."""
+
+    single: Lines | None = None
+    multi: Lines | None = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "FrameworkLaunch":
+        if not self.templates:
+            raise ValueError("is empty; write single, multi or both")
+        return self
+
+    @property
+    def templates(self) -> Templates:
+        """The templates that are given, by name."""
+        return {key: words for key, words in (("single", self.single), ("multi", self.multi))
+                if words is not None}  # fmt: skip
+
+
+class Launch(Model):
+    """The launcher command: words put before a benchmark's command."""
+
+    single: Lines
+    """for one rank"""
+    multi: Lines
+    """for several. Filled in: `{ranks}`, `{nodes}`, `{ranks_per_node}`, `{cpus_per_rank}`,
+    `{python}`, `{bin}` (the folder of `python`), `{launchers}` (`workflow/launchers/`)"""
+    torch: FrameworkLaunch | None = None
+    """instead, for benchmarks with `framework: torch`; `{python}` is theirs. Words of srun or
+    mpirun alone start ranks of any framework ([launching](../guide/pytorch.md#how-ranks-start))"""
+
+
+def _located(program: str) -> str:
+    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout, if
+    there is one; a word without a slash is left for the shell to find."""
+    if "/" not in program and not program.startswith("~"):
+        return program
+    path = Path(program).expanduser()
+    return str(path.absolute() if path.exists() else (CHECKOUT or Path.cwd()) / path)
+
+
+_Program = Annotated[Text, AfterValidator(_located)]
+
+
+class Pythons(Model):
+    """The Pythons of a site, by framework."""
+
+    FORM: ClassVar[str] = "a path, null, or a map of tensorflow and torch to paths"
+    tensorflow: _Program | None = None
+    """for TensorFlow with Horovod, and for benchmarks that name no `framework`; null: the
+    interpreter of Snakemake"""
+    torch: _Program | None = None
+    """for PyTorch. A relative path is looked for in the working folder, then in scalesweep's own;
+    `make torch` makes `.torch/bin/python` there. Without it points of such benchmarks are
+    unsupported"""
+
+
+class Peaks(Model):
+    """What data sheets state of a node."""
+
+    FORM: ClassVar[str] = "device, or flops and bytes_per_s of a node, as data sheets state them"
+    device: Annotated[Line, one_of(DEVICES)] | None = None
+    """what the GPUs of a node are: its
+    [data sheet](../methods/utilisation.md#peaks-of-data-sheets), times `gpus_per_node`, fills in
+    the rest of `peaks`"""
+    flops: Annotated[dict[Annotated[Line, one_of(DTYPES)], _Flops], FILLED] | None = None
+    """FLOP/s of a node by type: `float32`, `tf32`, `bfloat16`, `float16`, `float8`"""
+    bytes_per_s: _Flops | None = None
+    """bytes/s of a node's memory"""
