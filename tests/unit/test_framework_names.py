@@ -24,13 +24,13 @@ READERS = (
     "compute/failure_cause.py", "compute/error_lines.py", "compute/hangs.py",
     "doctor/*",
     # Names of variables that launchers set.
-    "config/experiment_checks.py", "compute/program.py", "tables/provenance.py",
+    "compute/program.py", "tables/provenance.py",
     # A study of a script that is read for what it imports.
     "commands/study_from.py",
     # A site's file, whose single Python is that of the framework of before.
-    "config/site.py",
+    "config/site.py", "config/site_keys.py",
     # What keys of benchmark.yaml are for, with examples.
-    "config/benchmark.py", "config/log_patterns.py", "config/shapes.py",
+    "config/benchmark_keys.py", "config/experiment_keys.py", "config/log_patterns.py", "config/shapes.py",
     # Conventions of FLOP have the names of those who publish by them.
     "analysis/flop_conventions.py",
     # The one list of kinds of profiles, by the names that users give.

@@ -1,7 +1,5 @@
 """Campaign files: what they expand to, and how mistakes are told."""
 
-import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,38 +31,6 @@ def test_axes_make_points_in_file_order(
 ) -> None:
     points = campaign_of(body).experiments[0].points
     assert [tuple(point[name] for name in names.split()) for point in points] == values
-
-
-def test_exclude_counts_and_keeps_reasons(campaign_of: Load) -> None:
-    body = (
-        "axes: {size: [1, 2, 3, 4], ranks: [1, 2]}\n"
-        "exclude: ['size == 1', {when: 'ranks > 1 and size in [3, 4]', reason: too large}]"
-    )
-    experiment = campaign_of(body).experiments[0]
-    assert [reason for _, reason in experiment.excluded] == ["size == 1"] * 2 + ["too large"] * 2
-    assert len(experiment.points) == 4
-
-
-def test_ids_put_together_by_value_are_those_of_the_points(campaign_of: Load) -> None:
-    """Values that are defaults (rate 1, size 1, no threads) are no part of an id."""
-    body = (
-        "axes: {threads: [null, 2], rate: [1, 0.5], behaviour: good}\n"
-        "linked: [{size: 8, ranks: 1}, {size: 1, ranks: 2}, {size: 8, ranks: 1}]\n"
-        "fixed: {ranks_per_node: 4}\nexclude: ['rate < 1 and threads == 2']\nrepeats: 3\n"
-        "extra: [{threads: 3, rate: 9, size: 5, ranks: 1},"
-        " {threads: 2, rate: 1, size: 1, ranks: 2}]"
-    )
-    experiment = campaign_of(body).experiments[0]
-    benchmark = experiment.benchmark
-    assert len(experiment.points) == 7 and len(experiment.excluded) == 3
-    assert len({run.run_id for run in experiment.runs}) == len(experiment.runs) == 21
-    for run in experiment.runs:
-        assert run.run_id == benchmark.run_id(run.point, run.repeat)
-        changed = {k: v for k, v in run.point.items() if v != benchmark.defaults[k]}
-        identity = ["toy", benchmark.version, changed, run.repeat]
-        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
-        digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-        assert run.run_id == f"toy-r{run.point['ranks']}-{digest}"
 
 
 def test_what_a_product_cannot_combine_is_left_out_with_the_reason(campaign_of: Load) -> None:
@@ -118,15 +84,6 @@ def test_experiments_that_share_a_point_share_its_run(toy, campaign_of: Load) ->
     assert len(campaign.unique_runs()) == 3
 
 
-def test_what_is_to_be_predicted_changes_no_run(campaign_of: Load) -> None:
-    body = "scaling: weak\naxes: {ranks: [1, 2]}\nfixed: {size: 4}"
-    (plain,), (asked,) = (
-        campaign_of(f"{body}{more}").experiments for more in ("", "\npredict: {ranks: [64, 8]}")
-    )
-    assert (plain.predict, asked.predict) == ((), (8, 64))
-    assert plain.runs == asked.runs
-
-
 def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> None:
     body = "linked: [{size: 8}, {size: 4}]\nrepeats: [[0, 3], [1]]"
     runs = campaign_of(body).experiments[0].runs
@@ -150,28 +107,6 @@ def test_one_site_for_each_way_to_run(toy: Path) -> None:
     assert load_campaign(path, "toy", cluster=True).digest == local.digest
     path.write_text("campaign: t\nsite: toy\n" + body)
     assert load_campaign(path, cluster=True).site.name == "toy"
-
-
-@pytest.mark.parametrize(
-    ("site", "cluster", "told"),
-    [
-        (
-            "local",
-            True,
-            "site: names no site with --profile slurm; add 'slurm: NAME' next to 'local: toy', "
-            "or name one (--config site=NAME; of scalesweep: --site NAME)",
-        ),
-        ("slurm", False, "site: names no site without --profile slurm; add 'local: NAME'"),
-    ],
-)
-def test_a_way_to_run_without_a_site(toy: Path, site: str, cluster: bool, told: str) -> None:
-    path = toy / "campaign.yaml"
-    path.write_text(f"campaign: t\nsite: {{{site}: toy}}\nexperiments: {{e: {{benchmark: toy}}}}\n")
-    with pytest.raises(UserError) as error:
-        load_campaign(path, cluster=cluster)
-    assert str(error.value).startswith(f"{path}: ") and told in str(error.value)
-    assert "\n" not in str(error.value)
-    assert load_campaign(path, cluster=not cluster).site.name == "toy"
 
 
 # Environment variables of an experiment

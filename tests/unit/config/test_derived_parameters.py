@@ -5,14 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import pytest
 import yaml
 
 from scalesweep.adaptive.advised_campaign import advised_campaign
 from scalesweep.adaptive.next_point import derived
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.history.session import _outside_series
@@ -50,24 +48,6 @@ def test_runs_are_those_of_a_campaign_that_sets_the_values(
     assert {*campaign.unique_runs()} == {*by_hand.unique_runs()} and len(experiment.runs) == 20
     spec = run_spec(campaign, experiment, experiment.runs[0])
     assert spec["params"]["size"] == 12 and not {"total", "lanes"} & spec["params"].keys()
-
-
-def test_points_without_a_derived_value_are_no_part_of_the_check_of_scaling(
-    campaign_of: Callable[[str], Campaign],
-) -> None:
-    with pytest.raises(UserError, match="strong keeps the total number of samples the same"):
-        campaign_of(GRID.replace("total / lanes", "total // (ranks - 1)"))
-
-
-@pytest.mark.parametrize(
-    "spec",
-    ["derive: {true: ranks}", "metrics: {1: {formula: ranks, unit: s}}", "env: {true: x}"],
-)
-def test_names_that_yaml_reads_as_other_values_are_refused(
-    campaign_of: Callable[[str], Campaign], spec: str
-) -> None:
-    with pytest.raises(UserError, match=r"YAML reads the name (true|1) as no text"):
-        campaign_of(f"axes: {{ranks: [1, 2]}}\n{spec}\n")
 
 
 def test_points_that_cannot_be_are_excluded_with_the_reason(
@@ -150,42 +130,3 @@ def test_advice_derives_at_other_scales(
     more = [("e", experiment.points[0], 0)]
     written.write_text(yaml.safe_dump(advised_campaign(content, campaign, states, more, "")))
     assert {*load_campaign(written).unique_runs()} == {*campaign.unique_runs()}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("ranks // threads", "size", r"derive: these need each other: \w+ -> \w+ -> \w+"),
-        ("ranks // threads", "ranks // treads", "derive.lanes: .*unknown parameter 'treads'"),
-        ("  size:", "  ranks:", "derive.ranks: what runs scale over cannot be derived"),
-        ("total: [", "totals: [1], total: [", "benchmark toy has no parameter 'totals'"),
-        ("total: [12", "size: [1], total: [12", "'size' is set in axes and in derive"),
-        ("total / lanes", "total / 7", r"no point is left; all 16 are excluded \(size = total"),
-        ("total / lanes", "total / (lanes - lanes)", "size = .* cannot be worked out"),
-        ("total / lanes", "0 * total", r"size = 0 \* total is not an integer from 1 to 1000"),
-        (
-            "total / lanes",
-            "\"'a' if total else 1\"",
-            "derive.size: size = 'a' is not an integer from 1 to 1000",
-        ),
-        ("repeats: 2", f"repeats: {[[0]] * 16}", "'repeats' lists cannot be: required: size < 24"),
-        ("repeats: 2", "extra: [{ranks: 5, threads: 1, total: 12}]", r"extra\[0\]: size = total"),
-        ("  lanes:", "  run_id: 1\n  lanes:", "'run_id' is reserved"),
-        ("  lanes:", "  seconds: ranks\n  lanes:", "'seconds' cannot vary"),
-        ("size < 24", "rate < 1", "no point is left; all 16 are excluded"),
-        ("size < 24", "3 < 24", r"require\[1\]: '3 < 24' contains no parameter"),
-    ],
-)
-def test_what_is_refused(
-    campaign_of: Callable[[str], Campaign], old: str, new: str, said: str
-) -> None:
-    assert old in GRID
-    with pytest.raises(UserError, match=said):
-        campaign_of(GRID.replace(old, new))
-
-
-def test_points_that_differ_in_nothing_that_the_program_knows(
-    campaign_of: Callable[[str], Campaign],
-) -> None:
-    with pytest.raises(UserError, match="other = 1 and 2 make the same point"):
-        campaign_of("axes: {size: [1, 2], other: [1, 2]}\nrequire: [other < 3]")

@@ -8,7 +8,6 @@ import yaml
 
 from scalesweep.analysis.metrics import EXTENSIVE, INTENSIVE, kind_of
 from scalesweep.config.campaign import load_campaign
-from scalesweep.core.errors import UserError
 from scalesweep.core.status import Status
 from scalesweep.experiment.constant_words import constant_words
 from scalesweep.planning.plan import build_plan
@@ -44,50 +43,6 @@ def test_a_model_that_grows_is_a_series_and_its_sizes_are_told(tmp_path: Path) -
     assert (
         "0.103 million to 0.114 million of a rank; FLOP/s of a rank ideally stay the same" in words
     )
-
-
-@pytest.mark.parametrize(
-    ("experiment", "fault"),
-    [
-        (
-            {"axes": {"ranks": [1, 2]}, "fixed": FIXED | {"layers": 2}},
-            "e.scaling: model: it has 113,920 parameters at 1 ranks and 113,920 at 2; scaling: "
-            "weak or strong compares one model",
-        ),
-        (
-            {"axes": {"ranks": [1, 2], "layers": [2, 4]}, "fixed": FIXED},
-            "at 2 in the series layers = 2; scaling: weak or strong compares one model",
-        ),
-        (
-            {"axes": {"ranks": [1, 2]}, "fixed": {"model": "resnet20", "ranks_per_node": 2}},
-            "the parameters of the model have to be known at every point, and torch_training does",
-        ),
-        (
-            {"axes": {"ranks": [2], "layers": [2, 4]}, "fixed": FIXED},
-            "e.scaling: model, but 'ranks' takes one value only",
-        ),
-        (
-            {
-                "axes": {"ranks": [1, 2]}, "fixed": FIXED, "derive": {"layers": "2 * ranks"},
-                "predict": {"ranks": [4]},
-            },
-            "predict: needs the experiment's scaling; set scaling: weak or strong",
-        ),
-        (
-            {
-                "axes": {"ranks": [1, 2]}, "fixed": FIXED, "derive": {"layers": "2 * ranks"},
-                "stop": {"when": "efficiency < 0.3"},
-            },
-            "stop.when: needs the experiment's scaling; set scaling: weak or strong",
-        ),
-    ],
-)  # fmt: skip
-def test_what_is_no_growing_model_is_refused_with_its_numbers(
-    tmp_path: Path, experiment: dict[str, Any], fault: str
-) -> None:
-    with pytest.raises(UserError) as refused:
-        campaign(tmp_path, **experiment)
-    assert fault in str(refused.value)
 
 
 def test_only_flop_rates_have_an_ideal_where_the_model_grows() -> None:

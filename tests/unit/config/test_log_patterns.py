@@ -9,11 +9,10 @@ import pytest
 import yaml
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
-from scalesweep.config.log_patterns import load_extract
 from scalesweep.config.site import load_site
 from scalesweep.core.errors import UserError
 from tests.conftest import ROOT
-from tests.fakes.foreign import SITE, patterns
+from tests.fakes.foreign import SITE
 
 
 def test_the_main_metric(edited: Callable[..., Benchmark]) -> None:
@@ -61,16 +60,6 @@ def test_the_examples_of_the_documentation_load(foreign: Path) -> None:
     assert sorted(names) == ["actors", "my_training", "osu_allreduce"]
 
 
-def test_the_metrics_of_tf_cnn_benchmarks() -> None:
-    path = ROOT / "workflow" / "benchmarks" / "tf_cnn_benchmarks"
-    benchmark = load_benchmark("tf_cnn_benchmarks", folder=path)
-    assert [metric.metric for metric in patterns(benchmark).metrics] == [
-        "total_images_per_second", "images_per_second", "images_per_second_uncertainty",
-        "images_per_second_jitter", "final_loss", "model_parameters",
-    ]  # fmt: skip
-    assert load_extract("native", Path("x")) is None
-
-
 def test_the_kind_of_a_metric_is_declared_beside_its_pattern(
     edited: Callable[..., Benchmark],
 ) -> None:
@@ -80,10 +69,3 @@ def test_the_kind_of_a_metric_is_declared_beside_its_pattern(
     assert not plain.kinds and set(said.kinds.values()) == {"intensive"}
     with pytest.raises(UserError, match="kind"):
         edited({"kind": "other"})
-
-
-@pytest.mark.parametrize("name", ["allreduce", "pair_latency", "memory_bandwidth", "file_read"])
-def test_probes_state_the_kind_of_their_main_metric(name: str) -> None:
-    probe = load_benchmark(name)
-    kind = {"allreduce": "intensive", "pair_latency": "latency"}.get(name, "extensive")
-    assert probe.main_metric and probe.kinds[probe.main_metric] == kind

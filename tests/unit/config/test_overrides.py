@@ -4,28 +4,22 @@ from typing import Any
 
 import pytest
 
-from scalesweep.config.overrides import OVERRIDES, RUN, VERBS, read_options
+from scalesweep.config.overrides import OVERRIDES, VERBS, read_options
 from scalesweep.core.errors import UserError
 
-VALUES = {
-    "profile": "cprofile", "retry": "unsupported", "try": "shapes",
-}  # fmt: skip
+VALUES = {"profile": "cprofile", "retry": "unsupported", "try": "shapes"}
 
 
 @pytest.mark.parametrize("key", OVERRIDES)
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_key_is_read_or_refused_by_each_verb(key: str, verb: str) -> None:
-    given, readers = {key: VALUES.get(key, "text")}, OVERRIDES[key].verbs
-    if verb in readers:
-        assert read_options(given, [verb]) == given
-        return
-    asked, *named = (
-        "`snakemake`" if name == RUN else f"`snakemake {name}`" for name in (verb, *readers)
-    )
-    with pytest.raises(UserError) as caught:
-        read_options(given, [verb])
-    line = f"--config {key}: {asked} does not read it; read by: {', '.join(named)}"
-    assert str(caught.value) == line
+def test_a_key_is_read_or_refused_by_each_verb(key: str) -> None:
+    given = {key: VALUES.get(key, "text")}
+    for verb in VERBS:
+        if verb in OVERRIDES[key].verbs:
+            assert read_options(given, [verb]) == given
+            continue
+        with pytest.raises(UserError, match=f"^--config {key}: .* does not read it; read by: `"):
+            read_options(given, [verb])
+    assert read_options(given, VERBS) == given
 
 
 @pytest.mark.parametrize(
@@ -33,6 +27,7 @@ def test_a_key_is_read_or_refused_by_each_verb(key: str, verb: str) -> None:
     [
         ({"nonsense": "x"}, "nonsense: unknown; allowed: campaign, "),
         ({"history": ""}, "history: is empty; leave it out"),
+        ({"try": "shape"}, "try=shape: did you mean shapes? allowed: shapes"),
         *(
             ({"results": value}, f"results: Snakemake reads {value!r}, which is no text")
             for value in (7, 1.5e30, True, None, {"a": "b"}, ["a"])
@@ -43,7 +38,3 @@ def test_a_mistake_is_one_line(given: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError) as caught:
         read_options(given)
     assert str(caught.value).startswith(f"--config {told}")
-
-
-def test_a_key_may_be_for_one_of_several_verbs() -> None:
-    assert read_options({"try": "shapes"}, ["plan", "run"]) == {"try": "shapes"}

@@ -1,5 +1,4 @@
-"""Runs next to the measured ones: one of each point under a profiler, one of each run without
-exchange."""
+"""Runs next to the measured ones: of each point under a profiler, or each without exchange."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,59 +17,47 @@ def test_each_run_has_one_without_exchange_in_its_block(
     campaign_of: Callable[[str], Campaign],
 ) -> None:
     (bare,) = campaign_of(BODY + "none").experiments
+    alone = campaign_of(BODY + "none").positions()
     campaign = campaign_of(BODY + "noexchange")
     (experiment,) = campaign.experiments
     assert experiment.runs == bare.runs
     assert [run.run_id for run in experiment.profiles] == [
         f"{run.run_id}.noexchange" for run in bare.runs
     ]
-    assert [run.repeat for run in experiment.profiles] == [0, 0, 1, 1, 2, 2]
-    order = sorted(campaign.positions().items(), key=lambda one: one[1])
+    order = sorted(campaign.positions(), key=campaign.positions().__getitem__)
     repeats = {run.run_id: run.repeat for run in (*experiment.runs, *experiment.profiles)}
-    assert [repeats[name] for name, _ in order] == [0] * 4 + [1] * 4 + [2] * 4
+    assert [repeats[name] for name in order] == [0] * 4 + [1] * 4 + [2] * 4
     # Measured runs are in the order that they have without.
-    measured = [name for name, _ in order if "." not in name]
-    alone = campaign_of(BODY + "none").positions()
-    assert measured == sorted(alone, key=lambda name: alone[name])
+    assert [name for name in order if "." not in name] == sorted(alone, key=alone.__getitem__)
 
 
 def test_profilers_run_once_and_last(campaign_of: Callable[[str], Campaign]) -> None:
     campaign = campaign_of(BODY + "cprofile")
     assert [run.repeat for run in campaign.experiments[0].profiles] == [0, 0]
-    order = sorted(campaign.positions().items(), key=lambda one: one[1])
-    assert {split_name(name)[1] for name, _ in order[-2:]} == {"cprofile"}
+    order = sorted(campaign.positions(), key=campaign.positions().__getitem__)
+    assert {split_name(name)[1] for name in order[-2:]} == {"cprofile"}
 
 
-def test_a_benchmark_without_exchange_has_no_such_runs(
-    toy: Path, campaign_of: Callable[[str], Campaign]
+@pytest.mark.parametrize(
+    ("keys", "kind", "said"),
+    [
+        ({"noexchange": False}, "noexchange", "toy has no exchange that it can leave out; allowed"),
+        ({"framework": "torch"}, "tensorflow", "'tensorflow': benchmark toy runs on torch; "),
+        ({"framework": "torch"}, "horovod_timeline", "benchmark toy runs on torch; "),
+        ({"framework": "tensorflow"}, "torch", "'torch': benchmark toy runs on tensorflow; "),
+    ],
+)
+def test_a_kind_that_a_benchmark_does_not_have(
+    toy: Path, campaign_of: Callable[[str], Campaign], keys: dict[str, str], kind: str, said: str
 ) -> None:
     file = toy / "benchmarks" / "toy" / "benchmark.yaml"
-    content = yaml.safe_load(file.read_text())
-    del content["noexchange"]
-    file.write_text(yaml.safe_dump(content))
-    with pytest.raises(UserError, match=r"toy has no exchange that it can leave out.*none, cprof"):
-        campaign_of(BODY + "noexchange")
-    # Asked of the whole campaign, only those that have some run, and one has to.
-    campaign_of(BODY + "none")
-    with pytest.raises(UserError, match="--config profile=noexchange: no benchmark"):
-        load_campaign(toy / "campaign.yaml", profile="noexchange")
-
-
-def test_a_benchmark_has_the_profiler_of_its_own_framework(
-    toy: Path, campaign_of: Callable[[str], Campaign]
-) -> None:
-    file = toy / "benchmarks" / "toy" / "benchmark.yaml"
-    content = yaml.safe_load(file.read_text())
-    for framework, other in (("torch", "tensorflow"), ("torch", "horovod_timeline"),
-                             ("tensorflow", "torch")):  # fmt: skip
-        file.write_text(yaml.safe_dump({**content, "framework": framework}))
-        assert campaign_of(BODY + framework).experiments[0].profiles
-        with pytest.raises(UserError, match=rf"{other}.: benchmark toy runs on {framework}; "):
-            campaign_of(BODY + other)
-        # Asked of the whole campaign, only those that have it, and one has to.
-        campaign_of(BODY + "none")
-        with pytest.raises(UserError, match=f"--config profile={other}: no benchmark"):
-            load_campaign(toy / "campaign.yaml", profile=other)
+    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | keys))
+    with pytest.raises(UserError, match=said):
+        campaign_of(BODY + kind)
+    # Asked of the whole campaign, only those that have it, and one has to.
+    campaign_of(BODY + str(keys.get("framework", "none")))
+    with pytest.raises(UserError, match=f"--config profile={kind}: no benchmark"):
+        load_campaign(toy / "campaign.yaml", profile=kind)
 
 
 def test_what_the_launcher_asks_of_it(tmp_path: Path) -> None:

@@ -1,20 +1,17 @@
 """The recipes of training programs: they load, and read the same numbers as an import does."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from scalesweep.compute.log_metrics import LogsGoneError, UnreadableError
 from scalesweep.compute.log_runs import read_log
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.log_patterns import Result, load_extract
-from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from tests.conftest import ROOT
 from tests.fakes.imported_runs import read_source
-from tests.fakes.training_logs import LOGS, titan, titan_steps
+from tests.fakes.training_logs import LOGS
 
 RECIPES = ROOT / "resources" / "recipes"
 # Recipe -> log and stream that it is printed on.
@@ -36,20 +33,6 @@ def test_every_recipe_is_tried() -> None:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_command_takes_parameters_only(name: str) -> None:
-    """What is no parameter in braces would be handed to the program as it is."""
-    content = load_yaml(RECIPES / name / "benchmark.yaml")
-    words = [
-        word
-        for entry in content["command"]
-        for word in (entry["words"] if isinstance(entry, dict) else [entry])
-    ]
-    known = {*content["parameters"], "python", "out"}
-    inside = {it for word in words for it in re.findall(r"\{([^}]*)\}", word)}
-    assert {it for it in inside if not it.startswith("program:")} <= known
-
-
-@pytest.mark.parametrize("name", READ)
 def test_a_recipe_reads_what_an_import_reads(name: str, tmp_path: Path) -> None:
     log, stream = LOGS[READ[name][0]], READ[name][1]
     extract = load_benchmark(name, folder=RECIPES / name).extract
@@ -65,31 +48,6 @@ def test_a_recipe_reads_what_an_import_reads(name: str, tmp_path: Path) -> None:
     # An array of steps has a column for each rank, else it is one of lines.
     assert all(array.shape[1:] in ((), (1,)) for array in reading.arrays.values())
     assert ("step_times" in reading.arrays) == (run.point["ranks"] == 1)
-
-
-def test_what_a_log_says_of_other_ranks_or_not_at_all_is_refused(tmp_path: Path) -> None:
-    extract = load_benchmark("run_torchtitan", folder=RECIPES / "run_torchtitan").extract
-    assert extract
-    declared = extract.order["reader"]
-    for text, ranks, said in (
-        (titan(9), 4, "reader torchtitan: the log is of 8 ranks, the run of 4"),
-        ("", 8, "no line of progress in stdout.log or stderr.log"),
-        (titan(9).replace("tps: 1,000", "tps:", 3), 8, "a damaged line of progress, in line"),
-    ):
-        leave(tmp_path, text)
-        with pytest.raises(UnreadableError, match=said):
-            read_log(declared, tmp_path, ranks, srun_labels=False)
-    # A program that was started again in its attempt: the last start counts.
-    leave(tmp_path, titan(9) + titan(12, tps=500.0))
-    reading = read_log(declared, tmp_path, 8, srun_labels=False)
-    assert reading.metrics["tokens_per_second"]["value"] == pytest.approx(4000)
-    slower = "".join(titan_steps(9, 10, tps=500.0).splitlines(True)[1:])
-    leave(tmp_path, titan(9) + slower)
-    (warning,) = read_log(declared, tmp_path, 8, srun_labels=False).warnings
-    assert "its steps became slower at step" in warning
-    (tmp_path / "stderr.log").unlink()
-    with pytest.raises(LogsGoneError):
-        read_log(declared, tmp_path, 8, srun_labels=False)
 
 
 def test_a_reader_of_a_benchmark_is_one_there_is(tmp_path: Path) -> None:

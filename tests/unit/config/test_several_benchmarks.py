@@ -140,71 +140,6 @@ def test_benchmarks_are_compared_in_metrics_of_one_meaning(both: Callable[..., C
     assert [series.label for series in alone.series] == ["benchmark toy"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("toy_fast", "toy_quick", "no benchmark 'toy_quick'"),
-        (
-            "ranks: [1, 2]",
-            "speed: [1, 2]",
-            "both.axes: toy has no 'speed'; set it under fixed_of.toy_fast to one value",
-        ),
-        ("toy_fast: {threads: 1}", "toy_fast: {speed: -1}", "both.fixed: speed = -1 is not"),
-        ("size: 3", "size: x", "both.fixed: size = 'x' is not an integer from 1 to 1000 (toy)"),
-        (
-            "repeats: 2",
-            "repeats: 2\n    main_metric: x\n    metrics:\n"
-            "      x: {formula: {toy: ranks}, unit: '1', better: higher}",
-            "metrics.x.formula: the main metric needs one of each benchmark; add toy_fast: FORMULA",
-        ),
-        ("toy_fast: {threads: 1}", "toy_slow: {}", "'toy_slow' is not one of the experiment's"),
-        ("toy_fast: {threads: 1}", "toy_fast: {size: 1}", "set it under fixed"),
-        ("toy_fast: {threads: 1}", "toy_fast: {ranks: 1}", "'ranks' is the same for all"),
-        (
-            "repeats: 2",
-            "predict: {ranks: [8]}",
-            "predict: not with several benchmarks; give each benchmark an experiment of its own",
-        ),
-        (
-            "repeats: 2",
-            "extra: [{ranks: 4}]",
-            "extra: not with several benchmarks; list its points",
-        ),
-        ("[toy, toy_fast]", "toy", "goes with a list of benchmarks"),
-        ("[toy, toy_fast]", "[toy]", "benchmark"),
-    ],
-)
-def test_what_several_benchmarks_cannot_have(
-    both: Callable[..., Campaign], old: str, new: str, said: str
-) -> None:
-    with pytest.raises(UserError) as error:
-        both(old, new)
-    assert said in str(error.value) and "campaign.yaml" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("unit: samples, doc: samples per", "unit: GiB, doc: GiB per",
-         "'size' means different things (samples in toy and GiB in toy_fast)"),
-        ("result: native", "result: native\nmetrics: {fast: how}\nmain_metric: fast",
-         "the main metrics of the benchmarks differ (the total throughput of toy and fast of"),
-        ("result: native", "result: native\nworkers: {name: devices, count: ranks * 2, doc: d}",
-         "scale over different things (toy over ranks and toy_fast over devices)"),
-    ],
-)  # fmt: skip
-def test_what_does_not_compare_is_refused(
-    both: Callable[..., Campaign], toy: Path, old: str, new: str, said: str
-) -> None:
-    file = toy / "benchmarks" / "toy_fast" / "benchmark.yaml"
-    text = file.read_text()
-    assert old in text
-    file.write_text(text.replace(old, new))
-    with pytest.raises(UserError) as error:
-        both()
-    assert said in str(error.value)
-
-
 @pytest.mark.parametrize("other", ["", "unit: s", "better: lower", "scope: rank"])
 def test_a_main_metric_means_the_same_in_all_benchmarks(
     both: Callable[..., Campaign], toy: Path, other: str
@@ -228,32 +163,6 @@ def test_a_main_metric_means_the_same_in_all_benchmarks(
     formulas = "{toy: 'fast', toy_fast: '1 / fast'}"
     stated = f"metrics: {{same: {{formula: {formulas}, unit: items/s}}}}\n    main_metric: same"
     assert {each.main_metric for each in both("repeats: 2", stated).experiments} == {"same"}
-
-
-def test_a_metric_has_a_formula_for_each_benchmark(
-    both: Callable[..., Campaign], toy: Path
-) -> None:
-    """What one calls images and the other samples is the same in parameters and metrics."""
-    file = toy / "benchmarks" / "toy_fast" / "benchmark.yaml"
-    images = file.read_text().replace("unit: samples, doc: samples per", "unit: images, doc: per")
-    file.write_text(images.replace("result: native", "result: native\nmetrics: {fast: how}"))
-    formulas = "{toy: 'wall_s * 2', toy_fast: 'fast / 2'}"
-    stated = f"{{formula: {formulas}, unit: images/s}}"
-    metric = f"metrics: {{speed_up: {stated}}}\n    main_metric: speed_up"
-    plan = finished(both("repeats: 2", metric))
-    assert [e["derived"]["speed_up"]["formula"] for e in plan["experiments"]] == [
-        "wall_s * 2", "fast / 2",
-    ]  # fmt: skip
-    (entry,) = with_joined(plan)["experiments"]
-    assert entry["main_metric"] == "speed_up" and "speed_up" in entry["derived"]
-    assert entry["metrics"]["speed_up"] == "toy: wall_s * 2; toy_fast: fast / 2"
-
-    with pytest.raises(UserError, match="'toy_slow' is not one of the experiment's benchmarks"):
-        both("repeats: 2", metric.replace("toy_fast:", "toy_slow:"))
-    with pytest.raises(UserError, match="needs one of each benchmark; add toy_fast: FORMULA"):
-        both("repeats: 2", metric.replace(", toy_fast: 'fast / 2'", ""))
-    with pytest.raises(UserError, match="a map goes with a list of benchmarks"):
-        both(more=f"  one:\n    benchmark: toy\n    {metric}\n")
 
 
 def test_flop_are_counted_by_one_convention(both: Callable[..., Campaign], toy: Path) -> None:

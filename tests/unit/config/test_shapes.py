@@ -102,24 +102,6 @@ def test_ranks_that_make_no_such_mesh_are_named_with_the_numbers() -> None:
     assert derived.fault({"ranks": 8, "tp": 16, "pp": 1}) == fault
 
 
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        ({"mesh": ["dp", "dp"]}, "b.yaml: mesh: name each role once"),
-        ({"mesh": ["rows"]}, "mesh.0.role: 'rows' is not one of dp, dp_replicate"),
-        ({"mesh": ["dp_shard"]}, "b.yaml: mesh.dp_shard: 'dp_shard': unknown parameter"),
-        ({"mesh": [{"role": "dp_shard", "ranks": "dp"}, "dp"]}, "dp is dp_replicate and dp_shard"),
-        ({"mesh": ["tp", "ep"]}, "ep lies inside the data-parallel axes and cp"),
-        ({"memory": {"zero": "stage"}}, "b.yaml: memory.zero: 'stage': unknown parameter"),
-        ({"memory": {"zeros": 1}}, "b.yaml: memory: unknown key 'zeros'; did you mean zero?"),
-    ],
-)
-def test_a_declaration_that_cannot_be_is_refused(content: dict[str, Any], error: str) -> None:
-    with pytest.raises(UserError) as refused:
-        shapes(**content)
-    assert error in str(refused.value)
-
-
 def test_what_a_source_does_not_state_of_a_model_is_not_known() -> None:
     checked = model(recompute="'full' if full else 'none'", heads="width / 64")
     shape = checked.at({"width": 768, "full": None}, "t")
@@ -131,44 +113,6 @@ def test_what_a_source_does_not_state_of_a_model_is_not_known() -> None:
     unknown, known = (sized.at({"width": width, "full": None}, "t") for width in (None, 4096))
     assert token_flops(unknown) == {"parameters_only": (48e9, 0.0, 0.0)}
     assert (unknown_of(unknown), unknown_of(known)) == ("width", "")
-
-
-@pytest.mark.parametrize(
-    ("fields", "error"),
-    [
-        (
-            {"heads": "width / 100"},
-            "t: transformer.heads: must be a whole number above 0, not 7.68",
-        ),
-        ({"parameters": "0 - width"}, "transformer.parameters: must be a number above 0, not -768"),
-        ({"dtype": "'bf16'"}, "transformer.dtype: allowed: float32, tf32, bfloat16"),
-        ({"recompute": "'all'"}, "transformer.recompute: allowed: none, selective, full, not all"),
-        ({"tied": "1"}, "transformer.tied: must be true or false, not 1"),
-        ({"float8_share": "1.5"}, "transformer.float8_share: must be a number 0 to 1, not 1.5"),
-        ({"ffn_width": "kind"}, "ffn_width: must be a whole number above 0, not big"),
-    ],
-)
-def test_a_model_that_cannot_be_is_refused(fields: dict[str, str], error: str) -> None:
-    with pytest.raises(UserError) as refused:
-        model(**fields).at({"width": 768, "kind": "big"}, "t")
-    assert error in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ({"zero": 4}, "memory.zero: must be a whole number 0 to 3, not 4"),
-        ({"schedule": "'gpip'"}, "did you mean gpipe? allowed: 1f1b, gpipe, interleaved, not gpip"),
-        ({"split_vocabulary": "1"}, "memory.split_vocabulary: must be true or false, not 1"),
-        ({"device_gib": 0}, "memory.device_gib: must be a number above 0, not 0"),
-    ],
-)
-def test_memory_that_cannot_be_is_refused(
-    torch: Benchmark, content: dict[str, Any], why: str
-) -> None:
-    with pytest.raises(UserError) as refused:
-        memory_of(torch.model_copy(update={"memory": shapes(memory=content).memory}))
-    assert why in str(refused.value)
 
 
 def test_torch_training_says_what_its_ranks_hold(torch: Benchmark) -> None:
@@ -274,29 +218,6 @@ def test_points_that_need_too_much_are_left_out_with_the_reason(tmp_path: Path) 
     assert needed[1] < 1.2 * 16 < needed[2]
     # What stays keeps its ids.
     assert {run.run_id for run in less.runs} < {run.run_id for run in whole.runs}
-
-
-@pytest.mark.parametrize(
-    ("keys", "why"),
-    [
-        ({}, "e.skip_if_memory_exceeds: site local does not say memory_gib_per_node"),
-        (
-            {"benchmark": "data_loading", "fixed": {}, "axes": {"ranks": [1, 2]}},
-            "data_loading does not say how much memory a point needs",
-        ),
-        (
-            {"fixed": {"model": "transformer", "ranks": 2, "ranks_per_node": 2, "tp": 4},
-             "memory_gib_per_rank": 8},
-            "ranks = 2 is not a multiple of tp * pp = 4",
-        ),
-    ],
-)  # fmt: skip
-def test_a_limit_that_cannot_be_judged_is_refused(
-    tmp_path: Path, keys: dict[str, Any], why: str
-) -> None:
-    with pytest.raises(UserError) as refused:
-        campaign(tmp_path, **{"skip_if_memory_exceeds": 1.2, **keys})
-    assert why in str(refused.value)
 
 
 def test_layouts_at_the_same_work_are_series_of_their_own(tmp_path: Path) -> None:

@@ -77,11 +77,6 @@ def test_a_name_means_one_file(study: Path) -> None:
         assert str(error.value).startswith(f"{kind}: {REPO / shipped} {own}")
 
 
-def test_copies_that_snakedeploy_makes_are_no_other_file(study: Path) -> None:
-    shutil.copytree(SITES, study / "config" / "sites", dirs_exist_ok=True)
-    assert load_site("piz_daint").file == Path("config/sites/piz_daint.yaml")
-
-
 def test_unknown_names_are_told_with_all_known_ones(study: Path) -> None:
     for call, allowed in (
         (load_benchmark, "tf_cnn_benchmarks, torch_peak, torch_training, toy"),

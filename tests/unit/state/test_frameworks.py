@@ -127,7 +127,7 @@ def test_make_torch_mends_the_clone_s_own(
     on: Callable[[str], Campaign], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("scalesweep.config.site.CHECKOUT", tmp_path)
+    monkeypatch.setattr("scalesweep.config.site_keys.CHECKOUT", tmp_path)
     monkeypatch.setattr("scalesweep.state.frameworks.CHECKOUT", tmp_path)
     campaign = on(f"python: {{torch: .torch/bin/python}}\n{PLAIN}")
     (line,) = told(campaign)

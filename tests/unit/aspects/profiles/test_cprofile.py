@@ -65,7 +65,7 @@ def test_the_override_names_a_kind_or_none(toy: Path, campaign_of: Load) -> None
     assert {run.profile for run in other.experiments[0].profiles} == {"horovod_timeline"}
     # Whether profiles are asked for belongs to the state that a report is made of.
     assert len({asked.digest, other.digest}) == 2
-    with pytest.raises(UserError, match=r"--config profile=perf: allowed: profile=none, profile=c"):
+    with pytest.raises(UserError, match=r"--config profile=perf: allowed: none, c"):
         read_options({"profile": "perf"})
 
 
