@@ -30,7 +30,8 @@ READERS = (
     # A site's file, whose single Python is that of the framework of before.
     "config/site.py", "config/site_keys.py",
     # What keys of benchmark.yaml are for, with examples.
-    "config/benchmark_keys.py", "config/experiment_keys.py", "config/log_patterns.py", "config/shapes.py",
+    "config/benchmark_keys.py", "config/experiment_keys.py", "config/log_patterns.py",
+    "config/shapes.py",
     # Conventions of FLOP have the names of those who publish by them.
     "analysis/flop_conventions.py",
     # The one list of kinds of profiles, by the names that users give.
