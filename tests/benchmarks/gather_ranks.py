@@ -37,15 +37,7 @@ if ranks.rank() == 0:
         "ok": ok,
         "mean": mean,
         "raised": raised,
-        "place": [
-            *(
-                ranks.rank(),
-                ranks.size(),
-                ranks.implementation().local_rank(),
-                ranks.implementation().local_size(),
-            ),
-            ranks.first_on_host(),
-        ],
+        "place": [ranks.rank(), ranks.size(), ranks.first_on_host()],
     }
     Path(sys.argv[1]).write_text(json.dumps(report))
 else:

@@ -10,6 +10,7 @@ import pytest
 from harness import frame, ranks, tf32
 from harness.native import Native, metric
 from harness.program import ProgramError, Run
+from harness.rendezvous import Place
 from tests.benchmarks import played_ranks
 from tests.benchmarks.typed import check
 
@@ -68,7 +69,9 @@ def calls(monkeypatch):
     """What is called, of a framework that plays two ranks in this process."""
     framework = ranks.Framework(played_ranks.__name__, "PLAYED_")
     monkeypatch.setitem(ranks.FRAMEWORKS, "played", framework)
-    monkeypatch.setattr(ranks, "_chosen", ranks._Chosen())
+    for name in ("framework", "module", "folder"):
+        monkeypatch.setattr(ranks._Now, name, getattr(ranks._Now, name))
+    monkeypatch.setattr(ranks._Now, "place", Place(0, 2, 0, 2, "played"))
     monkeypatch.setattr(frame, "import_without", lambda *_: None)  # other tests need them
     monkeypatch.setattr(played_ranks, "calls", [])
     monkeypatch.setattr(played_ranks, "capabilities", [])
@@ -122,7 +125,7 @@ def test_a_run_that_fails_is_closed_and_writes_nothing(tmp_path, calls, fails):
 
 
 def test_other_ranks_write_nothing(tmp_path, calls, monkeypatch):
-    monkeypatch.setattr(played_ranks, "rank", lambda: 1)
+    monkeypatch.setattr(ranks._Now, "place", Place(1, 2, 1, 2, "played"))
     execute(tmp_path, calls)
     assert calls[-2:] == ["close", "stop"]
     assert not (tmp_path / "out").exists()
@@ -165,8 +168,3 @@ def test_ranks_are_profiled_by_their_own_framework(monkeypatch, tmp_path, calls)
     assert calls == ["connect 2 1 3", "profile profile 0", "profiled", "stop"]
     with pytest.raises(ProgramError, match="started with 2 ranks, the run file says 4"):
         ranks.start(4)
-
-
-def test_without_a_framework_no_rank_is_known(calls):
-    with pytest.raises(RuntimeError, match="call use first"):
-        ranks.rank()

@@ -66,8 +66,8 @@ def torch_facts(folder):
     from harness import torch_ranks
     from harness.rendezvous import place_of
 
-    torch_ranks.connect(place_of().size, 0, 0, folder, MEET_S)
-    total = torch.tensor([torch_ranks.rank() + 1.0], device=torch_ranks.device())
+    place = torch_ranks.connect(place_of().size, 0, 0, folder, MEET_S)
+    total = torch.tensor([place.rank + 1.0], device=torch_ranks.device())
     dist.all_reduce(total)
     return {
         "nccl": dist.is_nccl_available(),

@@ -125,8 +125,10 @@ def execute(run: Run, module: str) -> None:
         if ranks.rank() == 0:
             samples = cast(Arrays, arrays)  # of all ranks: they are here
             notes = benchmark.notes([about for _, about, _ in known])
-            content = result.native(
-                phases,
+            result.write_result(
+                run.out,
+                samples,
+                phases=phases,
                 ranks=[rank for rank, *_ in known],
                 versions=facts.versions(ranks.implementation().versions()),
                 work=benchmark.work(),
@@ -138,7 +140,6 @@ def execute(run: Run, module: str) -> None:
                     "tf32": tf32.of_ranks([numbers for *_, numbers in known]),
                 },
             )
-            result.write_result(run.out, content, samples)
     finally:
         benchmark.close()
     ranks.stop()

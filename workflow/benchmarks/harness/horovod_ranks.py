@@ -11,35 +11,17 @@ import tensorflow as tf
 
 from harness import facts
 from harness.horovod_settings import effective_settings
+from harness.rendezvous import Place
 
 
 def connect(
     _ranks: int, inter_threads: int, intra_threads: int, _folder: Path | None = None
-) -> None:
+) -> Place:
     """Initialise Horovod, which knows the others; threads are those of tf.config.threading."""
     tf.config.threading.set_inter_op_parallelism_threads(inter_threads)
     tf.config.threading.set_intra_op_parallelism_threads(intra_threads)
     hvd.init()
-
-
-def rank() -> int:
-    """Return the number of this rank."""
-    return hvd.rank()
-
-
-def size() -> int:
-    """Return the number of ranks."""
-    return hvd.size()
-
-
-def local_rank() -> int:
-    """Return the number of this rank on its host."""
-    return hvd.local_rank()
-
-
-def local_size() -> int:
-    """Return the number of ranks on this host."""
-    return hvd.local_size()
+    return Place(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), "Horovod")
 
 
 def all_true(ok: bool) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from harness import profiling, watch
 from harness.program import EXIT_PARAMETERS, ProgramError
+from harness.rendezvous import Place
 
 
 class Framework(NamedTuple):
@@ -38,21 +39,10 @@ GATHER_BYTES = 8 << 20
 class Implementation(Protocol):
     """What a framework's module has. All ranks call those that exchange at the same place."""
 
-    def connect(self, ranks: int, inter: int, intra: int, folder: Path | None) -> None:
+    def connect(self, ranks: int, inter: int, intra: int, folder: Path | None) -> Place:
         """Start this rank among `ranks`, with inter-op and intra-op threads of which 0 is the
-        framework's choice. All ranks see the run's `folder`, if there is one."""
-
-    def rank(self) -> int:
-        """Return the number of this rank."""
-
-    def size(self) -> int:
-        """Return the number of ranks, which may be another one than asked for."""
-
-    def local_rank(self) -> int:
-        """Return the number of this rank on its host."""
-
-    def local_size(self) -> int:
-        """Return the number of ranks on this host."""
+        framework's choice, and return its place; there may be other ranks than asked for. All ranks
+        see the run's `folder`, if there is one."""
 
     def all_true(self, ok: bool) -> bool:
         """Wait for every rank; return whether every rank said `ok`."""
@@ -98,30 +88,27 @@ class Implementation(Protocol):
         """Print `error` and end the process, where Python's own way may hang; else return."""
 
 
-class _Chosen:
-    """Of this process: the framework and its module, and the run's folder."""
+class _Now:
+    """Of this process: the framework and its module, the run's folder, and its place."""
 
-    def __init__(self) -> None:
-        self.folder: Path | None = None
-        self.framework = ""
-        self.module: Implementation | None = None
-
-
-_chosen = _Chosen()
+    framework = ""
+    module: Implementation | None = None
+    folder: Path | None = None
+    place = Place(0, 1, 0, 1, "")
 
 
 def use(framework: str, folder: Path | None = None) -> None:
     """Choose the framework and import it; in `folder`, the run's, ranks may leave each other
     where they meet."""
-    _chosen.module = cast(Implementation, import_module(FRAMEWORKS[framework].module))
-    _chosen.framework, _chosen.folder = framework, folder
+    _Now.module = cast(Implementation, import_module(FRAMEWORKS[framework].module))
+    _Now.framework, _Now.folder = framework, folder
 
 
 def implementation() -> Implementation:
     """Return the module of the framework in use; RuntimeError before `use`."""
-    if _chosen.module is None:
+    if _Now.module is None:
         raise RuntimeError("harness.ranks: no framework is chosen: call use first")
-    return _chosen.module
+    return _Now.module
 
 
 def start(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
@@ -137,28 +124,28 @@ def start(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
 def join(ranks: int, inter_threads: int = 0, intra_threads: int = 0) -> None:
     """Do as `start` does, but run no operation yet: devices can still be configured."""
     module = implementation()
-    module.connect(ranks, inter_threads, intra_threads, _chosen.folder)
-    watch.know_rank(module.rank())
-    if module.size() != ranks:
-        message = f"started with {module.size()} ranks, the run file says {ranks}"
-        raise ProgramError(EXIT_PARAMETERS, message if module.rank() == 0 else "")
-    if folder := profiling.folder_of(_chosen.framework):
-        module.start_profiler(folder, module.rank())
+    _Now.place = place = module.connect(ranks, inter_threads, intra_threads, _Now.folder)
+    watch.know_rank(place.rank)
+    if place.size != ranks:
+        message = f"started with {place.size} ranks, the run file says {ranks}"
+        raise ProgramError(EXIT_PARAMETERS, message if place.rank == 0 else "")
+    if folder := profiling.folder_of(_Now.framework):
+        module.start_profiler(folder, place.rank)
 
 
 def rank() -> int:
     """Return the number of this rank, 0 up to the number of ranks."""
-    return implementation().rank()
+    return _Now.place.rank
 
 
 def size() -> int:
     """Return the number of ranks."""
-    return implementation().size()
+    return _Now.place.size
 
 
 def first_on_host() -> bool:
     """Return whether this is the first rank of its host."""
-    return implementation().local_rank() == 0
+    return _Now.place.local_rank == 0
 
 
 def barrier(ok: bool = True) -> bool:
@@ -176,14 +163,14 @@ def gather(values: np.ndarray) -> np.ndarray | None:
     """
     module = implementation()
     flat = np.ascontiguousarray(values, np.float64).ravel()
-    piece = max(1, GATHER_BYTES // (8 * module.size()))
-    whole = np.empty((flat.size, module.size())) if module.rank() == 0 else None
+    piece = max(1, GATHER_BYTES // (8 * size()))
+    whole = np.empty((flat.size, size())) if rank() == 0 else None
     for first in range(0, flat.size, piece):
         everyone = module.gather_part(flat[first : first + piece])
         watch.advance()
         if whole is not None and everyone is not None:
             whole[first : first + piece] = everyone.T
-    return None if whole is None else whole.reshape((*np.shape(values), module.size()))
+    return None if whole is None else whole.reshape((*np.shape(values), size()))
 
 
 def gather_json(value: Any, early: bool = False) -> list[Any]:
@@ -230,7 +217,7 @@ def raise_first(problems: Sequence[Sequence[Any] | None]) -> None:
 def stop() -> None:
     """Leave the framework after every rank has come this far."""
     module = implementation()
-    if profiling.folder_of(_chosen.framework):
+    if profiling.folder_of(_Now.framework):
         module.stop_profiler()
     barrier()
     module.disconnect()
@@ -238,5 +225,5 @@ def stop() -> None:
 
 def end(code: int, error: str = "") -> None:
     """Print `error` and end the process, with a framework whose end by Python may hang."""
-    if _chosen.module is not None:
-        _chosen.module.end(code, error)
+    if _Now.module is not None:
+        _Now.module.end(code, error)

@@ -33,19 +33,13 @@ _JOINED, _LEFT = "joined", "left"
 
 
 class _Now:
-    """Of this process: its place, the store, and its device."""
+    """Of this process: its place, the store, its device, and its profiler while it runs."""
 
-    __slots__ = ("device", "place", "store")
-
-    def __init__(self) -> None:
-        self.place = Place(0, 1, 0, 1, "")
-        self.store: dist.Store | None = None
-        self.device = torch.device("cpu")
-
-
-_now = _Now()
-_kept: list[Any] = []
-_profilers: list[tuple[torch.profiler.profile, Path]] = []  # one, while it runs
+    place = Place(0, 1, 0, 1, "")
+    store: dist.Store | None = None
+    device = torch.device("cpu")
+    profiler: tuple[torch.profiler.profile, Path] | None = None
+    kept: Any = None
 
 
 def connect(
@@ -54,7 +48,7 @@ def connect(
     intra_threads: int,
     folder: Path | None = None,
     patience_s: float | None = None,
-) -> None:
+) -> Place:
     """Join the other ranks, each on a GPU of its own where there are any.
 
     Threads are those of torch.set_num_threads and its like. In `folder` all ranks see where rank 0
@@ -62,25 +56,26 @@ def connect(
     the run's time limit allows. Raises ProgramError: on all ranks where
     one never joins (code 75) or two have the same GPU (code 69).
     """
-    _now.place = place = place_of()
+    _Now.place = place = place_of()
     if place.size != ranks:
-        return
+        return place
     if inter_threads:
         torch.set_num_interop_threads(inter_threads)
     if intra_threads:
         torch.set_num_threads(intra_threads)
-    _now.device = _choose_device(place)
-    cuda = _now.device.type == "cuda"
-    _now.store = _joined_store(place, folder, _patience_s() if patience_s is None else patience_s)
+    _Now.device = _choose_device(place)
+    cuda = _Now.device.type == "cuda"
+    _Now.store = _joined_store(place, folder, _patience_s() if patience_s is None else patience_s)
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if cuda else "gloo",
-        store=dist.PrefixStore("group", _now.store),
+        store=dist.PrefixStore("group", _Now.store),
         rank=place.rank,
         world_size=place.size,
         timeout=EXCHANGE_TIMEOUT,
     )
     if cuda:
         _refuse_shared_gpus(place)
+    return place
 
 
 def _choose_device(place: Place) -> torch.device:
@@ -97,7 +92,7 @@ def _choose_device(place: Place) -> torch.device:
 
 def _refuse_shared_gpus(place: Place) -> None:
     """Raise ProgramError (code 69) on all ranks where two have one GPU; rank 0 says so."""
-    own = f"{socket.gethostname()} {torch.cuda.get_device_properties(_now.device).uuid}"
+    own = f"{socket.gethostname()} {torch.cuda.get_device_properties(_Now.device).uuid}"
     everyone = gather_bytes(np.frombuffer(own.encode(), np.uint8), early=True)
     if len(set(everyone)) == len(everyone):
         return
@@ -177,37 +172,17 @@ def _connected_store(place: Place, folder: Path | None, patience_s: float) -> di
 
 def device() -> torch.device:
     """Return this rank's device; known after `connect`."""
-    return _now.device
+    return _Now.device
 
 
 def device_name() -> str:
     """Return the name of this rank's GPU, or CPU."""
-    return torch.cuda.get_device_name(_now.device) if _now.device.type == "cuda" else "CPU"
-
-
-def rank() -> int:
-    """Return the number of this rank."""
-    return _now.place.rank
-
-
-def size() -> int:
-    """Return the number of ranks."""
-    return _now.place.size
-
-
-def local_rank() -> int:
-    """Return the number of this rank on its host."""
-    return _now.place.local_rank
-
-
-def local_size() -> int:
-    """Return the number of ranks on this host."""
-    return _now.place.local_size
+    return torch.cuda.get_device_name(_Now.device) if _Now.device.type == "cuda" else "CPU"
 
 
 def _between() -> contextlib.AbstractContextManager[Any]:
     """Name what the ranks do together between steps, for who reads the profile if there is one."""
-    return torch.profiler.record_function(BETWEEN) if _profilers else contextlib.nullcontext()
+    return torch.profiler.record_function(BETWEEN) if _Now.profiler else contextlib.nullcontext()
 
 
 def all_true(ok: bool) -> bool:
@@ -220,10 +195,10 @@ def all_true(ok: bool) -> bool:
 
 def gather_part(part: np.ndarray) -> np.ndarray | None:
     """Collect ``[rank, n]`` on rank 0."""
-    own = torch.tensor(part)
-    everyone = torch.empty((size(), part.size), dtype=torch.float64)
-    dist.gather(own, list(everyone.unbind()) if rank() == 0 else None)
-    return everyone.numpy() if rank() == 0 else None
+    own, first = torch.tensor(part), _Now.place.rank == 0
+    everyone = torch.empty((_Now.place.size, part.size), dtype=torch.float64)
+    dist.gather(own, list(everyone.unbind()) if first else None)
+    return everyone.numpy() if first else None
 
 
 def gather_bytes(text: np.ndarray, early: bool) -> list[bytes]:
@@ -231,13 +206,13 @@ def gather_bytes(text: np.ndarray, early: bool) -> list[bytes]:
 
     Devices are chosen before, whether `early` or not.
     """
-    lengths = torch.empty(size(), dtype=torch.int64)
+    lengths = torch.empty(_Now.place.size, dtype=torch.int64)
     with _between():
         dist.all_gather(list(lengths.split(1)), torch.tensor([text.size]))
     longest = int(lengths.max())
     own = torch.zeros(longest, dtype=torch.uint8)
     own[: text.size] = torch.tensor(text)
-    letters = torch.empty((size(), longest), dtype=torch.uint8)
+    letters = torch.empty((len(lengths), longest), dtype=torch.uint8)
     dist.all_gather(list(letters.unbind()), own)
     return [
         row[:length].tobytes()
@@ -249,7 +224,7 @@ def mean(values: np.ndarray) -> np.ndarray:
     """Return the mean over the ranks, in float64, the same on every rank."""
     total = torch.tensor(values)
     dist.all_reduce(total)
-    return total.numpy() / size()
+    return total.numpy() / _Now.place.size
 
 
 def exchange() -> dict[str, Any]:
@@ -258,14 +233,14 @@ def exchange() -> dict[str, Any]:
     return {
         "by": "torch.distributed",
         "library": "torch.distributed",
-        "backend": "nccl" if _now.device.type == "cuda" else "gloo",
-        "local_ranks": _now.place.local_size,
+        "backend": "nccl" if _Now.device.type == "cuda" else "gloo",
+        "local_ranks": _Now.place.local_size,
     }
 
 
 def versions() -> Mapping[str, str | None]:
     """Return the versions of PyTorch, and of CUDA and NCCL where it computes on GPUs."""
-    cuda = _now.device.type == "cuda"
+    cuda = _Now.device.type == "cuda"
     nccl = torch.cuda.nccl.version() if cuda else None
     return {
         "torch": str(torch.__version__),
@@ -285,33 +260,29 @@ def tf32_state(convolutions: bool) -> tuple[bool, list[tuple[int, int] | None]]:
     products, and what the GPU can do."""
     of = torch.backends.cudnn if convolutions else torch.backends.cuda.matmul
     allowed = bool(of.allow_tf32)
-    gpus = [_now.device] if _now.device.type == "cuda" else []
+    gpus = [_Now.device] if _Now.device.type == "cuda" else []
     return allowed, [torch.cuda.get_device_capability(gpu) for gpu in gpus]
 
 
 def start_profiler(folder: Path, rank: int) -> None:
     """Start PyTorch's profiler (Kineto), which writes ``rank<r>.json.gz`` at its end."""
     activities = [torch.profiler.ProfilerActivity.CPU]
-    if _now.device.type == "cuda":
+    if _Now.device.type == "cuda":
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     profiler = torch.profiler.profile(activities=activities)
-    _profilers.append((profiler, folder / f"rank{rank}.json.gz"))
+    _Now.profiler = profiler, folder / f"rank{rank}.json.gz"
     profiler.start()
-    atexit.register(_drop_profiler)
+    # The process would crash at its end with one that a failure has left.
+    atexit.register(stop_profiler, export=False)
 
 
-def _drop_profiler() -> None:
-    """Stop a profiler that a failure has left: the process would crash at its end with it."""
-    while _profilers:
-        _profilers.pop()[0].stop()
-
-
-def stop_profiler() -> None:
-    """Stop it and write what it has seen."""
-    while _profilers:
-        profiler, path = _profilers.pop()
+def stop_profiler(export: bool = True) -> None:
+    """Stop it, if it runs, and write what it has seen."""
+    if _Now.profiler:
+        (profiler, path), _Now.profiler = _Now.profiler, None
         profiler.stop()
-        profiler.export_chrome_trace(str(path))
+        if export:
+            profiler.export_chrome_trace(str(path))
 
 
 def disconnect() -> None:
@@ -319,19 +290,19 @@ def disconnect() -> None:
 
     The process group stays (`end`).
     """
-    store, _now.store = _now.store, None
-    if _now.place.size == 1 or store is None:
+    store, _Now.store = _Now.store, None
+    if _Now.place.size == 1 or store is None:
         return
     with contextlib.suppress(dist.DistError):
-        store.set(f"{_LEFT}/{_now.place.rank}", "")
-        if _now.place.rank == 0:
-            keys = [f"{_LEFT}/{number}" for number in range(_now.place.size)]
+        store.set(f"{_LEFT}/{_Now.place.rank}", "")
+        if _Now.place.rank == 0:
+            keys = [f"{_LEFT}/{number}" for number in range(_Now.place.size)]
             store.wait(keys, timedelta(seconds=LEAVE_S))
 
 
 def keep(shared: Any) -> None:
     """Keep a network, which DDP may have wrapped, and with it the group that it holds on to."""
-    _kept.append(shared)
+    _Now.kept = shared
 
 
 def end(code: int, error: str = "") -> None:
