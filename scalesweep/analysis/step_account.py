@@ -73,7 +73,7 @@ TERMS = {
     "alternating": "Jitter",
     "stalls": "Stalls",
     "transfer": "Exposed communication",
-    "sharded": "Parameters and gradients",
+    "sharded": "Exchange of shards",
     "tensor": "Tensor-parallel exchange",
     "pipeline": "Pipeline wait",
     "communication": "Exposed communication",

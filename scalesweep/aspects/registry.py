@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from scalesweep.aspects import (
-    breakdown,
     comparisons,
     energy,
     headroom,
@@ -17,7 +16,6 @@ from scalesweep.aspects import (
     prediction,
     probes,
     profiles,
-    ranks,
     roofline,
     scaling,
     score,
@@ -29,7 +27,6 @@ from scalesweep.aspects import (
 from scalesweep.aspects.aspect import Aspect, Part
 
 ASPECTS: tuple[Aspect, ...] = (
-    breakdown.ASPECT,
     comparisons.ASPECT,
     energy.ASPECT,
     headroom.ASPECT,
@@ -42,7 +39,6 @@ ASPECTS: tuple[Aspect, ...] = (
     prediction.ASPECT,
     probes.ASPECT,
     profiles.ASPECT,
-    ranks.ASPECT,
     roofline.ASPECT,
     scaling.ASPECT,
     score.ASPECT,

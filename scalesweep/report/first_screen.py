@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.analysis.repeats import more_repeats
-from scalesweep.aspects.breakdown.ledgers import Ledger
+from scalesweep.aspects.steps.ledgers import Ledger
 from scalesweep.core.formatting import counted, duration, finite, listed, number
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalesweep.aspects.breakdown.table import NoExchangeRow
 from scalesweep.aspects.profiles.functions import FunctionTime, profile_files
 from scalesweep.aspects.profiles.timeline import TimelinePhase
 from scalesweep.aspects.profiles.traces import (
@@ -15,6 +14,7 @@ from scalesweep.aspects.profiles.traces import (
     TraceOperation,
     TracePart,
 )
+from scalesweep.aspects.steps.breakdown import NoExchangeRow
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import percent, shorten, with_interval
 from scalesweep.core.profilers import (

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scalesweep.analysis.step_account import EPOCHS
-from scalesweep.aspects.breakdown.efficiency import LABELS
-from scalesweep.aspects.breakdown.figure import LOOKS
-from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
+from scalesweep.aspects.steps.breakdown_figure import LOOKS
+from scalesweep.aspects.steps.efficiency import LABELS
+from scalesweep.aspects.steps.ledgers import Ledger, ledgers
 from scalesweep.core.formatting import number
 from scalesweep.experiment.results import ExperimentResults
 
@@ -71,7 +71,7 @@ def farthest_series(results: ExperimentResults) -> list[Ledger]:
         series.setdefault(key, []).append(ledger)
 
     def behind(of: list[Ledger]) -> float:
-        return of[-1].elapsed.value / of[-1].ideal.value if of[-1].ideal else 0.0
+        return of[-1].elapsed.ms / of[-1].ideal.ms if of[-1].ideal else 0.0
 
     return max(series.values(), key=behind, default=[])
 
@@ -81,11 +81,11 @@ def main_loss(series: Sequence[Ledger]) -> Loss | None:
     if not series or series[-1].ideal is None:
         return None
     last = series[-1]
-    losses = {name: term.loss for name, term in last.parts.items() if term.loss is not None}
+    losses = {name: term.more for name, term in last.parts.items() if term.more is not None}
     term = max(losses, key=lambda name: losses[name], default=None)
-    if term is None or losses[term] < NOTABLE * last.elapsed.value:
+    if term is None or losses[term] < NOTABLE * last.elapsed.ms:
         return None
-    return Loss(LABELS[term], losses[term], losses[term] / last.elapsed.value)
+    return Loss(LABELS[term], losses[term], losses[term] / last.elapsed.ms)
 
 
 def step_bars(results: ExperimentResults, series: Sequence[Ledger]) -> StepBars | None:
@@ -95,11 +95,11 @@ def step_bars(results: ExperimentResults, series: Sequence[Ledger]) -> StepBars 
     last = len(series) - 1
     places = {round(place * last / max(MOST_BARS - 1, 1)) for place in range(MOST_BARS)}
     shown = [series[place] for place in sorted(places)] if last >= MOST_BARS else list(series)
-    longest = max(ledger.elapsed.value for ledger in shown)
+    longest = max(ledger.elapsed.ms for ledger in shown)
     factor, unit = (1.0, "ms") if longest < 1e3 else (1e-3, "s")
     bars = [_bar(results, ledger, longest, factor) for ledger in shown]
     end = shown[-1]
-    terms = [name for name in end.parts if end.parts[name].value > NOTABLE * end.elapsed.value]
+    terms = [name for name in end.parts if end.parts[name].ms > NOTABLE * end.elapsed.ms]
     fixed = [name for name in results.series_labels if name in results.series_names]
     return StepBars(
         "epoch" if end.form == EPOCHS else "step",
@@ -117,8 +117,8 @@ def _bar(results: ExperimentResults, ledger: Ledger, longest: float, factor: flo
     segments = []
     for lost in (False, True):
         for name, term in ledger.parts.items():
-            more = max(term.loss or 0.0, 0.0)
-            value = more if lost else term.value - more
+            more = max(term.more or 0.0, 0.0)
+            value = more if lost else term.ms - more
             share = value / longest
             if share > 0:
                 text, label = number(value * factor, 3), LABELS[name]
@@ -126,28 +126,28 @@ def _bar(results: ExperimentResults, ledger: Ledger, longest: float, factor: flo
                 text = f"{label} {text}" if share > _NAMED else text
                 text = text if share > _NUMBERED else ""
                 segments.append(Segment(name, lost, 100 * share, text, title))
-    ideal = 100 * ledger.ideal.value / longest if ledger.ideal else None
+    ideal = 100 * ledger.ideal.ms / longest if ledger.ideal else None
     label = (
         results.scaled(results.scale_of(ledger.row))
         if results.scale in results.axes
         else results.describe(ledger.row)
     )
-    return Bar(label, segments, number(ledger.elapsed.value * factor), ideal)
+    return Bar(label, segments, number(ledger.elapsed.ms * factor), ideal)
 
 
 def _sum(ledger: Ledger, factor: float, unit: str) -> str:
     """``59 ideal + 40 load imbalance + 1.6 other = 101 ms``."""
-    whole = ledger.elapsed.value
+    whole = ledger.elapsed.ms
     if ledger.ideal is None:
         return ""
-    losses = {LABELS[name].lower(): term.loss or 0.0 for name, term in ledger.parts.items()}
+    losses = {LABELS[name].lower(): term.more or 0.0 for name, term in ledger.parts.items()}
     named = {name: loss for name, loss in losses.items() if abs(loss) > NOTABLE * whole}
-    rest = whole - ledger.ideal.value - sum(named.values())
+    rest = whole - ledger.ideal.ms - sum(named.values())
     if abs(rest) > 0.005 * whole:
         named["other"] = rest
     parts = [
         f"{'−' if loss < 0 else '+'} {number(abs(loss) * factor)} {name}"
         for name, loss in sorted(named.items(), key=lambda item: (item[0] == "other", -item[1]))
     ]
-    ideal = f"{number(ledger.ideal.value * factor)} ideal"
+    ideal = f"{number(ledger.ideal.ms * factor)} ideal"
     return " ".join([ideal, *parts, f"= {number(whole * factor)} {unit}"]) if parts else ""

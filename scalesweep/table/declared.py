@@ -126,19 +126,29 @@ class DeclaredRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointRow(DeclaredRow):
-    """A row about a point."""
+class SourceRow(DeclaredRow):
+    """A row about the runs of a point that share a source."""
 
     point: Mapping[str, Any]
     source: str | None = column("measured, simulated or imported")
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The point as figures, findings and tables of the page describe it."""
+        return {**self.point, "source": self.source}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointRow(SourceRow):
+    """A row about a point, with how many runs it has."""
+
     repeats: int = column("finished runs of the point", "1")
     planned: int = column("planned runs of the point", "1")
 
     @property
     def row(self) -> dict[str, Any]:
         """The point as figures, findings and tables of the page describe it."""
-        runs = {"repeats": self.repeats, "planned": self.planned}
-        return {**self.point, "source": self.source, **runs}
+        return {**super().row, "repeats": self.repeats, "planned": self.planned}
 
 
 Declared = TypeVar("Declared", bound=DeclaredRow)

@@ -25,7 +25,7 @@ from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.roofline import COMPUTE as RATE
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.breakdown.measured_steps import stated_accounts
+from scalesweep.aspects.steps.measured_steps import stated_accounts
 from scalesweep.config.shapes import planned, planned_mesh, planned_shape, value_at
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS

@@ -1,10 +1,11 @@
-"""The steps of runs one after the other: stalls and drift at a glance."""
+"""Figures of steps; here those one after the other along runs: stalls and drift at a glance."""
 
 import json
 from collections.abc import Sequence
 
 import pandas as pd
 
+from scalesweep.aspects.steps import breakdown_figure, rank_figure
 from scalesweep.aspects.steps.table import CurveRow, StepRow
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing, drawn, points_shown
@@ -50,4 +51,4 @@ def _figure(results: ExperimentResults, runs: Sequence[StepRow], name: str) -> l
                  shows=points_shown(results, [row]))  # fmt: skip
 
 
-FIGURES = (step_figures,)
+FIGURES = (*breakdown_figure.FIGURES, *rank_figure.FIGURES, step_figures)

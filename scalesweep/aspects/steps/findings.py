@@ -1,10 +1,11 @@
-"""Findings on steps: those that change along a run."""
+"""Findings on steps: losses, causes, slow ranks; here those on steps that change along a run."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from scalesweep.analysis.stats import ratio_of
+from scalesweep.aspects.steps import cause_findings, losses, machine, rank_findings
 from scalesweep.aspects.steps.table import CurveRow, StepRow
 from scalesweep.core.formatting import listed
 from scalesweep.experiment.results import ExperimentResults
@@ -122,6 +123,10 @@ def _whose(rows: Sequence[StepRow], drifts: Sequence[float]) -> str:
 
 _OPEN = "repeat the runs"
 RULES = (
+    *losses.RULES,
+    *cause_findings.RULES,
+    *machine.RULES,
+    *rank_findings.RULES,
     Rule(
         DRIFT, changing_steps, figures=("steps",),
         says={

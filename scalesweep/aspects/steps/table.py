@@ -22,8 +22,10 @@ from scalesweep.analysis.step_work import (
     step_work,
 )
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.steps.breakdown import MAKER as BREAKDOWN
 from scalesweep.aspects.steps.causes import Accounted, cause_rows
-from scalesweep.table.declared import DeclaredRow, Estimate, column
+from scalesweep.aspects.steps.ranks import MAKER as RANKS
+from scalesweep.table.declared import Estimate, SourceRow, column
 from scalesweep.tables.epoch_curves import run_seconds
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
@@ -37,20 +39,7 @@ _MS = 1e3
 
 
 @dataclass(frozen=True, kw_only=True)
-class _StepsRow(DeclaredRow):
-    """What all three tables say of a point."""
-
-    point: Mapping[str, Any]
-    source: str | None = column("measured, simulated or imported")
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The point as figures, findings and tables of the page describe it."""
-        return {**self.point, "source": self.source}
-
-
-@dataclass(frozen=True, kw_only=True)
-class CauseRow(_StepsRow, table="causes"):
+class CauseRow(SourceRow, table="causes"):
     """A cause over the repeats of a point; the last row of a point, ``all``, is of all of them."""
 
     repeats: int = column("runs that keep the spans of their steps", "1")
@@ -82,7 +71,7 @@ class CauseRow(_StepsRow, table="causes"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepRow(_StepsRow, table="steps"):
+class StepRow(SourceRow, table="steps"):
     """The steps of a run, or a rank's own work in them."""
 
     run_id: str = column("the run")
@@ -102,7 +91,7 @@ class StepRow(_StepsRow, table="steps"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurveRow(_StepsRow, table="step_curve"):
+class CurveRow(SourceRow, table="step_curve"):
     """The steps of a run from one on: at most 200 rows of a run."""
 
     run_id: str = column("the run")
@@ -126,7 +115,7 @@ class _Run:
         return self.steps.max(axis=1) if self.accounted is None else self.accounted.work.periods
 
 
-def steps_rows(inputs: TableInputs) -> Iterator[_StepsRow]:
+def steps_rows(inputs: TableInputs) -> Iterator[SourceRow]:
     """The rows of all three tables, from the arrays of the runs, which are read once."""
     data, runs = inputs.data, inputs.runs
     if runs is None:
@@ -211,4 +200,4 @@ def _curve(run: _Run) -> Iterator[CurveRow]:
         yield CurveRow(**run.head, step=int(part[0]) + 1, p50=median, max=longest)
 
 
-MAKERS = (Maker((CauseRow, StepRow, CurveRow), steps_rows),)
+MAKERS = (BREAKDOWN, RANKS, Maker((CauseRow, StepRow, CurveRow), steps_rows))

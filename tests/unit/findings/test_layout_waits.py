@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.step_account import TERMS, account_of, span_problem
-from scalesweep.aspects.breakdown.efficiency import PART
-from scalesweep.aspects.breakdown.table import EfficiencyRow
+from scalesweep.aspects.steps.breakdown import EfficiencyRow
+from scalesweep.aspects.steps.efficiency import PART
 from scalesweep.findings.base import CLEAR, Finding
 from tests.acceptance.faults import Arrays, Program, always, every, planted_run
 from tests.unit.findings.test_planted_steps import Measured, faulty, measured
@@ -41,7 +41,7 @@ def loss_of(findings: list[Finding]) -> Finding:
     ("waits", "notes", "term", "words"),
     [
         (GRADIENTS, {}, "transfer", "exposed communication, 33"),
-        (GRADIENTS, SHARDS, "sharded", "the exchange of parameters and gradients, 33"),
+        (GRADIENTS, SHARDS, "sharded", "exchange of shards, 33"),
         (LAYERS, {}, "tensor", "tensor-parallel exchange, 34"),
         (STAGES, {"stages": 2}, "pipeline", "the largest loss is pipeline wait"),
     ],
@@ -52,13 +52,13 @@ def test_a_wait_is_named_as_what_it_is(
     study, ledger, findings = shared(tmp_path, faulty(transfer=always(30, 0)), waits, notes)
     loss = loss_of(findings)
     assert loss.state == CLEAR and loss.evidence["term"] == term
-    assert words in loss.sentence and ledger.parts[term].loss == pytest.approx(34, abs=2)
+    assert words in loss.sentence and ledger.parts[term].more == pytest.approx(34, abs=2)
     # All terms are the measured step, and the parts of computation are that.
-    whole = sum(part.value for part in ledger.parts.values())
-    assert whole == pytest.approx(ledger.elapsed.value, rel=1e-6)
+    whole = sum(part.ms for part in ledger.parts.values())
+    assert whole == pytest.approx(ledger.elapsed.ms, rel=1e-6)
     rows = [row for row in study.of(EfficiencyRow) if row.kind == PART and row.point["ranks"] > 1]
     assert [row.term for row in rows] == ["forward", "backward", "optimizer"]
-    computing = sum(ledger.parts[name].value for name in ("at_reference", "slower"))
+    computing = sum(ledger.parts[name].ms for name in ("at_reference", "slower"))
     assert sum(row.value.value for row in rows) == pytest.approx(computing, rel=0.01)
 
 

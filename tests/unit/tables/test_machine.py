@@ -10,14 +10,8 @@ import pytest
 
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.network_fit import RING, fit_network, message_seconds, predicted_seconds
-from scalesweep.aspects.breakdown.machine import (
-    COMPUTATION,
-    EXCHANGE,
-    FAST,
-    READING,
-    against_machine,
-)
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.steps.machine import against_machine
 from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
@@ -26,7 +20,7 @@ from scalesweep.tables.machine import known_machine, machine_of
 from scalesweep.tables.summary import write_summary
 from tests.fakes import finding_rows
 from tests.fakes.campaigns import SIZES, Campaign, exchange
-from tests.unit.aspects.breakdown.test_efficiency import noisy
+from tests.unit.aspects.steps.test_efficiency import noisy
 
 # docs/reference/step_causes.md works with these numbers.
 LATENCY, BANDWIDTH = 1e-3, 2e9  # s, bytes/s
@@ -86,8 +80,11 @@ def rows_of(study: ExperimentResults, kind: str = "ledger", ranks: int = 4) -> d
     }
 
 
-def said(study: ExperimentResults, rule: str) -> list[Any]:
-    return [f for f in finding_rows.said(against_machine(study)) if f.rule == rule]
+COMPUTATION, EXCHANGE, READING = "compute", "transfer", "input"
+
+
+def said(study: ExperimentResults, term: str) -> list[Any]:
+    return [f for f in finding_rows.said(against_machine(study)) if f.evidence["term"] == term]
 
 
 # --- what is sent, and how long it takes ---
@@ -166,9 +163,8 @@ def test_the_worked_example_of_what_the_machine_explains() -> None:
 def test_without_a_probe_nothing_is_explained(probes: str, lacking: str) -> None:
     study = campaign(probes=probes).study()
     assert lacking not in rows_of(study, "machine")
-    rule = {"transfer": EXCHANGE, "compute": COMPUTATION, "input": READING}[lacking]
-    assert said(study, rule) == []
-    assert len(said(campaign().study(), rule)) == 1
+    assert said(study, lacking) == []
+    assert len(said(campaign().study(), lacking)) == 1
 
 
 def test_what_is_not_the_same_is_not_held_against_it() -> None:
@@ -199,7 +195,7 @@ def test_computation_below_its_ceilings_is_named_and_at_them_it_is_not_confirmed
         )
     ]
     assert levels.count("clear") <= 2
-    (beyond,) = said(campaign({"compute": 60.0, "transfer": 5.0}).study(), FAST)
+    (beyond,) = said(campaign({"compute": 60.0, "transfer": 5.0}).study(), COMPUTATION)
     assert beyond.state == "note"
     assert "faster than the measured ceilings allow" in beyond.sentence
     (alone,) = said(campaign(repeats=1).study(), COMPUTATION)
@@ -213,8 +209,8 @@ def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
     (finding,) = said(study, EXCHANGE)
     assert finding.state == "clear"
     assert finding.sentence == (
-        "At 4 ranks: the exchange moves 972.2 MB/s, 55.0 [53.5, 56.4] % of what one message of 60 "
-        "MB would; messages are too small."
+        "At 4 ranks: the exchange reaches 55.0 [53.5, 56.4] % of what one message could: 92.60 ms a "
+        "step, 50.90 ms would do; messages are too small."
     )
     assert finding.next == "let tensors be sent together up to 58 MiB or more"
     (row,) = study.rows("exchange")
@@ -226,7 +222,7 @@ def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
     slow = {"compute": 100.0, "transfer": 90.0}
     (finding,) = said(campaign(slow, fusion=128e6).study(), EXCHANGE)
     assert finding.state == "clear"
-    assert finding.sentence.endswith("would.") and finding.next == ""
+    assert finding.sentence.endswith("would do.") and finding.next == ""
     # A cycle that is as long as what is lost.
     (finding,) = said(campaign(slow, fusion=128e6, cycle_ms=30.0).study(), EXCHANGE)
     assert "tensors wait for the cycle" in finding.sentence
@@ -259,7 +255,7 @@ def test_another_librarys_messages_are_no_measure_of_the_network() -> None:
 def test_input_slower_than_the_file_system_is_named_and_as_fast_is_not() -> None:
     (finding,) = said(campaign().study(), READING)
     assert finding.state == "clear"
-    assert "input takes 2.2" in finding.sentence
+    assert "input reaches 4" in finding.sentence
     for ms in (4.1, 2.0):
         assert said(campaign({"input": ms, "compute": 100.0}).study(), READING) == []
     assert not math.isnan(rows_of(campaign().study(), "machine")["input"]["low"])

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
-from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.scaling.efficiencies import efficiencies
 from scalesweep.aspects.scaling.findings import scaling_verdict
+from scalesweep.aspects.steps.ledgers import Ledger, ledgers
+from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.finding_rows import only, said
 from tests.fakes.training import Training, make_training
-from tests.unit.aspects.breakdown.test_efficiency import noisy, study_of
+from tests.unit.aspects.steps.test_efficiency import noisy, study_of
 
 RANKS = {"ranks": [1, 2, 4]}
 
@@ -62,11 +62,11 @@ def check(study: ExperimentResults) -> list[Ledger]:
     told = {one.count: one for one in efficiencies(study, series, phase)}
     every = ledgers(study)
     for one in every:
-        total = sum(term.value for term in one.parts.values())
-        assert total == pytest.approx(one.elapsed.value, rel=1e-9)
+        total = sum(term.ms for term in one.parts.values())
+        assert total == pytest.approx(one.elapsed.ms, rel=1e-9)
         assert one.ideal is not None
         if one.elapsed.loss is not None:
-            reached = one.ideal.value / one.elapsed.value
+            reached = one.ideal.ms / one.elapsed.ms
             assert reached == pytest.approx(told[int(one.row["ranks"])].value, rel=1e-9)
     assert len(every) == 3
     return every
@@ -75,14 +75,14 @@ def check(study: ExperimentResults) -> list[Ledger]:
 def test_repeats_that_differ_give_one_efficiency(tmp_path: Path) -> None:
     study = measured(tmp_path)
     for one in check(study):
-        rest = one.parts["unattributed"].value
+        rest = one.parts["unattributed"].ms
         # Means of the epochs' rates are not the rates of their means: a rest, always shown.
-        assert 0 < abs(rest) < 0.06 * one.elapsed.value
+        assert 0 < abs(rest) < 0.06 * one.elapsed.ms
     (loss,) = said(largest_loss(study))
     verdict = only(scaling_verdict(study))
     largest = check(study)[-1]
     assert largest.ideal is not None
-    reached = largest.ideal.value / largest.elapsed.value
+    reached = largest.ideal.ms / largest.elapsed.ms
     values = {stated.name: stated.value for stated in verdict.numbers}
     assert values["efficiency"] == pytest.approx(reached)
     # What it reaches is the verdict's to say.
@@ -99,9 +99,9 @@ def test_the_warm_up_that_a_metric_holds_has_its_line(tmp_path: Path) -> None:
     # The first of four epochs takes 3 times, the others 1, 1.3 and 0.8: 6.1 / 4 against 3.1 / 3.
     outside = (6.1 / 4) / (3.1 / 3)
     for one in every:
-        rest = one.elapsed.value - one.parts["outside"].value
-        assert one.elapsed.value / rest == pytest.approx(outside, rel=1e-2)
-        assert abs(one.parts["unattributed"].value) < 1e-6 * one.elapsed.value
+        rest = one.elapsed.ms - one.parts["outside"].ms
+        assert one.elapsed.ms / rest == pytest.approx(outside, rel=1e-2)
+        assert abs(one.parts["unattributed"].ms) < 1e-6 * one.elapsed.ms
 
 
 def test_devices_of_one_rank_share_its_samples() -> None:
@@ -111,5 +111,5 @@ def test_devices_of_one_rank_share_its_samples() -> None:
     study = study_of(points, scale="devices")
     last = ledgers(study)[-1]
     assert last.ideal is not None
-    assert last.ideal.value == pytest.approx(100, rel=0.03)
-    assert last.parts["slower"].value == pytest.approx(25, abs=4)
+    assert last.ideal.ms == pytest.approx(100, rel=0.03)
+    assert last.parts["slower"].ms == pytest.approx(25, abs=4)

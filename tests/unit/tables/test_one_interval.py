@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,13 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers
-from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.steps.ledgers import Ledger, ledgers
+from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.finding_rows import said
 from tests.fakes.plan import whole_plan
-from tests.unit.aspects.breakdown.test_efficiency import account
+from tests.unit.aspects.steps.test_efficiency import account
 
 STEPS = 10  # of an epoch, as in ``account``
 
@@ -69,17 +70,16 @@ def test_scatter_of_40_percent_leaves_one_interval_and_one_answer() -> None:
     ((one, (eff, low, high)),) = pairs(study)
     assert high < 1
     step, ideal = one.elapsed, one.ideal
-    assert ideal is not None and step.low is not None and step.loss_low is not None
-    assert (step.loss, step.loss_low, step.loss_high) == pytest.approx(
-        [ideal.value * (1 / share - 1) for share in (eff, high, low)]
+    assert ideal is not None and step.loss is not None
+    assert astuple(step.loss) == pytest.approx(
+        [ideal.ms * (1 / share - 1) for share in (eff, high, low)]
     )
-    assert step.low > 0
-    assert step.loss_low > 0
+    assert (step.value.low or 0) > 0
+    assert (step.loss.low or 0) > 0
     # The finding speaks, of one loss that is all there is: with the interval that its term has.
     (finding,) = said(largest_loss(study))
     assert finding.state != "silent" and "communication" in finding.sentence
-    transfer = one.parts["transfer"]
-    assert transfer.low is not None and transfer.low > 0
+    assert (one.parts["transfer"].value.low or 0) > 0
 
 
 @pytest.mark.parametrize("in_blocks", [False, True])
@@ -92,12 +92,11 @@ def test_efficiency_and_loss_agree_in_every_campaign(in_blocks: bool) -> None:
         state = np.exp(0.3 * draw.standard_normal(3)) if in_blocks else np.ones(3)
         steps = {n: scattered(draw, 100 * longer ** math.log2(n), sd) * state for n in (1, 2, 4)}
         for one, (eff, low, high) in pairs(campaign(steps, in_blocks)):
-            assert one.ideal is not None
-            ends = [one.ideal.value * (1 / share - 1) for share in (eff, high, low)]
-            known = [one.elapsed.loss, one.elapsed.loss_low, one.elapsed.loss_high]
+            assert one.ideal is not None and one.elapsed.loss is not None
+            ends = [one.ideal.ms * (1 / share - 1) for share in (eff, high, low)]
+            known = astuple(one.elapsed.loss)
             assert known == pytest.approx(ends, rel=1e-9, abs=1e-9)
-            assert one.elapsed.loss_low is not None and one.elapsed.loss_high is not None
-            assert (one.elapsed.loss_low > 0) == (high < 1)
-            assert (one.elapsed.loss_high < 0) == (low > 1)
+            assert (known[1] > 0) == (high < 1)
+            assert (known[2] < 0) == (low > 1)
             clear.append(high < 1)
     assert 0.2 < np.mean(clear) < 0.9

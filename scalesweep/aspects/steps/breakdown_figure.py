@@ -6,14 +6,15 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.step_account import EPOCHS, FIRST, STEP_WORDS, STEPS
-from scalesweep.aspects.breakdown.efficiency import IMBALANCE, LABELS, OTHER
-from scalesweep.aspects.breakdown.ledgers import Ledger, ledgers, with_other
-from scalesweep.aspects.breakdown.table import FirstEpochRow
+from scalesweep.aspects.steps.breakdown import FirstEpochRow
+from scalesweep.aspects.steps.efficiency import IMBALANCE, LABELS, OTHER
+from scalesweep.aspects.steps.ledgers import Ledger, ledgers, with_other
 from scalesweep.core.formatting import with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of, points_shown
 from scalesweep.figures.forms import Bars
 from scalesweep.figures.theme import FAINT, INK, Axis, Look
+from scalesweep.table.declared import Estimate
 
 MAX_PANELS = 4
 ARTICLES = {EPOCHS: "an", FIRST: "the"}  # of what a step is called
@@ -57,12 +58,12 @@ def _ledger_figures(
     factor, unit = _unit(shown)
     names, shared = labels_of(results, [ledger.row for ledger in shown])
     bars = pd.DataFrame(
-        {"label": label, "part": LABELS[part], "value": term.value * factor}
+        {"label": label, "part": LABELS[part], "value": term.ms * factor}
         for label, ledger in zip(names, shown, strict=True)
         for part, term in ledger.parts.items()
     )
     ideals = {
-        label: ledger.ideal.value * factor
+        label: ledger.ideal.ms * factor
         for label, ledger in zip(names, shown, strict=True)
         if ledger.ideal
     }
@@ -75,7 +76,7 @@ def _ledger_figures(
 
 
 def _unit(shown: Sequence[Ledger]) -> tuple[float, str]:
-    longest = max(ledger.elapsed.value for ledger in shown)
+    longest = max(ledger.elapsed.ms for ledger in shown)
     return (1.0, "ms") if longest < 1e3 else (1e-3, "s")
 
 
@@ -114,32 +115,32 @@ def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
 def _steps(ledger: Ledger, factor: float) -> list[dict[str, Any]]:
     """The ideal, what each term takes more, what no term was compared in, and what was measured."""
     assert ledger.ideal is not None
-    at, whole = ledger.ideal.value * factor, ledger.elapsed.value * factor
-    rows = [_step("Ideal", 0.0, at, "")]
+    at, whole = ledger.ideal.ms * factor, ledger.elapsed.ms * factor
+    rows = [_step("Ideal", 0.0, Estimate(at))]
     for name, term in ledger.parts.items():
         if term.loss is None:
             continue
-        loss = term.loss * factor
-        low, high = (None if v is None else v * factor for v in (term.loss_low, term.loss_high))
-        row = _step(LABELS[name], at, loss, "+" if loss >= 0 else "", low, high)
-        rows.append(row)
-        at += loss
+        loss = term.loss.times(factor)
+        rows.append(_step(LABELS[name], at, loss, "+" if loss.value >= 0 else ""))
+        at += loss.value
     if abs(whole - at) > 1e-6 * whole:  # a term that the reference or this point lacks
-        rows.append(_step("Not compared", at, whole - at, ""))
-    return [*rows, _step("Measured", 0.0, whole, "")]
+        rows.append(_step("Not compared", at, Estimate(whole - at)))
+    return [*rows, _step("Measured", 0.0, Estimate(whole))]
 
 
-def _step(
-    label: str,
-    start: float,
-    value: float,
-    sign: str,
-    low: float | None = None,
-    high: float | None = None,
-) -> dict[str, Any]:
-    ends = {} if low is None or high is None else {"low": start + low, "high": start + high}
-    text = sign + with_interval(value, low, high)
-    return {"label": label, "part": label, "start": start, "value": value, "text": text, **ends}
+def _step(label: str, start: float, size: Estimate, sign: str = "") -> dict[str, Any]:
+    ends = {}
+    if size.low is not None and size.high is not None:
+        ends = {"low": start + size.low, "high": start + size.high}
+    text = sign + with_interval(size.value, size.low, size.high)
+    return {
+        "label": label,
+        "part": label,
+        "start": start,
+        "value": size.value,
+        "text": text,
+        **ends,
+    }
 
 
 FIGURES = (ledger_figures, first_epoch_figures, waterfall_figures)

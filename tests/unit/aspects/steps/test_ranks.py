@@ -10,8 +10,8 @@ from scalesweep.analysis.rank_stats import chances, own_times, rank_times
 from scalesweep.analysis.rank_stats import slow_ranks as slow_of
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.find import find
-from scalesweep.aspects.ranks.findings import slow_ranks
-from scalesweep.aspects.ranks.table import VICTIM, RankRow, StragglerRow
+from scalesweep.aspects.steps.rank_findings import slow_ranks
+from scalesweep.aspects.steps.ranks import VICTIM, RankRow, StragglerRow
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.ranks import Draw, Times, ranked, steady, study_of
 

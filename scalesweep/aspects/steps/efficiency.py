@@ -24,7 +24,7 @@ from scalesweep.analysis.stats import (
 from scalesweep.analysis.step_account import PROFILE, REST, STEPS, TERMS, TRACE, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, COMPUTE_PARTS, NAMED, PIPELINE, SHARDED, TENSOR
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.breakdown.measured_steps import MeasuredSteps, has_outside, measured_steps
+from scalesweep.aspects.steps.measured_steps import MeasuredSteps, has_outside, measured_steps
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL
 from scalesweep.table.declared import Estimate
@@ -53,7 +53,7 @@ LABELS = {
     CLOCK: "Lower clock (at most)",
     SLOWER: "Slower computation",
     IMBALANCE: "Load imbalance",
-    OUTSIDE: "Outside of steps",
+    OUTSIDE: "Time outside of steps",
     OTHER: "Other",
     "forward": "Forward pass",
     "backward": "Backward pass",

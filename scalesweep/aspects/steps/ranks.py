@@ -18,7 +18,7 @@ from scalesweep.analysis.rank_stats import (
 )
 from scalesweep.analysis.step_work import BadSpansError, step_work
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.table.declared import DeclaredRow, Estimate, column
+from scalesweep.table.declared import Estimate, SourceRow, column
 from scalesweep.tables.epoch_curves import run_seconds
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import Point
@@ -31,24 +31,17 @@ VICTIM = "its steps may be longer because it waits in them for a rank that is la
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OfPoint(DeclaredRow):
+class _OfTime(SourceRow):
     """What both tables say of a point."""
 
-    point: Mapping[str, Any]
-    source: str | None = column("measured, simulated or imported")
     time: str = column(
         "whose time: `work` or `step-work` (of the rank alone, in an epoch or a step), `input` or "
         "`step-input` (waiting for batches), `epoch` or `step` (may hold waiting for other ranks)"
     )
 
-    @property
-    def row(self) -> dict[str, Any]:
-        """The point as figures, findings and tables of the page describe it."""
-        return {**self.point, "source": self.source}
-
 
 @dataclass(frozen=True, kw_only=True)
-class RankRow(_OfPoint, table="ranks"):
+class RankRow(_OfTime, table="ranks"):
     """A rank of a run: quantiles of its times, warm-up steps and the first epoch left out."""
 
     run_id: str = column("the run")
@@ -69,7 +62,7 @@ class RankRow(_OfPoint, table="ranks"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StragglerRow(_OfPoint, table="stragglers"):
+class StragglerRow(_OfTime, table="stragglers"):
     """A rank or host that is slower than the others; a point without one has its slowest rank."""
 
     rank: int | None = column("the rank; missing: a host", "1")
@@ -94,7 +87,7 @@ class _Run:
     times: Mapping[str, tuple[Any, Any]]  # [step, rank], and of whole steps
 
 
-def rank_rows(inputs: TableInputs) -> Iterator[_OfPoint]:
+def rank_rows(inputs: TableInputs) -> Iterator[_OfTime]:
     """The rows of both tables, from the arrays of the runs, which are read once."""
     if inputs.runs is None:
         return
@@ -124,7 +117,7 @@ def _read(inputs: TableInputs, point: Point) -> Iterator[_Run]:
         yield _Run(str(names["run_id"]), int(names["repeat"]), known, times)
 
 
-def _of_kind(head: dict[str, Any], kind: str, runs: Sequence[_Run]) -> Iterator[_OfPoint]:
+def _of_kind(head: dict[str, Any], kind: str, runs: Sequence[_Run]) -> Iterator[_OfTime]:
     reduced = [rank_times(*run.times[kind]) for run in runs]
     for run, stats in zip(runs, reduced, strict=True):
         times = run.times[kind][0]
@@ -188,4 +181,4 @@ def _cells(
     }  # fmt: skip
 
 
-MAKERS = (Maker((RankRow, StragglerRow), rank_rows),)
+MAKER = Maker((RankRow, StragglerRow), rank_rows)

@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
-from scalesweep.aspects.breakdown.figure import ledger_figures, waterfall_figures
-from scalesweep.aspects.breakdown.ledgers import ledgers, with_other
-from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.steps.breakdown_figure import ledger_figures, waterfall_figures
+from scalesweep.aspects.steps.ledgers import ledgers, with_other
+from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.table.declared import numbers_of
 from tests.fakes.finding_rows import figure_for, said
 from tests.fakes.plan import whole_plan
 
@@ -198,7 +199,7 @@ def test_the_ledger_adds_up_and_computation_is_split_at_the_reference() -> None:
     assert factors["global_efficiency"] == pytest.approx(
         factors["parallel_efficiency"] * factors["computation_scaling"], rel=1e-3
     )
-    assert ledgers(study)[-1].parts["transfer"].loss == pytest.approx(20, rel=0.05)
+    assert ledgers(study)[-1].parts["transfer"].more == pytest.approx(20, rel=0.05)
     (drawing,) = ledger_figures(study)
     assert "transfer" not in drawing.alt
     assert drawing.figure.axes[0].get_xlabel() == "Time of a step [ms]"
@@ -253,12 +254,11 @@ def test_what_drift_does_to_all_scales_is_in_no_loss() -> None:
     alone, within = (study_of(points, in_blocks=blocks) for blocks in (False, True))
     for study in (alone, within):
         assert terms_of(study, 4) == terms_of(alone, 4)
-    loss, wide = (ledgers(study)[-1].elapsed for study in (within, alone))
-    assert wide.loss is not None and wide.loss_low is not None and wide.loss_high is not None
-    assert loss.loss_low is not None and loss.loss_high is not None
-    assert wide.loss_low < 0 < wide.loss == loss.loss
-    assert loss.loss_low > 0
-    assert loss.loss_high - loss.loss_low < (wide.loss_high - wide.loss_low) / 3
+    loss, wide = (numbers_of(ledgers(study)[-1].elapsed.loss) for study in (within, alone))
+    assert None not in (*loss, *wide)
+    assert wide[1] < 0 < wide[0] == loss[0]
+    assert loss[1] > 0
+    assert loss[2] - loss[1] < (wide[2] - wide[1]) / 3
     widths = {}
     for name, study in (("alone", alone), ("within", within)):
         for row in study.rows("efficiency"):
@@ -292,17 +292,17 @@ def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:
     bars = [(min(ends), max(ends)) for ends in bars]
     (one,) = [one for one in ledgers(study) if one.elapsed.loss is not None]
     assert one.ideal is not None
-    assert bars[0] == pytest.approx((0, one.ideal.value))
-    assert bars[-1] == pytest.approx((0, one.elapsed.value))
+    assert bars[0] == pytest.approx((0, one.ideal.ms))
+    assert bars[-1] == pytest.approx((0, one.elapsed.ms))
     # Every loss begins where the one before it ended; what is saved goes back.
     parts = with_other([one])[0].parts  # 0 ms of jitter and stalls are one term
-    losses = {name: term.loss for name, term in parts.items() if term.loss is not None}
-    at = one.ideal.value
+    losses = {name: term.more for name, term in parts.items() if term.more is not None}
+    at = one.ideal.ms
     for (low, high), loss in zip(bars[1:-1], losses.values(), strict=True):
         assert (low, high) == pytest.approx(sorted((at, at + loss)))
         at += loss
     assert losses["input"] < 0
-    assert at == pytest.approx(one.elapsed.value)
+    assert at == pytest.approx(one.elapsed.ms)
     # Nothing overlaps: labels and numbers each have a row of their own.
     drawing.figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in (*ax.texts, *ax.get_yticklabels())]

@@ -10,7 +10,7 @@ from scalesweep.analysis.rank_stats import (
     STEP_WORK,
     WORK,
 )
-from scalesweep.aspects.ranks.table import StragglerRow
+from scalesweep.aspects.steps.ranks import StragglerRow
 from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.step_account import NOEXCHANGE, account_of, companion_account
-from scalesweep.aspects.breakdown.figure import ledger_figures
-from scalesweep.aspects.breakdown.ledgers import ledgers
-from scalesweep.aspects.breakdown.losses import largest_loss
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.steps.breakdown_figure import ledger_figures
+from scalesweep.aspects.steps.ledgers import ledgers
+from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.profiles_section import profiles_section
@@ -112,10 +112,10 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     every = ledgers(study)
     assert [one.form for one in every] == [NOEXCHANGE] * 3
     last = every[-1]
-    assert sum(term.value for term in last.parts.values()) == pytest.approx(last.elapsed.value)
-    assert last.parts["communication"].value == pytest.approx(40, rel=1e-3)
-    assert last.parts["communication"].loss == pytest.approx(30, rel=1e-3)
-    assert last.parts["slower"].value == pytest.approx(3, rel=1e-2)
+    assert sum(term.ms for term in last.parts.values()) == pytest.approx(last.elapsed.ms)
+    assert last.parts["communication"].ms == pytest.approx(40, rel=1e-3)
+    assert last.parts["communication"].more == pytest.approx(30, rel=1e-3)
+    assert last.parts["slower"].ms == pytest.approx(3, rel=1e-2)
     assert "transfer" not in last.parts
     (finding,) = said(largest_loss(study))
     assert "exposed communication" in finding.sentence

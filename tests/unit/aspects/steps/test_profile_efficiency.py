@@ -9,14 +9,14 @@ import pytest
 from scalesweep.analysis.pop import MODELFACTORS
 from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import PROFILE, StepAccount
-from scalesweep.aspects.breakdown.figure import ledger_figures, waterfall_figures
-from scalesweep.aspects.breakdown.losses import largest_loss
+from scalesweep.aspects.steps.breakdown_figure import ledger_figures, waterfall_figures
+from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
 from tests.fakes import profiles as fake
 from tests.fakes.finding_rows import said
-from tests.unit.aspects.breakdown.test_efficiency import study_of, terms_of
+from tests.unit.aspects.steps.test_efficiency import study_of, terms_of
 
 # 1 and 16 processes of numericalalgorithmsgroup/pypop's example, as BSC's modelfactors.py prints.
 PUBLISHED = """Number of processes;1;16

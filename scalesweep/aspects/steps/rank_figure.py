@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.rank_stats import READING
-from scalesweep.aspects.ranks.findings import WORDS
-from scalesweep.aspects.ranks.table import RankRow, StragglerRow
+from scalesweep.aspects.steps.rank_findings import WORDS
+from scalesweep.aspects.steps.ranks import RankRow, StragglerRow
 from scalesweep.core.formatting import counted
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing, drawn, points_shown

@@ -11,14 +11,14 @@ import numpy as np
 from scalesweep.analysis.profile import bus_factor
 from scalesweep.analysis.roofline import share_interval
 from scalesweep.analysis.step_account import NOEXCHANGE, STEPS, StepAccount, companion_account
-from scalesweep.aspects.breakdown.efficiency import IMBALANCE, LEDGER, efficiency_rows
-from scalesweep.aspects.breakdown.measured_steps import main_rate, stated_accounts
+from scalesweep.aspects.steps.efficiency import IMBALANCE, LEDGER, efficiency_rows
+from scalesweep.aspects.steps.measured_steps import main_rate, stated_accounts
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.profilers import NOEXCHANGE as KIND
 from scalesweep.core.profilers import split_name
 from scalesweep.core.status import Status
-from scalesweep.table.declared import DeclaredRow, Estimate, column
+from scalesweep.table.declared import Estimate, SourceRow, column
 from scalesweep.tables.epoch_curves import FIRST_EPOCH
 from scalesweep.tables.machine import whole_point
 from scalesweep.tables.machine_terms import Least, sent_in_a_step
@@ -35,20 +35,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class _BreakdownRow(DeclaredRow):
-    """What all tables say of a point."""
-
-    point: Mapping[str, Any]
-    source: str | None = column("measured, simulated or imported")
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The point as figures, findings and tables of the page describe it."""
-        return {**self.point, "source": self.source}
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerRow(_BreakdownRow):
+class LedgerRow(SourceRow):
     """A term of a point's ledger, with what it takes more than in the ideal step."""
 
     repeats: int = column("runs with an account", "1")
@@ -68,7 +55,22 @@ class LedgerRow(_BreakdownRow):
     @property
     def row(self) -> dict[str, Any]:
         """The point, with the runs that have an account."""
-        return {**self.point, "source": self.source, "repeats": self.repeats}
+        return {**super().row, "repeats": self.repeats}
+
+    @property
+    def ms(self) -> float:
+        """The term in ms."""
+        return self.value.value
+
+    @property
+    def more(self) -> float | None:
+        """What it takes more than in the ideal step, in ms; None: not known."""
+        return None if self.loss is None else self.loss.value
+
+    @property
+    def claimed(self) -> float:
+        """The p value of its taking longer than in the ideal step; 1 where nothing tells it."""
+        return self.loss_p if self.loss_p is not None and (self.more or 0.0) > 0 else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,7 @@ class FirstEpochRow(LedgerRow, table="first_epoch"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExchangeRow(_BreakdownRow, table="exchange"):
+class ExchangeRow(SourceRow, table="exchange"):
     """A point that exchanges gradients and whose network a probe has measured."""
 
     repeats: int = column("runs with an account", "1")
@@ -116,7 +118,7 @@ class ExchangeRow(_BreakdownRow, table="exchange"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoExchangeRow(_BreakdownRow, table="noexchange"):
+class NoExchangeRow(SourceRow, table="noexchange"):
     """A point with runs without exchange, each beside its measured run; means over the pairs."""
 
     pairs: int = column("runs with a run without exchange", "1")
@@ -130,7 +132,7 @@ class NoExchangeRow(_BreakdownRow, table="noexchange"):
     stamped_ms: float | None = column("the same by time stamps of the measured runs", "ms")
 
 
-def breakdown_rows(inputs: TableInputs) -> Iterator[_BreakdownRow]:
+def breakdown_rows(inputs: TableInputs) -> Iterator[SourceRow]:
     """The rows of all tables, from the accounts of the runs, which are read once."""
     data, machine, series = inputs.data, inputs.machine, inputs.series
     own, against = stated_accounts(data), companion_accounts(inputs)
@@ -152,7 +154,7 @@ def breakdown_rows(inputs: TableInputs) -> Iterator[_BreakdownRow]:
             yield _noexchange(point, pairs, [own[row] for row, _ in pairs if row in own])
 
 
-MAKERS = (Maker((EfficiencyRow, FirstEpochRow, ExchangeRow, NoExchangeRow), breakdown_rows),)
+MAKER = Maker((EfficiencyRow, FirstEpochRow, ExchangeRow, NoExchangeRow), breakdown_rows)
 
 
 def _exchange(

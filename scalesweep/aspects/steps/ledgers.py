@@ -1,0 +1,103 @@
+"""The ledgers of an experiment, read from its tables `efficiency` and `first_epoch`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from scalesweep.aspects.steps.breakdown import EfficiencyRow, LedgerRow
+from scalesweep.aspects.steps.efficiency import (
+    AT_REFERENCE,
+    CLOCK,
+    ELAPSED,
+    IDEAL,
+    IMBALANCE,
+    LEDGER,
+    LOCAL_BATCH,
+    OTHER,
+    OUTSIDE,
+    SLOWER,
+)
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.findings.base import point_key
+from scalesweep.table.declared import Estimate
+
+# The parts of a step in the order of the ledger; those of computation come in two ways.
+PARTS = (
+    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "checkpoint",
+    "validation", "logging", "between", "persistent", "alternating", IMBALANCE, "stalls",
+    "transfer", "sharded", "tensor", "pipeline", "communication", "barrier", OTHER, OUTSIDE,
+    "unattributed",
+)  # fmt: skip
+
+# Shares of a step: of what is outside of the accounted steps, and by which these may be longer.
+MOST_OUTSIDE, LONGER_STEPS = 0.5, 0.05
+SMALL = 0.005  # of a step: terms that readers are shown as one
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Where the time of a point's step goes; ``row`` holds its parameters and source."""
+
+    row: Row
+    form: str
+    parts: Mapping[str, LedgerRow]
+    elapsed: LedgerRow
+    ideal: LedgerRow | None
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the rate of samples, which the step is of, and the accounted steps contradict
+        each other: most of the step is outside of these, or they are longer than it."""
+        outside = self.parts.get(OUTSIDE)
+        if outside is None:
+            return False
+        share = outside.ms / self.elapsed.ms
+        return share > MOST_OUTSIDE or share < -LONGER_STEPS
+
+
+def with_other(every: Sequence[Ledger]) -> list[Ledger]:
+    """The same for readers: terms below half a per cent of a step at every point, and their losses,
+    are one term ``other``."""
+
+    def small(name: str) -> bool:
+        terms = [(each.elapsed.ms, each.parts[name]) for each in every if name in each.parts]
+        return name != "unattributed" and all(
+            max(abs(term.ms), abs(term.more or 0.0)) < SMALL * step for step, term in terms
+        )
+
+    names = {name for ledger in every for name in ledger.parts if small(name)}
+    if len(names) < 2:
+        return list(every)
+    merged = []
+    for ledger in every:
+        parts = {name: term for name, term in ledger.parts.items() if name not in names}
+        if own := [term for name, term in ledger.parts.items() if name in names]:
+            losses = [term.more for term in own if term.more is not None]
+            value, loss = Estimate(sum(term.ms for term in own)), Estimate(sum(losses))
+            parts[OTHER] = replace(own[0], value=value, loss=loss if losses else None, loss_p=None)
+        merged.append(replace(ledger, parts=parts))
+    return merged
+
+
+def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) -> list[Ledger]:
+    """One for each point and source, in the order of the table: series by series, by scale.
+
+    ``table``: EfficiencyRow, or FirstEpochRow for the first epoch.
+    """
+    rows = [row for row in results.of(table) if row.kind == LEDGER]
+    ledgers = []
+    for _, group in groupby(rows, lambda row: point_key(results, row.row)):
+        terms = {row.term: row for row in group}
+        parts = {name: terms[name] for name in PARTS if name in terms}
+        whole = terms[ELAPSED]
+        ledgers.append(Ledger(whole.row, whole.form, parts, whole, terms.get(IDEAL)))
+    return ledgers
+
+
+def largest_points(results: ExperimentResults, every: Sequence[Ledger]) -> list[Ledger]:
+    """The ledger of the largest scale of each series, of those that are held against an ideal."""
+    last: dict[tuple[object, ...], Ledger] = {}
+    for ledger in every:
+        if ledger.ideal is not None and ledger.elapsed.loss is not None:
+            last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
+    return list(last.values())
