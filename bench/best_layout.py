@@ -87,8 +87,8 @@ def campaign(rates: Floats, noise: Floats) -> dict[str, float]:
     others = sorted((place for place in range(len(values)) if place != best),
                     key=lambda place: -plain[place].mean())  # fmt: skip
     clear = all(
-        ratio_of_means(plain[best], plain[o], stated_ratio_error(plain[best], plain[o])).p
-        <= SIGNIFICANT  # False of NaN
+        (ratio_of_means(plain[best], plain[o], stated_ratio_error(plain[best], plain[o])).p or 1)
+        <= SIGNIFICANT
         for o in others
     )
     known = ahead.low is not None and ahead.high is not None

@@ -17,7 +17,7 @@ import numpy as np
 from bench.lib.disturbed import DISTURBANCES, Draw
 from bench.lib.pairs import figure, run
 from scalesweep.analysis.best_rate import best_rate
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.stats import mean_of
 from scalesweep.aspects.probes.ceilings import WIDE
 
 RUNS = (3, 5, 7, 10)
@@ -40,8 +40,8 @@ def outcome(draw: Draw, runs: int, rounds: int) -> Outcome:
     confirmed = false = mean_false = 0
     for _ in range(rounds):
         rates = draw(rng, runs)
-        best, mean = best_rate(rates), mean_interval(rates)
-        mean_false += not mean.low <= 1 <= mean.high
+        best, mean = best_rate(rates), mean_of(rates)
+        mean_false += not (mean.low or 0) <= 1 <= (mean.high or 0)
         if not math.isnan(best.low) and best.high <= WIDE * best.low:
             confirmed += 1
             false += not best.low <= 1 <= best.high

@@ -261,7 +261,7 @@ def _unclear(
     if len(values) < 2:
         return None
     (best, ours), (other, theirs) = values[:2]
-    p = mean_ratio(data, [(best, other)], measure).p
+    p = mean_ratio(data, [(best, other)], measure).chance
     apart = abs(math.log(float(ours.mean() / theirs.mean())))
     spread = math.sqrt(float(np.log(ours).var(ddof=1) + np.log(theirs).var(ddof=1)) / 2)
     if p < SIGNIFICANT or not apart or not spread:

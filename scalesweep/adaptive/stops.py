@@ -26,7 +26,7 @@ from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
 
 if TYPE_CHECKING:
-    from scalesweep.analysis.stats import Interval
+    from scalesweep.analysis.stats import Estimate
 
 Known = Mapping[str, Measured]
 Values = Mapping[str, float]  # of a metric, by run
@@ -76,30 +76,28 @@ def _decide(
         count: values_of(metric, {r.run_id: mine[r.run_id] for r in runs if r.run_id in mine})
         for count, runs in counts.items()
     }
+    from scalesweep.analysis.stats import mean_of  # NumPy
+
     level = level_of(experiment.until_precise.least) if experiment.until_precise else COVERAGE
     base = next((count for count, of in values.items() if of), 0)
     # The largest count too: beyond it others may be advised.
     for count, of in values.items():
         if not of or (rule.of_ratio and count == base):
             continue
-        value, interval = (
+        reached = (
             _ratio(experiment, metric, mine, (base, values[base]), (count, of), level)
             if rule.of_ratio
-            else _mean(of, level)
+            else mean_of(list(of.values()), level)
         )
-        if interval.high < rule.limit if rule.below else interval.low > rule.limit:
-            low, high = number(interval.low), number(interval.high)
+        if reached.low is None or reached.high is None:
+            continue
+        if reached.high < rule.limit if rule.below else reached.low > rule.limit:
+            value, low, high = map(number, (reached.value, reached.low, reached.high))
             return count, (
-                f"{rule.text} at {experiment.benchmark.scale} {count:,}: {rule.metric} "
-                f"{number(value)} (95 %: {low} to {high}, {counted(len(of), 'repeat')})"
+                f"{rule.text} at {experiment.benchmark.scale} {count:,}: {rule.metric} {value} "
+                f"(95 %: {low} to {high}, {counted(len(of), 'repeat')})"
             )
     return math.inf, ""
-
-
-def _mean(values: Values, level: float) -> "tuple[float, Interval]":
-    from scalesweep.analysis.stats import mean_interval  # NumPy
-
-    return sum(values.values()) / len(values), mean_interval(list(values.values()), level)
 
 
 def _ratio_metric(experiment: Experiment, known: Known) -> str:
@@ -122,14 +120,14 @@ def _ratio(
     base: tuple[int, Values],
     other: tuple[int, Values],
     level: float,
-) -> "tuple[float, Interval]":
-    """Efficiency or speedup of a count against the smallest, and its interval.
+) -> "Estimate":
+    """Efficiency or speedup of a count against the smallest.
 
     A rate of all ranks grows by the speedup, which is the efficiency times the counts' ratio; a
     rate of one rank, and in weak scaling a time, changes by the efficiency; in strong scaling a
     time falls by the speedup.
     """
-    from scalesweep.analysis.stats import Interval, ratio_interval  # NumPy
+    from scalesweep.analysis.stats import ratio_of_means, stated_ratio_error  # NumPy
 
     assert experiment.stop is not None
     stated = next((run.meanings[metric] for run in known.values() if metric in run.meanings), {})
@@ -145,10 +143,7 @@ def _ratio(
         scale = counts
     sides = [list(other[1].values()), list(base[1].values())]
     top, bottom = sides if better == "higher" else reversed(sides)
-    value = scale * (sum(top) / len(top)) / (sum(bottom) / len(bottom))
-    if min(*top, *bottom) <= 0:
-        return value, Interval(math.nan, math.nan, "none")
-    return value, ratio_interval(top, bottom, scale, level)
+    return ratio_of_means(top, bottom, stated_ratio_error(top, bottom), level, per=1 / scale)
 
 
 def without_stopped(

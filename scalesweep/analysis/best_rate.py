@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.stats import CONFIDENCE, finite_values, mean_interval
+from scalesweep.analysis.stats import CONFIDENCE, finite_values, mean_of
 from scalesweep.analysis.types import Floats
 
 # A run below this share of the best one was disturbed.
@@ -66,12 +66,12 @@ def best_rate(rates: Floats) -> BestRate:
     flags = tuple(bool(flag) for flag in disturbed)
     if steady.size < AGREEING or best <= 0:
         return BestRate(best, math.nan, math.nan, flags)
-    bounds = mean_interval(steady)
-    if math.isnan(bounds.low):
+    mean = mean_of(steady)
+    if mean.low is None or mean.high is None:
         return BestRate(best, math.nan, math.nan, flags)
     near = min(max(_FEWEST, steady.size - 1), _MOST)
     end = best + (_ABOVE ** (-1 / (near - 1)) - 1) * (best - float(steady[near - 1]))
-    return BestRate(best, min(bounds.low, best), max(bounds.high, end), flags)
+    return BestRate(best, min(mean.low, best), max(mean.high, end), flags)
 
 
 def growth(sizes: Sequence[Any], rates: Sequence[float]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalesweep.analysis.stats import MAD_TO_STD, SEED, mean_interval
+from scalesweep.analysis.stats import MAD_TO_STD, SEED, Estimate, mean_of
 from scalesweep.analysis.types import Floats
 
 # Whose time it is. WORK: of the rank alone. INPUT: waiting for batches. STEP and EPOCH: as the
@@ -123,10 +123,13 @@ class Slow:
     over the other one's, and its 95 % interval over the runs; ``excess`` in whole steps."""
 
     place: int
-    ratio: float
-    low: float
-    high: float
+    ratio: Estimate
     excess: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval lies above 1."""
+        return self.ratio.low is not None and self.ratio.low > 1
 
 
 def slow_ranks(runs: Sequence[RankTimes]) -> list[Slow]:
@@ -150,8 +153,8 @@ def slow_ranks(runs: Sequence[RankTimes]) -> list[Slow]:
         away = np.abs(logs - np.median(logs))
         named &= (count < FAR_FROM) | (away > FAR * MAD_TO_STD * np.median(away))
     slow = [_slow(runs, int(place), float(more[place])) for place in np.flatnonzero(named)]
-    kept = [each for each in slow if each.low > 1 or (count > 2 and len(runs) < 3)]
-    return sorted(kept, key=lambda each: -each.ratio)
+    kept = [each for each in slow if each.sure or (count > 2 and len(runs) < 3)]
+    return sorted(kept, key=lambda each: -each.ratio.value)
 
 
 def _slow(runs: Sequence[RankTimes], place: int, excess: float) -> Slow:
@@ -160,8 +163,7 @@ def _slow(runs: Sequence[RankTimes], place: int, excess: float) -> Slow:
         run.slow[place] if other is None else run.medians[place] / other
         for run, other in zip(runs, over, strict=True)
     ]
-    bounds = mean_interval(ratios)
-    return Slow(place, float(np.mean(ratios)), bounds.low, bounds.high, excess)
+    return Slow(place, mean_of(ratios), excess)
 
 
 def chances(blocks: Sequence[Floats]) -> Floats:

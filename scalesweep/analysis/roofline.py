@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scalesweep.analysis.stats import CONFIDENCE, Interval, mean_interval
+from scalesweep.analysis.stats import CONFIDENCE, Estimate, mean_of
 from scalesweep.analysis.types import Floats
 
 COMPUTE, MEMORY, LAUNCH, UNRATED = "compute", "memory", "launch", "unrated"
@@ -96,19 +96,18 @@ def intensity(flop: float, moved: float) -> float:
     return flop / moved if moved > 0 else math.nan
 
 
-def share_interval(shares: Floats, least: Reach, level: float = CONFIDENCE) -> Interval:
-    """95 % interval of the mean of shares over repeats that share an uncertain least time.
+def share_of(shares: Floats, least: Reach, level: float = CONFIDENCE) -> Estimate:
+    """The mean of shares over repeats that share an uncertain least time, and its 95 % interval.
 
     ``least``: how far that time's interval reaches below and above it on the logarithmic scale; it
-    is added in quadrature to that of the repeats (``level`` as in ``mean_interval``). No interval
-    where either is not known (NaN).
+    is added in quadrature to that of the repeats (``level`` as in ``mean_of``). No interval where
+    either is not known (NaN).
     """
-    value = float(shares.mean())
-    bounds = mean_interval(shares, level)
-    if any(map(math.isnan, least)) or not bounds.low > 0:
-        return Interval(math.nan, math.nan, "none")
-    low, high = (
+    mean = mean_of(shares, level)
+    if any(map(math.isnan, least)) or mean.low is None or mean.high is None or mean.low <= 0:
+        return Estimate(mean.value)
+    value = mean.value
+    return Estimate(value, *(
         value * math.exp(math.copysign(math.hypot(math.log(edge / value), width), edge - value))
-        for edge, width in zip((bounds.low, bounds.high), least, strict=True)
-    )
-    return Interval(low, high, bounds.method)
+        for edge, width in zip((mean.low, mean.high), least, strict=True)
+    ))  # fmt: skip

@@ -17,22 +17,20 @@ from scalesweep.analysis.repeat_rule import (
     Look,
     level_of,
 )
-from scalesweep.analysis.stats import identical, mean_interval, t_quantile
+from scalesweep.analysis.stats import identical, mean_of, t_quantile
 from scalesweep.analysis.types import Floats
 
 
 def relative_width(values: ArrayLike, level: float) -> float:
     """Half width of the interval of the mean of ``values[repeat]`` at ``level``, over the mean.
 
-    The interval is that of ``stats.mean_interval``. NaN without one, infinite where the mean is 0.
+    The interval is that of ``stats.mean_of``. NaN without one, infinite where the mean is 0.
     """
     array = np.asarray(values, np.float64)
-    interval = mean_interval(array, level)
-    half = (interval.high - interval.low) / 2
-    mean = abs(float(array.mean())) if array.size else math.nan
-    if math.isnan(half):
+    mean = mean_of(array, level) if array.size else None
+    if mean is None or mean.low is None or mean.high is None:
         return math.nan
-    return half / mean if mean > 0 else math.inf
+    return (mean.high - mean.low) / 2 / abs(mean.value) if mean.value else math.inf
 
 
 def expected_repeats(values: ArrayLike, until: float, level: float, most: int) -> int:

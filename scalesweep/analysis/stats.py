@@ -8,7 +8,7 @@ repeat, a ratio of values that are not positive) are NaN, never 0.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,18 +24,54 @@ MAD_TO_STD = 1.4826
 ONE_REPEAT = "one repeat"  # why there is no interval
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A confidence interval in the unit of its data.
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its 95 % interval; ``low`` and ``high`` are None where there is none."""
 
-    NaN bounds where there is none: method ``identical`` where repeats are the same number, else
-    ``none``.
-    """
+    value: float
+    low: float | None = None
+    high: float | None = None
 
-    low: float
-    high: float
-    method: str  # none | identical | t-log | t | stated
-    degrees: float = np.nan  # of freedom, of a ratio's error
+    @classmethod
+    def of(cls, value: float, low: float | None, high: float | None) -> Self:
+        """An estimate; bounds that are not finite are missing."""
+        ends = (
+            None if end is None or not math.isfinite(end) else float(end) for end in (low, high)
+        )
+        return cls(value, *ends)
+
+    @property
+    def known(self) -> bool:
+        """Whether it has an interval."""
+        return self.low is not None
+
+    def times(self, factor: float) -> "Estimate":
+        """So many times as much; ``factor`` is above 0."""
+        ends = (None if end is None else factor * end for end in (self.low, self.high))
+        return Estimate(factor * self.value, *ends)
+
+    def over(self, value: float) -> "Estimate":
+        """A value over this, which is positive."""
+        ends = (None if end is None else value / end for end in (self.high, self.low))
+        return Estimate(value / self.value, *ends)
+
+    def less(self, value: float) -> "Estimate":
+        """This without so much."""
+        ends = (None if end is None else end - value for end in (self.low, self.high))
+        return Estimate(self.value - value, *ends)
+
+    def rest(self) -> "Estimate":
+        """What a share leaves of the whole."""
+        ends = (None if end is None else 1 - end for end in (self.high, self.low))
+        return Estimate(1 - self.value, *ends)
+
+    def widened(self, share: float) -> "Estimate":
+        """If the values may all be off by a share of themselves to the same side, as numbers are
+        that are printed with few digits."""
+        if not share or self.low is None or self.high is None:
+            return self
+        more = share * abs(self.low), share * abs(self.high)
+        return replace(self, low=self.low - more[0], high=self.high + more[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +90,16 @@ class LogError:
     error: float
     degrees: float
 
-    def interval(self, value: float, level: float = CONFIDENCE, among: int = 1) -> Interval:
-        """Around a positive mean or ratio: Student's t on the logarithm; ``among`` as in
-        ``t_quantile``."""
-        factor = math.exp(min(t_quantile(self.degrees, among, level) * self.error, _HUGE))
-        return Interval(value / factor, value * factor, "t-log", self.degrees)
+    def around(self, value: float, level: float = CONFIDENCE) -> Estimate:
+        """A positive mean or ratio with its interval: Student's t on the logarithm."""
+        factor = math.exp(min(t_quantile(self.degrees, level=level) * self.error, _HUGE))
+        return Estimate(value, value / factor, value * factor)
 
     def p(self, apart: float) -> float:
         """Two-sided p value of a logarithm lying ``apart`` from what is claimed to be another."""
         return t_chance(apart, self.error, self.degrees)
 
 
-MISSING = Interval(np.nan, np.nan, "none")
-# Repeats that are the same number did not vary independently (they share their seed, or count
-# something that cannot vary), so they say nothing about the spread, as one repeat says nothing.
-IDENTICAL = Interval(np.nan, np.nan, "identical")
 # Means over ranks may differ in the last digits, by the order of summing.
 _ROUNDING = 1e-12
 _HUGE = 300.0  # a logarithm that stands for any number
@@ -83,7 +114,11 @@ def finite_values(values: ArrayLike, what: str = "values") -> Floats:
 
 
 def identical(values: ArrayLike) -> Any:
-    """Whether the repeats along the last axis, two or more, are the same number."""
+    """Whether the repeats along the last axis, two or more, are the same number.
+
+    They did not vary independently then (they share their seed, or count something that cannot
+    vary), so they say nothing about the spread, as one repeat says nothing.
+    """
     array = finite_values(values)
     if array.shape[-1] < 2:
         return np.zeros(array.shape[:-1], np.bool_)[()]
@@ -182,26 +217,30 @@ def share_p(share: float, low: float | None, high: float | None, repeats: Any, o
     return t_chance(math.log(share / of), math.log(high / low) / 2 / t_quantile(degrees), degrees)
 
 
-def mean_interval(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
-    """95 % confidence interval of the mean of ``values[repeat]``.
+def mean_of(values: ArrayLike, level: float = CONFIDENCE) -> Estimate:
+    """The mean of ``values[repeat]`` with its 95 % interval; none of one value or identical ones.
 
-    One value, or identical ones: missing. Student's t, on the logarithm for positive data, centred
-    on the logarithm of the arithmetic mean, so that the interval is positive and holds the mean
-    that is reported. Another ``level`` covers 95 % where the number of values depends on themselves
-    (``sequential.level_of``).
+    Student's t, on the logarithm for positive data, centred on the logarithm of the arithmetic
+    mean, so that the interval is positive and holds the mean that is reported. Another ``level``
+    covers 95 % where the number of values depends on themselves (``sequential.level_of``).
     """
     array = finite_values(values).reshape(1, -1)
-    if array.size < 2:
-        return MISSING
-    if identical(array).all():
-        return IDENTICAL
-    ((low, high),) = mean_bounds(array, level).tolist()
-    method = "t-log" if (array > 0).all() else "t"
-    return Interval(low, high, method)
+    return Estimate.of(float(array.mean()), *mean_bounds(array, level)[0].tolist())
+
+
+def signed_mean_of(values: ArrayLike) -> Estimate:
+    """The same by Student's t on the values themselves: of parts of a whole, which may be next to
+    nothing, or negative."""
+    array = finite_values(values).reshape(-1)
+    mean = float(array.mean())
+    if without_interval(array):
+        return Estimate(mean)
+    half = t_quantile(array.size - 1) * float(array.std(ddof=1)) / math.sqrt(array.size)
+    return Estimate(mean, mean - half, mean + half)
 
 
 def mean_bounds(values: ArrayLike, level: float = CONFIDENCE) -> Floats:
-    """``[low, high]`` of ``mean_interval`` for every row of ``values[row, repeat]``."""
+    """``[low, high]`` of ``mean_of`` for every row of ``values[row, repeat]``; NaN: none."""
     array = finite_values(values)
     rows, n = array.shape
     bounds = np.full((rows, 2), np.nan)
@@ -226,44 +265,19 @@ def _spread_bounds(array: Floats, level: float) -> Floats:
     return bounds
 
 
-def ratio_interval(
-    numerator: ArrayLike, denominator: ArrayLike, scale: float = 1.0, level: float = CONFIDENCE
-) -> Interval:
-    """95 % confidence interval of ``scale * mean(numerator) / mean(denominator)``.
-
-    The two samples are independent repeats: Welch's t on the logarithms. Missing if a side has one
-    value only or identical ones, because its spread is unknown, or if a value is not positive.
-    ``level`` as in ``mean_interval``.
-    """
-    top, bottom = finite_values(numerator).reshape(-1), finite_values(denominator).reshape(-1)
-    if why := without_interval(top, bottom):
-        return IDENTICAL if why == "identical repeats" else MISSING
-    ratio = scale * float(top.mean()) / float(bottom.mean())
-    error = stated_ratio_error(top, bottom)
-    return MISSING if error is None else error.interval(ratio, level)
-
-
-def widened(interval: Interval, share: float) -> Interval:
-    """An interval of values that may all be off by a share of themselves to the same side, as
-    numbers are that are printed with few digits."""
-    if not share:
-        return interval
-    low, high = interval.low, interval.high
-    return replace(interval, low=low - share * abs(low), high=high + share * abs(high))
-
-
-def stated_interval(values: Stated) -> Interval:
-    """95 % confidence interval of a mean from a stated standard deviation and count.
+def stated_mean(values: Stated) -> Estimate:
+    """A mean with its 95 % interval from a stated standard deviation and count.
 
     Student's t, for a positive mean on the logarithm, whose standard error is the relative one
     (delta method), so that a time or a rate is never below 0; mean -/+ t(n - 1) * std / sqrt(n)
     else.
     """
     half = t_quantile(values.count - 1) * values.std / float(np.sqrt(values.count))
-    if values.mean > 0:
-        factor = float(np.exp(half / values.mean))
-        return Interval(values.mean / factor, values.mean * factor, "stated")
-    return Interval(values.mean - half, values.mean + half, "stated")
+    mean = values.mean
+    if mean > 0:
+        factor = math.exp(half / mean)
+        return Estimate(mean, mean / factor, mean * factor)
+    return Estimate(mean, mean - half, mean + half)
 
 
 def stated_ratio_error(top: ArrayLike | Stated, bottom: ArrayLike | Stated) -> LogError | None:
@@ -301,24 +315,27 @@ def joined(sides: Sequence[LogError]) -> LogError:
     return LogError(float(np.sqrt(total)), degrees)
 
 
-class Ratio(NamedTuple):
+@dataclass(frozen=True)
+class Ratio(Estimate):
     """A ratio: its 95 % interval, and the two-sided p value of another one, by Student's t on the
     logarithm with standard error ``se`` and ``df`` degrees of freedom.
 
-    NaN where there is none; ``how`` then says why.
+    None where there is none; ``how`` then says why.
     """
 
-    value: float
-    low: float = np.nan
-    high: float = np.nan
-    p: float = np.nan
-    se: float = np.nan
-    df: float = np.nan
+    p: float | None = None
+    se: float | None = None
+    df: float | None = None
     how: str = ""
     rounded: float = 0.0  # the share by which printing with few digits may have moved it
 
+    @property
+    def chance(self) -> float:
+        """The p value; 1 where nothing tests it."""
+        return 1.0 if self.p is None else self.p
+
     @classmethod
-    def of(
+    def by(
         cls,
         value: float,
         error: LogError,
@@ -327,23 +344,18 @@ class Ratio(NamedTuple):
         rounded: float = 0.0,
     ) -> Self:
         """With an error. ``level``: at which the interval covers 95 %; p is in terms of 95 %."""
-        bounds = widened(error.interval(value, level), rounded)
+        bounds = error.around(value, level).widened(rounded)
         apart = max(0.0, abs(math.log(value / null)) - rounded)
         p = min(1.0, error.p(apart) * SIGNIFICANT / (1 - level))
         return cls(
             value, bounds.low, bounds.high, p, error.error, error.degrees, "repeats", rounded
         )
 
-    def excluding(self, cut: float, level: float) -> Interval:
-        """The interval that excludes just what p puts below ``cut``."""
+    def excluding(self, cut: float, level: float) -> Estimate:
+        """With the interval that excludes just what p puts below ``cut``."""
+        assert self.se is not None and self.df is not None
         error = LogError(self.se, self.df)
-        bounds = error.interval(self.value, 1 - cut * (1 - level) / SIGNIFICANT)
-        return widened(bounds, self.rounded)
-
-    @property
-    def known(self) -> bool:
-        """Whether it has an interval."""
-        return math.isfinite(self.low)
+        return error.around(self.value, 1 - cut * (1 - level) / SIGNIFICANT).widened(self.rounded)
 
 
 def ratio_of_means(
@@ -356,7 +368,7 @@ def ratio_of_means(
     null: float = 1.0,
     rounded: float = 0.0,
 ) -> Ratio:
-    """The ratio of the means of two samples over ``per``; the other words as ``Ratio.of`` has them.
+    """The ratio of the means of two samples over ``per``; the other words as ``Ratio.by`` has them.
 
     Without an ``error`` it says what keeps it from having one.
     """
@@ -365,7 +377,7 @@ def ratio_of_means(
     value = float(values.mean()) / base / per if base else math.nan
     if error is None or not value > 0:
         return Ratio(value, how=without_interval(values, others) or "not positive")
-    return Ratio.of(value, error, level, null, rounded)
+    return Ratio.by(value, error, level, null, rounded)
 
 
 def ratio_of(ratios: ArrayLike, null: float = 1.0) -> Ratio:
@@ -379,22 +391,7 @@ def ratio_of(ratios: ArrayLike, null: float = 1.0) -> Ratio:
     if why := without_interval(values):
         return Ratio(value, how=why)
     error = LogError(float(logs.std(ddof=1)) / math.sqrt(logs.size), logs.size - 1)
-    return Ratio.of(value, error, null=null)
-
-
-def linear_interval(values: ArrayLike) -> Interval:
-    """95 % confidence interval of the mean by Student's t on the values themselves.
-
-    For parts of a whole, which may be next to nothing, or negative. Missing for one value, and for
-    identical ones, which say nothing of their scatter.
-    """
-    array = finite_values(values).reshape(-1)
-    if array.size < 2:
-        return MISSING
-    if identical(array):
-        return IDENTICAL
-    half = t_quantile(array.size - 1) * float(array.std(ddof=1)) / math.sqrt(array.size)
-    return Interval(float(array.mean()) - half, float(array.mean()) + half, "t")
+    return Ratio.by(value, error, null=null)
 
 
 def olympic_mean(values: ArrayLike, unfinished: int = 0, dropped: int = 1) -> float:

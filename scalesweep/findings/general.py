@@ -22,6 +22,7 @@ from scalesweep.findings.base import (
     Number,
     Rule,
     claim_of,
+    estimate_of,
     evidence_of,
     number_of,
     one_source,
@@ -47,13 +48,13 @@ def waiting(results: ExperimentResults) -> list[Finding]:
         known = _ratios(results, columns, 1 - NOTABLE_WAIT)
         if not known:
             continue
-        worst, row = min(known, key=lambda point: point[0].high)
-        p = min(1.0, worst.p * len(known)) if worst.value < 1 - NOTABLE_WAIT else 1.0
+        worst, row = min(known, key=lambda point: point[0].high or math.inf)
+        p = min(1.0, worst.chance * len(known)) if worst.value < 1 - NOTABLE_WAIT else 1.0
         findings.append(
             Finding(
                 results.name, "waiting", CLEAR if p <= SIGNIFICANT else SILENT,
                 subject=results.describe(row), words={"phase": PHASES[phase]},
-                numbers=(number_of("share", 1 - worst.value, "1", 1 - worst.high, 1 - worst.low),),
+                numbers=(estimate_of("share", worst.rest(), "1"),),
                 claims=(claim_of(p, "waiting", phase),),
                 evidence=evidence_of(results, "points", row),
             )
@@ -74,7 +75,7 @@ def _ratios(results: ExperimentResults, names: list[str], of: float) -> list[tup
         for row in one_source(results)
         if (ratios := runs.get(point_key(results, row)))
     ]
-    return [(spread, row) for spread, row in spreads if not math.isnan(spread.low)]
+    return [(spread, row) for spread, row in spreads if spread.known]
 
 
 def other_main_metric(results: ExperimentResults) -> list[Finding]:

@@ -15,34 +15,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType, UnionType
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
 
+from scalesweep.analysis.stats import Estimate as Estimate  # noqa: PLC0414 (columns are of it)
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.core.formatting import finite
 
 _COLUMN = "column"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value and its 95 % interval; ``low`` and ``high`` are None where there is none."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @classmethod
-    def of(cls, value: float, low: Any, high: Any) -> Self:
-        """An estimate; bounds that are not finite are missing."""
-        return cls(value, *((float(end) if finite(end) else None) for end in (low, high)))
-
-    def times(self, factor: float) -> "Estimate":
-        """So many times as much; ``factor`` is above 0."""
-        ends = (None if end is None else factor * end for end in (self.low, self.high))
-        return Estimate(factor * self.value, *ends)
 
 
 def numbers_of(

@@ -168,14 +168,10 @@ def comparison(
         point={name: None if top is None else top.values[name] for name in data.leaders},
         experiment=data.experiment["name"], question=question, parameter=", ".join(names),
         metric=measure[0], phase=measure[1], better=data.quantities[measure[0]].better,
-        ratio=Estimate.of(*ratio[:3]) if math.isfinite(ratio.value) else None,
-        se=_known(ratio.se), df=_known(ratio.df), p=_known(ratio.p), how=ratio.how,
+        ratio=ratio if math.isfinite(ratio.value) else None,
+        se=ratio.se, df=ratio.df, p=ratio.p, how=ratio.how,
         **{**about, **more},
     )  # fmt: skip
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _mean(data: ExperimentData, point: Point, measure: Measure) -> float | None:
@@ -207,4 +203,4 @@ def mean_ratio(
     if len(known) < len(errors):
         return Ratio(value, how="a pair has no interval")
     degrees = min(error.degrees for error in known)
-    return Ratio.of(value, LogError(joined(known).error / len(pairs), degrees), data.level)
+    return Ratio.by(value, LogError(joined(known).error / len(pairs), degrees), data.level)

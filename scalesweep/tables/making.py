@@ -5,12 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.stats import CONFIDENCE, linear_interval, mean_interval
-from scalesweep.analysis.types import Floats
-from scalesweep.table.declared import DeclaredRow, Estimate, frame_of
+from scalesweep.table.declared import DeclaredRow, frame_of
 from scalesweep.tables.machine import Machine
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -71,15 +68,3 @@ def point_columns(point: Point) -> dict[str, Any]:
         "repeats": int(point.rows.size),
         "planned": point.planned,
     }
-
-
-def mean_of(values: Sequence[float] | Floats, level: float = CONFIDENCE) -> Estimate:
-    """The mean of positive values over runs and its interval by Student's t, on logarithms."""
-    bounds = mean_interval(values, level)
-    return Estimate.of(float(np.mean(values)), bounds.low, bounds.high)
-
-
-def signed_mean_of(values: Sequence[float] | Floats) -> Estimate:
-    """The mean of values of either sign over runs and its 95 % interval by Student's t."""
-    bounds = linear_interval(values)
-    return Estimate.of(float(np.mean(values)), bounds.low, bounds.high)

@@ -150,8 +150,8 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
         for place, stated in _stated(data, points, (metric, phase)).items():
             rows[place, 2] = stated.std
         for place, point in enumerate(points):
-            span = data.interval(point, (metric, phase))
-            rows[place, 3:5] = span.low, span.high  # low and high of STATS
+            mean = data.mean(point, (metric, phase))
+            rows[place, 3:5] = mean.low, mean.high  # low and high of STATS; None: NaN
         for stat, values in zip(STATS, rows.T, strict=True):
             result[column(metric, stat, phase)] = np.ascontiguousarray(values)
     return result

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,15 +22,14 @@ from scalesweep.analysis.metrics import (
 )
 from scalesweep.analysis.stats import (
     CONFIDENCE,
-    Interval,
+    Estimate,
     LogError,
     Ratio,
     Stated,
-    mean_interval,
+    mean_of,
     ratio_of_means,
-    stated_interval,
+    stated_mean,
     stated_ratio_error,
-    widened,
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
@@ -280,20 +279,18 @@ class ExperimentData:
         repeats = self.experiment.get("repeats")
         return repeats["level"] if repeats else CONFIDENCE
 
-    def interval(self, point: Point, measure: Measure) -> Interval:
-        """95 % interval of a point's mean: by what its repeats and those of the other points tell
-        of its scatter (``errors``), or by what its source states."""
-        stated = self.stated(point, measure)
-        if stated:
-            return stated_interval(stated)
+    def mean(self, point: Point, measure: Measure) -> Estimate:
+        """A point's mean, NaN without a value, and its 95 % interval: by what its repeats and those
+        of the other points tell of its scatter (``errors``), or by what its source states."""
+        if stated := self.stated(point, measure):
+            return stated_mean(stated)
         repeats = self.repeats(point, measure)
-        error = self.errors(measure)[point.source].mean(place_of(point)) if repeats.size else None
-        interval = (
-            mean_interval(repeats, self.level)
-            if error is None
-            else error.interval(float(repeats.mean()), self.level)
-        )
-        return widened(interval, self.rounded(point, measure))
+        if not repeats.size:
+            return Estimate(math.nan)
+        error = self.errors(measure)[point.source].mean(place_of(point))
+        mean = mean_of(repeats, self.level)
+        mean = mean if error is None else error.around(mean.value, self.level)
+        return mean.widened(self.rounded(point, measure))
 
     def log_error(self, point: Point, base: Point, measure: Measure) -> LogError | None:
         """Standard error of the logarithm of the ratio of two points' means; None where nothing
@@ -320,7 +317,7 @@ class ExperimentData:
             rounded=self.rounded(point, measure) + self.rounded(base, measure),
         )
         stated = self.stated(point, measure) or self.stated(base, measure)
-        return ratio._replace(how="stated") if stated and ratio.known else ratio
+        return replace(ratio, how="stated") if stated and ratio.known else ratio
 
     def errors(self, measure: Measure) -> Mapping[str | None, Errors]:
         """By source what the repeats of a metric tell of the error of each point (``place_of``)."""

@@ -80,7 +80,7 @@ def _efficiencies(entry: Any, rows: list[dict[str, Any]]) -> pd.DataFrame | None
     decided = []
     for row, error in known:
         if error is not None and row.ratio is not None:
-            bounds = error.interval(row.ratio.value, 1 - cut)
+            bounds = error.around(row.ratio.value, 1 - cut)
             row = replace(row, decides_low=bounds.low, decides_high=bounds.high)  # noqa: PLW2901
         decided.append(row)
     return frame_of(decided)

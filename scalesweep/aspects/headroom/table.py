@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-import numpy as np
-
 from scalesweep.analysis.metrics import EPOCH_PHASES
-from scalesweep.analysis.roofline import COMPUTE, MEMORY, Reach, reach_of, share_interval
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.roofline import COMPUTE, MEMORY, Reach, reach_of, share_of
+from scalesweep.analysis.stats import mean_of
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import constants_of
 from scalesweep.core.plan_format import parameter_of
@@ -126,17 +124,15 @@ def _row(
 ) -> Headroom:
     """What a point takes of a resource by one of its rates, of samples or (files) of bytes."""
     data, per = inputs.data, limit.per_sample or 1.0
-    values, span = data.repeats(point, measure) * per, data.interval(point, measure)
-    bounds = share_interval(values / limit.value, limit.ends, data.level)
-    share = float(values.mean()) / limit.value
+    values = data.repeats(point, measure) * per
     return Headroom(
         **point_columns(point),
         phase=measure[1],
         resource=resource,
-        rate=Estimate.of(float(values.mean()), span.low * per, span.high * per),
+        rate=data.mean(point, measure).times(per),
         ceiling=limit.value,
         unit=limit.unit,
-        share=Estimate.of(share, bounds.low, bounds.high),
+        share=share_of(values / limit.value, limit.ends, data.level),
         allowed=limit.value / limit.per_sample if limit.per_sample else None,
         binding=False,
         where=limit.where,
@@ -174,16 +170,15 @@ def _reading(inputs: TableInputs, point: Point, phase: str, trains: bool) -> Ite
                 why = f"samples differ in {differs}"
                 yield Headroom(**head, binding=False, where=rate.where, missing=why)
                 continue
-            used = np.array(rate.values)
-            span = mean_interval(used)
-            taken = _Reach(float(used.mean()), span.low, span.high, "samples/s", 1.0, rate.where)
-            bounds = share_interval(taken.value / read, Reach(*reversed(taken.ends)), data.level)
+            used = mean_of(rate.values)
+            taken = _Reach(used.value, used.low, used.high, "samples/s", 1.0, rate.where)
+            share = share_of(used.value / read, Reach(*reversed(taken.ends)), data.level)
             yield Headroom(
                 **head,
-                rate=Estimate.of(taken.value, span.low, span.high),
+                rate=used,
                 ceiling=float(read.mean()),
                 unit="samples/s",
-                share=Estimate.of(taken.value / float(read.mean()), bounds.low, bounds.high),
+                share=replace(share, value=used.value / float(read.mean())),
                 binding=False,
                 where=rate.where,
             )

@@ -79,7 +79,7 @@ def layout_effect_rows(inputs: TableInputs) -> Iterator[LayoutEffect]:
                 base=text_of(base), phase=phase, metric=metric, better=better, source=source,
                 pairs=len(of), higher=sum(ratio > 1 for ratio in ratios), median=median,
                 quarter=quarter, three_quarters=three_quarters,
-                ratio=Estimate.of(*mean_ratio(data, of, measure)[:3]),
+                ratio=mean_ratio(data, of, measure),
             )  # fmt: skip
 
 

@@ -225,18 +225,18 @@ class _Source:
                 point=values, source=self.source, repeats=0, planned=0, layout=None, **shared
             )
         best = ran[0].point
-        interval = self.data.interval(best, self.measure)
-        ratios = [self.data.compare(best, other.point, self.measure).p for other in ran[1:]]
+        ratios = [self.data.compare(best, other.point, self.measure) for other in ran[1:]]
         memories = [each.memory for each in ran if each.memory is not None]
         ahead, apart = self._ahead(ran)
         return BestLayout(
             **point_columns(best), **shared, **self._carried(group, before),
             layout=self.study.text(best.values),
-            value=Estimate.of(float(ran[0].repeats.mean()), interval.low, interval.high),
+            value=self.data.mean(best, self.measure),
             runs_failed=len(self.failures.get(_key(best), ())),
             next_layout=self.study.text(ran[1].point.values) if len(ran) > 1 else None,
             ahead=ahead, ahead_apart=apart,
-            p=None if not ratios or any(map(math.isnan, ratios)) else max(ratios),
+            p=max((ratio.chance for ratio in ratios), default=None)
+            if all(ratio.known for ratio in ratios) else None,
             median=float(np.median([each.share for each in ran])),
             memory=ran[0].memory, memory_most=max(memories, default=None),
             utilisation=ran[0].utilisation,
@@ -283,9 +283,7 @@ class _Source:
         place = min(there)[1]
         taken = group.ran[place]
         _, share = self._ahead(group.ran, place) if place else (None, None)
-        loss = None
-        if share is not None and share.low is not None and share.high is not None:
-            loss = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+        loss = share.rest() if share is not None and share.known else None
         return known | {
             "carried": study.text(taken.point.values),
             "carried_changes": ", ".join(study.changes(old, taken.point.values)),

@@ -23,6 +23,7 @@ import numpy as np
 
 from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.roofline import COMPUTE as RATE
+from scalesweep.analysis.stats import mean_of, signed_mean_of
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.measured_steps import stated_accounts
@@ -34,9 +35,7 @@ from scalesweep.tables.machine import DATASHEET, MEASURED, numbers_in, whole_poi
 from scalesweep.tables.making import (
     Maker,
     TableInputs,
-    mean_of,
     point_columns,
-    signed_mean_of,
 )
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from scalesweep.analysis.stats import mean_of
 from scalesweep.table.declared import Estimate, PointRow, column
-from scalesweep.tables.making import Maker, TableInputs, mean_of, point_columns
+from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.training_facts import knows_energy, texts_of, trains
 
 # Phases in the order of a run; others follow.

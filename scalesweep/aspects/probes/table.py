@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.profile import bus_factor
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.stats import mean_of
 from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData
@@ -86,7 +86,6 @@ def _of_sweep(data: ExperimentData, sweep: Swept) -> Iterator[SweepRow]:
         amount, times = sweep.times(value)
         medians = times[:, 1]
         rates = factor * amount / medians
-        seconds, rate = mean_interval(medians), mean_interval(rates)
         best = factor * amount / float(times[:, 0].min())
         yield SweepRow(
             point=sweep.point.values,
@@ -98,8 +97,8 @@ def _of_sweep(data: ExperimentData, sweep: Swept) -> Iterator[SweepRow]:
             amount=amount,
             unit=f"{first['amount_unit']}/s",
             intensity=sweep.intensity(value),
-            seconds=Estimate.of(float(medians.mean()), seconds.low, seconds.high),
-            rate=Estimate.of(float(rates.mean()), rate.low, rate.high),
+            seconds=mean_of(medians),
+            rate=mean_of(rates),
             best_rate=best,
             spread=1 - float(np.median(rates)) / best if best else None,
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalesweep.analysis.profile import OTHER
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.stats import Estimate, mean_of
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.profiles.functions import FunctionTime, function_rows
 from scalesweep.aspects.profiles.timeline import TimelinePhase, phase_rows
@@ -22,7 +22,7 @@ from scalesweep.aspects.profiles.traces import (
     TracePart,
     trace_rows,
 )
-from scalesweep.table.declared import Estimate, PointRow, column
+from scalesweep.table.declared import PointRow, column
 from scalesweep.tables.epoch_curves import PARTS
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 
@@ -66,8 +66,7 @@ def part_rows(inputs: TableInputs) -> Iterator[PartTime]:
 def _over(values: Floats) -> Estimate:
     """Mean and its 95 % interval over the repeats."""
     # Nothing in any repeat is no measurement of a spread.
-    span = mean_interval(values) if values.any() else mean_interval(values[:1])
-    return Estimate.of(float(values.mean()), span.low, span.high)
+    return mean_of(values) if values.any() else Estimate(0.0)
 
 
 MAKERS = (

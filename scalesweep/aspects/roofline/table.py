@@ -19,9 +19,9 @@ from scalesweep.analysis.roofline import (
     Roof,
     intensity,
     rated_flop,
-    share_interval,
+    share_of,
 )
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.stats import mean_of
 from scalesweep.analysis.types import Floats
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.table.declared import DeclaredRow, Estimate, PointRow, column
@@ -208,12 +208,10 @@ def _rows(
     steps = np.array([run.step for run in runs])
     limits = {}
     if over is not None:
-        shares = least / _MS / steps
-        bounds = share_interval(shares, over.reach)
         limits = {
             "roof": over.stated,
             "least_ms": least,
-            "of_roof": Estimate.of(float(shares.mean()), bounds.low, bounds.high),
+            "of_roof": share_of(least / _MS / steps, over.reach),
             "roof_flops": over.roof.flops,
             "roof_bytes_per_s": over.roof.bytes_per_s,
             "growing": over.growing,
@@ -231,9 +229,8 @@ def _rows(
 
 def _times(flop: float, moved: float, seconds: Floats) -> dict[str, Any]:
     mean = float(seconds.mean())
-    bounds = mean_interval(seconds * _MS)
     per_byte = intensity(flop, moved)
     return {
-        "flop": flop, "bytes": moved, "ms": Estimate.of(mean * _MS, bounds.low, bounds.high),
+        "flop": flop, "bytes": moved, "ms": mean_of(seconds * _MS),
         "flops": flop / mean, "intensity": None if math.isnan(per_byte) else per_byte,
     }  # fmt: skip

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.profile import bus_factor
-from scalesweep.analysis.roofline import share_interval
+from scalesweep.analysis.roofline import share_of
+from scalesweep.analysis.stats import Estimate, mean_of, signed_mean_of
 from scalesweep.analysis.step_account import NOEXCHANGE, STEPS, StepAccount, companion_account
 from scalesweep.aspects.steps.efficiency import IMBALANCE, LEDGER, efficiency_rows
 from scalesweep.aspects.steps.measured_steps import main_rate, stated_accounts
@@ -18,11 +19,11 @@ from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.profilers import NOEXCHANGE as KIND
 from scalesweep.core.profilers import split_name
 from scalesweep.core.status import Status
-from scalesweep.table.declared import Estimate, SourceRow, column
+from scalesweep.table.declared import SourceRow, column
 from scalesweep.tables.epoch_curves import FIRST_EPOCH
 from scalesweep.tables.machine import whole_point
 from scalesweep.tables.machine_terms import Least, sent_in_a_step
-from scalesweep.tables.making import Maker, TableInputs, mean_of, signed_mean_of
+from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import Point
 from scalesweep.tables.rank_layout import Layout
 from scalesweep.tables.run_arrays import read_arrays
@@ -168,8 +169,6 @@ def _exchange(
     if sent is None or not transfers.min() > 0:
         return None
     exchange, single = sent.exchange, sent.as_one
-    shares = single.value / (transfers * _MS)
-    share = share_interval(shares, single.reach)
     ranks = Layout.of(whole_point(inputs.data, point)).ranks
     moved = (bus_factor(ALLREDUCE, ranks) or math.nan) * exchange.total
     return ExchangeRow(
@@ -180,7 +179,7 @@ def _exchange(
         cycle_ms=None if exchange.cycle_s is None else exchange.cycle_s * _MS,
         transfer_ms=mean_of(transfers * _MS), rate=mean_of(moved / transfers),
         fused_ms=_needed(sent.as_fused), one_ms=_needed(single),
-        of_network=Estimate.of(float(shares.mean()), share.low, share.high),
+        of_network=share_of(single.value / (transfers * _MS), single.reach),
         machine_from=single.where,
     )  # fmt: skip
 

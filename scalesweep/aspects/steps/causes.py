@@ -9,7 +9,7 @@ import numpy as np
 
 from scalesweep.analysis.multiple import LEVELS, STEP
 from scalesweep.analysis.resolution import FEWEST_TICKS
-from scalesweep.analysis.stats import t_chance, t_quantile
+from scalesweep.analysis.stats import Estimate, signed_mean_of, t_chance, t_quantile
 from scalesweep.analysis.step_delays import (
     EVERY,
     LASTING_FROM,
@@ -24,8 +24,6 @@ from scalesweep.analysis.step_delays import (
 from scalesweep.analysis.step_work import BETWEEN, INFERRED, StepWork
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import number
-from scalesweep.table.declared import Estimate
-from scalesweep.tables.making import signed_mean_of
 
 ALL = "all"  # the causes of a point together
 NOTABLE = LASTING_FROM  # of a step: what is shorter is no reason to act

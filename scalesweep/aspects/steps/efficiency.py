@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.roofline import share_interval
+from scalesweep.analysis.roofline import share_of
 from scalesweep.analysis.stats import (
-    Interval,
+    Estimate,
     LogError,
     joined,
-    ratio_interval,
+    mean_of,
+    ratio_of_means,
+    stated_ratio_error,
     t_chance,
     t_quantile,
 )
@@ -27,10 +29,8 @@ from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.measured_steps import MeasuredSteps, has_outside, measured_steps
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL
-from scalesweep.table.declared import Estimate
 from scalesweep.tables.machine import Machine
 from scalesweep.tables.machine_terms import least_of
-from scalesweep.tables.making import mean_of
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
 LEDGER, MULTIPLICATIVE = "ledger", "multiplicative"
@@ -183,7 +183,7 @@ class _Part:
             return Estimate(value)
         half = t_quantile(error.degrees) * error.error
         if value > half:
-            return _estimate(value, LogError(error.error / value, error.degrees).interval(value))
+            return LogError(error.error / value, error.degrees).around(value)
         return Estimate(value, value - half, value + half)
 
     def loss(self, there: "_Part", known: float = 0.0) -> Cells:
@@ -197,10 +197,6 @@ class _Part:
         half = t_quantile(error.degrees) * error.error
         p = t_chance(more, error.error, error.degrees)
         return {"loss": Estimate(more, more - half, more + half), "loss_p": p}
-
-
-def _estimate(value: float, bounds: Interval, factor: float = 1.0) -> Estimate:
-    return Estimate.of(value, bounds.low * factor, bounds.high * factor)
 
 
 def _row(kind: str, term: str, value: Estimate, unit: str = "ms", **cells: Any) -> Cells:
@@ -230,13 +226,12 @@ def _ledger(
         else:
             ideal = _Part(base, name, there * (ratio * _MS))
             yield _row(LEDGER, name, here.estimate, **here.loss(ideal))
-    whole, loss = float(steps.elapsed.mean()) * _MS, None
+    loss = None
     if base is not None:
-        ideal_ms = float(base.elapsed.mean()) * ratio * _MS
-        yield _row(LEDGER, IDEAL, _estimate(ideal_ms, base.interval, ratio * _MS))
+        yield _row(LEDGER, IDEAL, base.step.times(ratio * _MS))
         if steps is not base:
-            loss = _estimate(whole - ideal_ms, steps.loss_interval(base, ratio), _MS)
-    yield _row(LEDGER, ELAPSED, _estimate(whole, steps.interval, _MS), loss=loss)
+            loss = steps.loss(base, ratio).times(_MS)
+    yield _row(LEDGER, ELAPSED, steps.step.times(_MS), loss=loss)
     for name in COMPUTE_PARTS.values():
         if (part := steps.term(name)) is not None:
             yield _row(PART, name, _Part(steps, name, part * _MS).estimate)
@@ -343,13 +338,12 @@ def _factors(
         ("computation_scaling", "mean_busy", steps.busy),
         ("global_efficiency", "elapsed", steps.elapsed),
     ):
-        value = ratio * float(base.busy.mean() / here.mean())
-        error = None if steps is base else steps.errors.ratio(steps.point, base.point, of)
-        bounds = error.interval(value) if error else ratio_interval(base.busy, here, ratio)
-        estimate = _estimate(value, bounds)
+        known = None if steps is base else steps.errors.ratio(steps.point, base.point, of)
+        error = known or stated_ratio_error(base.busy, here)
+        share: Estimate = ratio_of_means(base.busy, here, error, per=1 / ratio)
         if steps is base and of == "mean_busy":
-            estimate = Estimate(1.0)  # by definition
-        yield _row(MULTIPLICATIVE, term, estimate, "1")
+            share = Estimate(1.0)  # by definition
+        yield _row(MULTIPLICATIVE, term, share, "1")
 
 
 def _shares(data: ExperimentData, steps: MeasuredSteps, machine: Machine) -> Iterator[Cells]:
@@ -359,8 +353,7 @@ def _shares(data: ExperimentData, steps: MeasuredSteps, machine: Machine) -> Ite
         values = steps.term(name)
         if values is None or not least.value > 0 or not values.min() > 0:
             continue
-        shares = least.value / (values * _MS)
-        share = _estimate(float(shares.mean()), share_interval(shares, least.reach))
+        share = share_of(least.value / (values * _MS), least.reach)
         needed = Estimate.of(least.value, least.low, least.high)
         where = least.where or None
         yield _row(MACHINE, name, share, "1", machine=needed, machine_from=where)

@@ -15,6 +15,7 @@ from scalesweep.findings.base import (
     Finding,
     Number,
     Rule,
+    estimate_of,
     evidence_of,
     number_of,
     point_key,
@@ -59,14 +60,14 @@ def _changing(
         change is not None
         and abs(change.value - 1) >= CHANGE
         and len({drift > 0 for drift in drifts}) == 1
-        and (len(drifts) == 1 or change.p <= LISTS or alike >= ALIKE)
+        and (len(drifts) == 1 or change.chance <= LISTS or alike >= ALIKE)
     ):
-        ends = sorted(abs(end - 1) for end in (change.low, change.high))
+        ends = sorted(abs(end - 1) for end in (change.low, change.high) if end is not None)
         words = {"way": "longer" if change.value > 1 else "shorter", "whose": _whose(rows, drifts)}
         if len(whole) > 1 and alike < ALIKE:
             doubt = "the runs change along other curves"
         numbers = (number_of("change", abs(change.value - 1), "1", *ends),)
-        clear = change.p <= least and alike >= ALIKE
+        clear = change.chance <= least and alike >= ALIKE
         yield _on_steps(results, DRIFT, whole[0], words, numbers, "" if clear else doubt)
         return
     if all(row.warm_up for row in whole):
@@ -75,10 +76,10 @@ def _changing(
             of_warm_up = (
                 number_of("first", max(row.warm_up for row in whole), "1"),
                 number_of("steps", max(row.steps for row in whole), "1"),
-                number_of("change", 1 - left.value, "1", 1 - left.high, 1 - left.low),
+                estimate_of("change", left.rest(), "1"),
             )
             yield _on_steps(
-                results, WARM_UP, whole[0], {}, of_warm_up, "" if left.p <= least else doubt
+                results, WARM_UP, whole[0], {}, of_warm_up, "" if left.chance <= least else doubt
             )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scalesweep.analysis.blocks import Errors
-from scalesweep.analysis.stats import MISSING, Interval, LogError, mean_interval
+from scalesweep.analysis.stats import Estimate, LogError, mean_of
 from scalesweep.analysis.step_account import FINEST, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, NAMED
 from scalesweep.analysis.types import Floats
@@ -144,19 +144,20 @@ class MeasuredSteps:
         return np.array([account.elapsed for account in self.accounts], np.float64)
 
     @property
-    def interval(self) -> Interval:
-        """95 % interval of the measured step in s, that of the point's rate where it has one."""
+    def step(self) -> Estimate:
+        """The measured step in s, with the interval of the point's rate where it has one."""
         step, level = float(self.elapsed.mean()), self.data.level
         if self.rate is not None:
-            mean = float(self.data.repeats(self.point, self.rate).mean())
-            return _inverse(self.data.interval(self.point, self.rate), mean * step)
+            mean = self.data.mean(self.point, self.rate)
+            return mean.over(mean.value * step)
         error = self.errors.of_steps(None, "elapsed")[self.point.source].mean(place_of(self.point))
         if error is not None:
-            return error.interval(step, level)
-        return mean_interval(self._own if self.lengths is None else self.lengths, level)
+            return error.around(step, level)
+        own = mean_of(self._own if self.lengths is None else self.lengths, level)
+        return replace(own, value=step)
 
-    def loss_interval(self, base: "MeasuredSteps", ratio: float) -> Interval:
-        """95 % interval in s of what a step takes more than the ideal, ``ratio`` of the base's.
+    def loss(self, base: "MeasuredSteps", ratio: float) -> Estimate:
+        """What a step takes more than the ideal, ``ratio`` of the base's, in s.
 
         ideal x (1 / efficiency - 1) at the bounds of the efficiency: so the loss is clear of 0 just
         where the efficiency is clear of 1. The scatter of the ideal counts in full in the
@@ -164,15 +165,12 @@ class MeasuredSteps:
         """
         step, ideal = float(self.elapsed.mean()), float(base.elapsed.mean()) * ratio
         if self.rate is not None and base.rate is not None:
-            points = (self.point, base.point)
-            here, there = (float(self.data.repeats(p, self.rate).mean()) for p in points)
-            rates = self.data.compare(*points, self.rate)
-            bounds = Interval(rates.low, rates.high, rates.how, rates.df)
-            whole = _inverse(bounds, here / there * step)
+            rates = self.data.compare(self.point, base.point, self.rate)
+            whole = rates.over(rates.value * step)
         else:
             error = self.errors.ratio(self.point, base.point, "elapsed", busy=False)
-            whole = MISSING if error is None else error.interval(step, self.data.level)
-        return replace(whole, low=whole.low - ideal, high=whole.high - ideal)
+            whole = Estimate(step) if error is None else error.around(step, self.data.level)
+        return whole.less(ideal)
 
     @property
     def outside(self) -> Floats | None:
@@ -204,11 +202,6 @@ class MeasuredSteps:
         weights = 1 / self.lengths
         mean = float((weights * values).sum() / weights.sum())
         return np.asarray(mean + weights / weights.mean() * (values - mean))
-
-
-def _inverse(bounds: Interval, value: float) -> Interval:
-    """A value over both bounds."""
-    return replace(bounds, low=value / bounds.high, high=value / bounds.low)
 
 
 def main_rate(data: ExperimentData) -> Measure | None:

@@ -172,11 +172,11 @@ def _cells(
     kind: str, slow: Slow, runs: int, rank: int | None, host: str | None, ranks: list[int], of: int
 ) -> dict[str, Any]:
     reason = VICTIM if kind == STEP else ""
-    if not slow.low > 1:
+    if not slow.sure:
         reason = "one run" if runs == 1 else "the interval includes 1"
     return {
         "rank": rank, "host": host, "step_ranks": ", ".join(map(str, ranks)), "of": of,
-        "ratio": Estimate.of(slow.ratio, slow.low, slow.high), "excess": slow.excess,
+        "ratio": slow.ratio, "excess": slow.excess,
         "named": True, "clear": not reason, "reason": reason,
     }  # fmt: skip
 

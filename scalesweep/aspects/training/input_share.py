@@ -1,10 +1,8 @@
 """Findings on input: the share of training that it takes, and that of loading data before it."""
 
-import math
-
 import numpy as np
 
-from scalesweep.analysis.stats import mean_interval, share_p, without_interval
+from scalesweep.analysis.stats import mean_of, share_p, without_interval
 from scalesweep.aspects.training.table import curve_column
 from scalesweep.core.formatting import finite
 from scalesweep.experiment.learning import learns
@@ -47,9 +45,9 @@ def input_share(results: ExperimentResults) -> list[Finding]:
         return []
     key = max(shares, key=lambda key: float(shares[key].mean()))
     row, values = rows[key], shares[key]
-    mean, interval = float(values.mean()), mean_interval(values)
-    sure = math.isfinite(interval.high)
-    share = number_of("share", mean, "1", interval.low, min(interval.high, 1.0))
+    mean = mean_of(values)
+    sure, most = mean.known, min(mean.high or 1.0, 1.0)
+    share = number_of("share", mean.value, "1", mean.low, most)
     return [
         Finding(
             results.name, "input share", CLEAR if sure else OPEN, subject=results.describe(row),

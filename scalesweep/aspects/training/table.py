@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from scalesweep.analysis.metrics import (
 )
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.points import ExperimentData, Measure, Point, identity_columns
+from scalesweep.tables.points import identity_columns
 from scalesweep.tables.training_facts import texts_of, trains
 
 # Of the columns of `accuracy`, in this order.
@@ -112,21 +113,12 @@ def accuracy_frame(inputs: TableInputs) -> pd.DataFrame | None:
             continue
         if metric == "energy":
             table["energy_runs"] = [data.repeats(point, ("energy", "run")).size for point in points]
-        values = [_of_point(data, point, (metric, "run")) for point in points]
+        values = [astuple(data.mean(point, (metric, "run"))) for point in points]
         for stat, numbers in zip(_STATS, zip(*values, strict=True), strict=True):
             table[column(metric, stat, "run")] = np.array(numbers, np.float64)
     frame = pd.DataFrame(table)
     frame.attrs["units"] = units_of(frame.columns, data.quantities)
     return frame
-
-
-def _of_point(data: ExperimentData, point: Point, measure: Measure) -> tuple[float, float, float]:
-    """Mean of a metric and its 95 % interval; NaN where there is none."""
-    values = data.repeats(point, measure)
-    if not values.size:
-        return (math.nan,) * 3
-    interval = data.interval(point, measure)
-    return float(values.mean()), interval.low, interval.high
 
 
 MAKERS = (Maker("epochs", epochs_frame), Maker("accuracy", accuracy_frame))

@@ -23,8 +23,8 @@ from scalesweep.analysis.flop_conventions import (
     token_flops,
 )
 from scalesweep.analysis.model_shape import ModelShape
-from scalesweep.analysis.roofline import COMPUTE, share_interval
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.roofline import COMPUTE, share_of
+from scalesweep.analysis.stats import mean_of
 from scalesweep.analysis.types import Floats
 from scalesweep.analysis.utilisation import impossible, unlike
 from scalesweep.config.shapes import planned_shape
@@ -140,11 +140,11 @@ def token_rates(data: ExperimentData, point: Point, shape: ModelShape, ranks: in
         whole = values * (ranks if quantity.scope == "rank" else 1)
         return np.asarray(whole * (1 if kind == 0 else shape.sequence))
 
-    values, interval = data.repeats(point, (name, "run")), data.interval(point, (name, "run"))
+    values, mean = data.repeats(point, (name, "run")), data.mean(point, (name, "run"))
     if not (values > 0).all() or np.isnan(tokens(values)).any():
         return None
-    ends = sorted(float(tokens(end)) for end in (interval.low, interval.high))
-    return Rates(tokens(values), Estimate.of(float(tokens(values.mean())), *ends), ranks)
+    ends = sorted(float(tokens(end)) for end in (mean.low, mean.high) if end is not None)
+    return Rates(tokens(values), Estimate(float(tokens(mean.value)), *ends), ranks)
 
 
 def _rows(
@@ -199,10 +199,7 @@ def _with_shares(
             again = flop.hardware(shape.recompute) / rates.ranks
             row = replace(row, hfu=tokens.times(again / peak))
     if probed is not None:
-        shares = rates.values * each / probed.value
-        bounds = share_interval(shares, probed.reach)
-        share = Estimate.of(float(shares.mean()), bounds.low, bounds.high)
-        row = replace(row, of_ceiling=share)
+        row = replace(row, of_ceiling=share_of(rates.values * each / probed.value, probed.reach))
     return row
 
 
@@ -269,9 +266,7 @@ def _per_joule(data: ExperimentData, point: Point, shape: ModelShape) -> Estimat
     joules = data.repeats(point, (_JOULES, "run"))
     if not joules.size or not (joules > 0).all():
         return None
-    values = shape.sequence / joules
-    bounds = mean_interval(values)
-    return Estimate.of(float(values.mean()), bounds.low, bounds.high)
+    return mean_of(shape.sequence / joules)
 
 
 def _printed(data: ExperimentData, point: Point) -> dict[str, dict[str, float]]:

@@ -209,8 +209,8 @@ def test_a_small_fusion_buffer_is_named_and_a_slow_network_is_not() -> None:
     (finding,) = said(study, EXCHANGE)
     assert finding.state == "clear"
     assert finding.sentence == (
-        "At 4 ranks: the exchange reaches 55.0 [53.5, 56.4] % of what one message could: 92.60 ms a "
-        "step, 50.90 ms would do; messages are too small."
+        "At 4 ranks: the exchange reaches 55.0 [53.5, 56.4] % of what one message could: 92.60 ms "
+        "a step, 50.90 ms would do; messages are too small."
     )
     assert finding.next == "let tensors be sent together up to 58 MiB or more"
     (row,) = study.rows("exchange")

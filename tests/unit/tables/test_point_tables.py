@@ -39,7 +39,7 @@ def test_statistics_over_repeats_equal_naive_arithmetic(study: Study) -> None:
     assert row["total_throughput_median_later"] == pytest.approx(np.median(means))
     assert row["total_throughput_std_later"] == pytest.approx(np.concatenate(rates).std())
     assert row["total_throughput_cv_later"] == pytest.approx(np.std(means, ddof=1) / np.mean(means))
-    interval = stats.mean_interval(means)
+    interval = stats.mean_of(means)
     assert row["total_throughput_low_later"] == interval.low
     assert row["total_throughput_high_later"] == interval.high
     assert (row["repeats"], row["planned"], row["samples"]) == (3, 3, 60)

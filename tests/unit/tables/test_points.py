@@ -107,13 +107,13 @@ def test_intervals_are_those_of_all_points(tables: dict[str, pd.DataFrame]) -> N
         assert isinstance(place, int)
         error = errors.mean(place)
         assert error is not None
-        span = error.interval(float(rates[place].mean()))
+        span = error.around(float(rates[place].mean()))
         low, high = (row[f"total_throughput_{side}_later"] for side in ("low", "high"))
         assert (low, high) == pytest.approx((span.low, span.high))
         if row["ranks"] > 1:
             error = errors.ratio(place, place // 3 * 3)
             assert error is not None
-            span = error.interval(row["total_speedup_later"])
+            span = error.around(row["total_speedup_later"])
             assert row["total_speedup_low_later"] == pytest.approx(span.low)
             assert row["total_eff_high_later"] == pytest.approx(span.high / row["ranks"])
     rows = tables["comparisons"].query("question == 'setting' and point_id.notna()")

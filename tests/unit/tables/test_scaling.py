@@ -65,7 +65,7 @@ def test_base_is_the_smallest_finished_count_and_exactly_one(study: Study) -> No
     assert top["total_eff_init"] == pytest.approx(rates[0].mean() / (2 * rates[1].mean()))
     error = Errors(dict(enumerate(rates))).ratio(0, 1)
     assert error is not None
-    bounds = error.interval(top["total_speedup_init"])
+    bounds = error.around(top["total_speedup_init"])
     assert top["total_eff_low_init"] == pytest.approx(bounds.low / 2)
     assert top["total_speedup_high_init"] == pytest.approx(bounds.high)
     assert top["total_eff_low_init"] < top["total_eff_init"] < top["total_eff_high_init"]

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalesweep.analysis.stats import signed_mean_of
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.mesh.figure import mesh_figures
 from scalesweep.aspects.mesh.findings import RULES, differs, pipeline_idle
 from scalesweep.aspects.mesh.section import mesh_table
 from scalesweep.aspects.mesh.table import MeshStep, PipelineIdle
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.making import signed_mean_of
 from scalesweep.tables.summary import build_summary
 from tests.fakes.epoch_study import Study
 from tests.fakes.plan import whole_plan

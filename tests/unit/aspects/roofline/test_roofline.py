@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof
-from scalesweep.analysis.stats import mean_interval
+from scalesweep.analysis.stats import mean_of
 from scalesweep.aspects.find import rules
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.roofline.figure import roofline_figures
@@ -370,7 +370,7 @@ def test_the_interval_holds_what_was_planted() -> None:
         found = []
         for kind, value, dtype in (("compute", FLOPS, "float32"), ("memory", BYTES, "")):
             drawn = value * np.exp(rng.normal(0, 0.01, 3))
-            span = mean_interval(drawn)
+            span = mean_of(drawn)
             bounds = (span.low, span.high)
             found.append(Ceiling(kind, MEASURED, dtype, drawn.mean(), *bounds, 3, "there"))
         inputs = TableInputs(data, [point], [[point]], Machine(found), None)
