@@ -88,7 +88,9 @@ def test_noise_alone_seldom_names_a_rank_and_a_slow_one_is_found() -> None:
         named += bool(slow_of([rank_times(times, times) for times in quiet]))
         late = [steady(5, 0.05, {7: 1.2})(draw, 16, 0) for _ in range(3)]
         slow = slow_of([rank_times(times, times) for times in late])
-        right += [each.place for each in slow] == [7] and slow[0].ratio.low < 1.2 < slow[0].ratio.high
+        right += [each.place for each in slow] == [7] and slow[0].ratio.low < 1.2 < slow[
+            0
+        ].ratio.high
     assert named <= 3 and right >= 52
 
 
