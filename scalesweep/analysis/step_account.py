@@ -25,7 +25,7 @@ load balance = mean C / max C, serialisation = max C / S, transfer = S / T.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,13 +157,9 @@ class StepAccount:
             factors["transfer"] = self.busiest / self.elapsed
         return {**factors, **whole}
 
-    def to_json(self) -> dict[str, Any]:
-        """The account as a mapping that ``from_json`` takes."""
-        return asdict(self)
-
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "StepAccount":
-        """The account that ``to_json`` gave."""
+        """The account of a mapping of its fields."""
         replayed = content["replayed"]
         return StepAccount(**{**content, "replayed": tuple(replayed) if replayed else None})
 

@@ -6,7 +6,7 @@ from scalesweep.core.formatting import counted
 from scalesweep.core.locks import claim, release
 from scalesweep.core.record import RECORD, read_record
 from scalesweep.state.set_aside import take_away
-from scalesweep.tables.machine_load import DISTURBED, load_text
+from scalesweep.tables.machine_load import DISTURBED, load_of
 
 DISTURBED_RUNS = "disturbed"
 
@@ -24,8 +24,8 @@ def measure_again(campaign: Campaign, wanted: str, dry: bool) -> str:
     folder = campaign.runs_folder
     done = [run_id for run_id in names if (folder / run_id / RECORD).is_file()]
     if wanted == DISTURBED_RUNS:
-        loads = {run_id: load_text(read_record(folder / run_id / RECORD)) for run_id in done}
-        chosen = [run_id for run_id in done if float(loads[run_id] or 0) > DISTURBED]
+        loads = {run_id: load_of(read_record(folder / run_id / RECORD)) for run_id in done}
+        chosen = [run_id for run_id in done if (loads[run_id] or 0) > DISTURBED]
     else:
         chosen = [run_id for run_id in done if wanted in names[run_id]]
     if not dry and chosen:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scalesweep.compare.sides import Pair, Point, Side
 from scalesweep.judge.facts import Difference, differences, facts_of, machine_moved, other_hosts
-from scalesweep.tables.canary_rates import CANARY, KINDS
+from scalesweep.tables.bookkeeping import CANARY, CANARY_WORDS
 from scalesweep.tables.provenance import FACTS, GIT, PROGRAM, STUDY, RunFacts, read_facts
 
 
@@ -35,7 +35,7 @@ def surroundings(pairs: Sequence[Pair], base: Side, new: Side) -> Surroundings:
     unlike = differences(known[0], known[1])
     hosts = other_hosts(*[[set(run.hosts) for run in side] for side in facts])
     every = {name for side in known for run in side for name in run}
-    moved = [_moved(kind, both, base, new) for kind in KINDS]
+    moved = [_moved(kind, both, base, new) for kind in CANARY_WORDS]
     subject = _subject(unlike, every)
     unlike = [*(d for d in (*moved, hosts) if d), *unlike]
     runs = [

@@ -33,8 +33,8 @@ from scalesweep.history.profiled import profiled_runs
 from scalesweep.history.store import CANARY, METRIC, PART, TERM, RunKey, Session
 from scalesweep.history.tracked import Tracker
 from scalesweep.judge.facts import facts_of
-from scalesweep.tables import canary_rates
-from scalesweep.tables.epoch_curves import ACCOUNT, PARTS
+from scalesweep.tables.bookkeeping import ACCOUNT, PARTS
+from scalesweep.tables.bookkeeping import CANARY as CANARY_COLUMN
 from scalesweep.tables.provenance import run_facts
 
 _COMMIT = "git commit"  # has columns of its own
@@ -266,7 +266,7 @@ class Numbers:
         self._main = main
         self._accounts, self._canaries, self._parts = (
             summary[name].tolist() if name in summary else None
-            for name in (ACCOUNT, canary_rates.CANARY, PARTS)
+            for name in (ACCOUNT, CANARY_COLUMN, PARTS)
         )
 
     def of(self, place: int, profiler: str = "run") -> Iterator[dict[str, Any]]:

@@ -46,8 +46,8 @@ from scalesweep.findings.table import findings_table
 from scalesweep.report.latex import write_latex
 from scalesweep.state.run_state import other_sites, scan
 from scalesweep.table.declared import frame_of
+from scalesweep.tables.bookkeeping import ACCOUNT
 from scalesweep.tables.derived import with_derived
-from scalesweep.tables.epoch_curves import ACCOUNT
 from scalesweep.tables.file_rates import reads_files
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine

@@ -4,9 +4,8 @@ Of each layer its name, kind, how many there are, FLOP and bytes, and seconds: m
 rounds, means over the ranks.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -37,14 +36,9 @@ class LayerTimes:
     step: float
     launch: float
 
-    @staticmethod
-    def from_text(text: str) -> "LayerTimes":
-        """What ``layers_text`` has written."""
-        return LayerTimes(**json.loads(text))
 
-
-def layers_text(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
-    """``LayerTimes`` of a run as JSON; None where it has timed no layers.
+def layers_of(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> LayerTimes | None:
+    """The layers of a run; None where it has timed none.
 
     Raises UserError where notes and arrays contradict each other.
     """
@@ -58,7 +52,7 @@ def layers_text(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) 
     for name, layers in (("forward", count), ("both", count), ("step", 1), ("launch", 1)):
         seconds = _seconds(samples, f"layer_{name}", layers)
         columns[name] = seconds if name in ("forward", "both") else seconds[0]
-    return json.dumps(asdict(LayerTimes(**columns)))
+    return LayerTimes(**columns)
 
 
 def _seconds(samples: Mapping[str, NDArray[Any]], name: str, layers: int) -> list[float]:

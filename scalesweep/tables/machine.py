@@ -8,12 +8,10 @@ Measured ceilings are the best points of experiments whose benchmark.yaml says `
 (its main metric in FLOP/s), ``memory`` (bytes/s) or ``copies``.
 """
 
-import json
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +33,7 @@ from scalesweep.analysis.roofline import (
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan, parameter_of
-from scalesweep.tables.exchange_text import EXCHANGED_BY
+from scalesweep.tables.bookkeeping import EXCHANGED_BY
 from scalesweep.tables.file_rates import (
     TRAINING,
     Rate,
@@ -272,17 +270,15 @@ def numbers_in(data: ExperimentData, point: Point) -> str:
     numbers = next((_TYPES.get(v, v) for v in named if isinstance(v, str)), FLOAT32)
     if numbers != FLOAT32 or point.source != "measured":
         return numbers
-    texts = data.texts(FACTS)
-    kinds = {_float32_as(texts[row]) for row in point.rows.tolist()}
+    facts = data.notes(FACTS)
+    kinds = {_float32_as(facts.get(row)) for row in point.rows.tolist()}
     return kinds.pop() if len(kinds) == 1 else UNSURE
 
 
-@lru_cache(maxsize=256)
-def _float32_as(text: str | None) -> str:
+def _float32_as(facts: Mapping[str, Any] | None) -> str:
     """What products of float32 were computed in, by the facts of a run."""
-    if text is None:
+    if facts is None:
         return FLOAT32
-    facts = json.loads(text)
     recorded = dict(facts["environment"]).get(TF32_FACT)
     if recorded is not None:
         return {IN_FORCE: TF32, MIXED: UNSURE}.get(recorded, FLOAT32)
@@ -297,9 +293,7 @@ def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
 
 def sending_point(data: ExperimentData, point: Point) -> dict[str, Any]:
     """All parameters of a point, and what carries its messages where all its runs say the same."""
-    texts = data.texts(EXCHANGED_BY)
-    kinds = {texts[row] for row in point.rows.tolist()}
-    known = kinds.pop() if len(kinds) == 1 else None
+    known = data.agreed(point, EXCHANGED_BY)
     return {**whole_point(data, point), **({EXCHANGED_BY: known} if known else {})}
 
 
@@ -351,14 +345,14 @@ def _networks(data: ExperimentData) -> Iterator[tuple[bool, Network]]:
 def _models(data: ExperimentData) -> Iterator[Model]:
     """The models whose layers were timed: operations and bytes of each layer in a step, by batch
     size."""
-    texts, entry = data.texts(LAYERS), data.experiment
+    notes, entry = data.notes(LAYERS), data.experiment
     workload = [name for name in entry["parameters"] if parameter_of(entry, name)["workload"]]
     for point in data.points():
-        text = next((texts[row] for row in point.rows.tolist() if texts[row]), None)
+        timed = next((notes[row] for row in point.rows.tolist() if row in notes), None)
         every = whole_point(data, point)
-        if text is None or "batch_size" not in every:
+        if timed is None or "batch_size" not in every:
             continue
-        layers = LayerTimes.from_text(text)
+        layers = LayerTimes(**timed)
         pairs = zip(layers.count, layers.flop_forward, layers.flop_backward, strict=True)
         bytes_ = zip(layers.count, layers.bytes_forward, layers.bytes_backward, strict=True)
         flop = [count * (there + back) for count, there, back in pairs]

@@ -10,10 +10,10 @@ DISTURBED = 0.1  # share of the cores from which on a run was disturbed
 LEAST_LEFT = 2  # undisturbed repeats of a point, for its disturbed ones to be left out
 
 
-def load_text(record: Mapping[str, Any]) -> str | None:
-    """The share as text; None where it is not known, as of records from before it was looked at."""
+def load_of(record: Mapping[str, Any]) -> float | None:
+    """The share; None where it is not known."""
     others = (record.get("load") or {}).get("others")
-    return None if others is None else repr(float(others))
+    return None if others is None else float(others)
 
 
 def undisturbed(others: Sequence[float | None]) -> list[int]:

@@ -13,7 +13,7 @@ import pandas as pd
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.roofline import Reach, reach_of
 from scalesweep.analysis.step_account import STEPS, StepAccount
-from scalesweep.tables.exchange_text import EXCHANGE, exchange_of
+from scalesweep.tables.bookkeeping import EXCHANGE
 from scalesweep.tables.file_rates import FILES, WARM, fastest
 from scalesweep.tables.machine import (
     MEASURED,
@@ -81,11 +81,9 @@ def sent_in_a_step(data: ExperimentData, point: Point, machine: Machine) -> Sent
     None without either, where it is not known how tensors are put into messages, they are not
     reduced by all ranks, or the repeats differ.
     """
-    texts = {data.texts(EXCHANGE)[row] for row in point.rows.tolist()}
-    text = texts.pop() if len(texts) == 1 else None
-    if text is None:
+    if (noted := data.agreed(point, EXCHANGE)) is None:
         return None
-    exchange, every = exchange_of(text), sending_point(data, point)
+    exchange, every = Exchange(**noted), sending_point(data, point)
     if exchange.bucket_bytes is None or not exchange.reduces or splits_the_network(every):
         return None
     sents, ranks = [], Layout.of(every).ranks

@@ -28,7 +28,7 @@ from scalesweep.tables.points import (
     point_id,
     state_columns,
 )
-from scalesweep.tables.provenance import FACTS, read_facts
+from scalesweep.tables.provenance import FACTS
 
 NAMED_HOSTS = 3
 
@@ -79,8 +79,8 @@ def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
     if data.experiment.get("control"):
         table["hosts"] = _taken(_host_sets(data), rows)
     table["warnings"] = _taken(data.summary["warnings"].tolist(), rows)
-    loads = data.texts(LOAD)
-    others = [None if row is None or not loads[row] else float(loads[row] or 0) for row in rows]
+    loads = data.notes(LOAD)
+    others = [None if row is None else loads.get(row) for row in rows]
     if any(others_ is not None for others_ in others):
         table[OTHERS] = pd.array(others, dtype="Float64").to_numpy(np.float64, na_value=math.nan)
         if any((share or 0) > DISTURBED for share in others):
@@ -105,16 +105,13 @@ def _taken(values: Sequence[Any], rows: Sequence[int | None]) -> Any:
 
 def _host_sets(data: ExperimentData) -> list[str | None]:
     """Where each run of the summary was: the names of few hosts, of many what tells them apart."""
-    run_ids = data.summary["run_id"].tolist()
-    texts = zip(run_ids, data.texts(FACTS), strict=True)
-    facts = read_facts(run_ids, [text if i in data.row_of else None for i, text in texts])
-    names = {run_id: sorted(run.hosts) for run_id, run in facts.items() if run.hosts}
+    names = {row: sorted(facts["hosts"]) for row, facts in data.notes(FACTS).items()}
     words = {
-        run_id: ", ".join(hosts) if len(hosts) <= NAMED_HOSTS
+        row: ", ".join(hosts) if len(hosts) <= NAMED_HOSTS
         else f"{len(hosts)} hosts ({digest_of(hosts, 3)})"
-        for run_id, hosts in names.items()
+        for row, hosts in names.items() if hosts
     }  # fmt: skip
-    return [words.get(run_id) for run_id in run_ids]
+    return [words.get(row) for row in range(len(data.summary))]
 
 
 def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """The finished runs of one experiment, point by point: what every table starts from."""
 
-import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,11 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import orjson
 import pandas as pd
 
 from scalesweep.analysis.blocks import Errors, Layout, layouts, start_seconds
 from scalesweep.analysis.factors import fold_axes, series_parameters
 from scalesweep.analysis.metrics import (
+    ENERGY,
     EPOCH_METRICS,
     EPOCH_PHASES,
     Quantity,
@@ -38,7 +39,7 @@ from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.joined_experiments import benchmarks_of, parameters_at
 from scalesweep.core.plan_format import PlanExperiment, PlanRun
 from scalesweep.core.status import Status
-from scalesweep.tables.epoch_curves import ROUNDED, STATED
+from scalesweep.tables.bookkeeping import ROUNDED, STATED
 from scalesweep.tables.machine_load import LOAD, undisturbed
 
 # Metric and phase.
@@ -82,7 +83,7 @@ def identity_columns(
 
 def _agrees(measured: str | None, planned: Mapping[str, Any]) -> bool:
     """Whether a point as measured (JSON) has the planned values, as far as both name them."""
-    point = {} if measured is None else json.loads(measured)
+    point = {} if measured is None else orjson.loads(measured)
     return all(planned[name] == value for name, value in point.items() if name in planned)
 
 
@@ -152,7 +153,7 @@ class ExperimentData:
         self.unread = [] if unread is None else unread
         self.axes: list[str] = list(experiment["axes"])
         self.scale: str = experiment["scale"]
-        self._texts: dict[str, list[Any]] = {}
+        self._notes: dict[str, Mapping[int, Any]] = {}
         self.row_of = self._finished(elsewhere)
         rows = np.array(list(self.row_of.values()), np.intp)
         self.quantities, self.unlike = _quantities(summary, experiment)
@@ -163,7 +164,7 @@ class ExperimentData:
     def _finished(self, elsewhere: bool) -> dict[str, int]:
         """Row of the summary of every finished run; of another site's those of the same point."""
         index = {run_id: row for row, run_id in enumerate(self.summary["run_id"].tolist())}
-        points = self.texts("_point") if elsewhere else []
+        points = self.summary["_point"].tolist() if elsewhere else []
         finished = {}
         for run in self.experiment["runs"]:
             if elsewhere:
@@ -209,14 +210,32 @@ class ExperimentData:
             self._floats[name] = values
         return self._floats[name]
 
-    def texts(self, name: str) -> list[Any]:
-        """A bookkeeping column of the summary: text, or None where a run has none."""
-        if name not in self._texts:
-            texts = (
-                self.summary[name].tolist() if name in self.summary else [None] * len(self.summary)
-            )
-            self._texts[name] = [value if isinstance(value, str) else None for value in texts]
-        return self._texts[name]
+    def notes(self, name: str) -> Mapping[int, Any]:
+        """What a column of ``tables.bookkeeping`` holds of the experiment's runs, by row of the
+        summary, of those that have it."""
+        if name not in self._notes:
+            texts = self.summary[name].tolist() if name in self.summary else None
+            known = ((row, texts[row]) for row in self.row_of.values()) if texts else ()
+            self._notes[name] = {row: orjson.loads(t) for row, t in known if isinstance(t, str)}
+        return self._notes[name]
+
+    def agreed(self, point: Point, name: str) -> Any:
+        """What all runs of a point note alike; None where they do not."""
+        notes = self.notes(name)
+        first, *others = (notes.get(row) for row in point.rows.tolist() or [-1])
+        return first if all(other == first for other in others) else None
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether runs keep a loss, an accuracy or the time of training."""
+        metrics = {metric for metric, _ in self.measures}
+        return bool(self.notes("_epochs") or metrics & {"training_time", "time_to_target"})
+
+    @cached_property
+    def knows_energy(self) -> bool:
+        """Whether runs say what energy they took."""
+        metrics = {metric for metric, _ in self.measures}
+        return bool(self.notes("_energy") or metrics & set(ENERGY))
 
     def repeats(self, point: Point, measure: Measure) -> Floats:
         """Means of the point's runs, without missing ones."""
@@ -230,17 +249,12 @@ class ExperimentData:
             return counts / values
         return values * counts if self.experiment["scaling"] == "strong" else values
 
-    @cached_property
-    def _stated(self) -> list[dict[str, list[float]]]:
-        """[standard deviation, count] by metric, for every row of the summary."""
-        return [json.loads(text) if text else {} for text in self.texts(STATED)]
-
     def stated(self, point: Point, measure: Measure) -> Stated | None:
         """What the source of a point's only run states of its spread; None if it states nothing."""
         values = self.repeats(point, measure)
         if values.size != 1 or point.rows.size != 1 or measure[1] != "run":
             return None
-        stated = self._stated[int(point.rows[0])].get(measure[0])
+        stated = self.notes(STATED).get(int(point.rows[0]), {}).get(measure[0])
         return None if stated is None else Stated(float(values[0]), *stated)
 
     @cached_property
@@ -253,24 +267,15 @@ class ExperimentData:
         """Parameters that tell one scaling series from another."""
         return series_parameters(self.experiment)
 
-    @cached_property
-    def _rounded(self) -> list[dict[str, float]]:
-        """By how much printing may have moved a metric, for every row of the summary."""
-        return [json.loads(text) if text else {} for text in self.texts(ROUNDED)]
-
-    @cached_property
-    def _is_rounded(self) -> bool:
-        return any(self._rounded)
-
     def rounded(self, point: Point, measure: Measure) -> float:
         """By what share of itself printing with few digits may have moved a point's mean: all its
         runs may be rounded to the same side."""
-        if measure[1] != "run" or not self._is_rounded:
+        if measure[1] != "run" or not (notes := self.notes(ROUNDED)):
             return 0.0
-        halves = [self._rounded[int(row)].get(measure[0], 0.0) for row in point.rows]
+        halves = [notes.get(int(row), {}).get(measure[0], 0.0) for row in point.rows]
         if not any(halves):
             return 0.0
-        return max(halves) / abs(float(self.repeats(point, measure).mean()))
+        return float(max(halves)) / abs(float(self.repeats(point, measure).mean()))
 
     @property
     def level(self) -> float:
@@ -377,7 +382,7 @@ class ExperimentData:
         """The points of the plan, one for each source of numbers; without a source where no run is
         finished."""
         sources, samples = (self.summary[name].tolist() for name in ("source", "samples"))
-        others = [None if text is None else float(text) for text in self.texts(LOAD)]
+        others = self.notes(LOAD)
         runs_at: dict[str, list[PlanRun]] = {}
         for run in self.experiment["runs"]:
             key = canonical_json({name: run["point"][name] for name in self.axes})
@@ -396,7 +401,7 @@ class ExperimentData:
                 if (row := self.row_of.get(run["run_id"])) is not None:
                     by_source.setdefault(sources[row], []).append(row)
             for source, every in (by_source or {None: []}).items():
-                kept = [every[place] for place in undisturbed([others[row] for row in every])]
+                kept = [every[place] for place in undisturbed([others.get(row) for row in every])]
                 sizes = {None if pd.isna(samples[row]) else int(samples[row]) for row in kept}
                 size = sizes.pop() if len(sizes) == 1 else None
                 rows = np.array(kept, np.intp)

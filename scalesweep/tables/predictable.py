@@ -20,7 +20,7 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.tables.machine import Grown, Machine, known_machine, whole_point
 from scalesweep.tables.points import ExperimentData, Measure, Point
-from scalesweep.tables.provenance import FACTS, read_facts
+from scalesweep.tables.provenance import FACTS
 from scalesweep.tables.rank_layout import Layout
 from scalesweep.tables.scaling import series_of
 
@@ -127,9 +127,7 @@ def predicting_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
 
 def wall_times(data: ExperimentData) -> dict[int, float]:
     """Wall time by row of the summary, of the runs that recorded it."""
-    run_ids = data.summary["run_id"].tolist()
-    facts = read_facts(run_ids, data.texts(FACTS))
-    walls = {row: facts[i].wall_s for row, i in enumerate(run_ids) if i in facts}
+    walls = {row: facts["wall_s"] for row, facts in data.notes(FACTS).items()}
     return {row: float(wall) for row, wall in walls.items() if finite(wall) and wall}
 
 

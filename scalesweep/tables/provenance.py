@@ -1,11 +1,12 @@
 """Where results come from: the environments of runs, grouped, and where they differ."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from scalesweep.core.formatting import finite
 from scalesweep.core.rank_columns import machine_names, values_of
@@ -197,23 +198,24 @@ def _tf32(noted: Any) -> str | None:
     return NOT_IN_FORCE if noted.get("supported") else NOT_SUPPORTED
 
 
-def facts_text(record: Mapping[str, Any], machines: Sequence[str] | None = None) -> str:
-    """``run_facts`` as JSON text; ``read_facts`` is its inverse."""
+def kept_facts(record: Mapping[str, Any], machines: Sequence[str] | None = None) -> dict[str, Any]:
+    """``run_facts`` as the summary keeps them; ``read_facts`` is its inverse."""
     facts = asdict(run_facts(record, machines))
     # Usually all hosts are equal, and then named once.
     facts["hardware"] = [
         (kind, None if hosts == facts["hosts"] else hosts) for kind, hosts in facts["hardware"]
     ]
-    return json.dumps(facts)
+    return facts
 
 
 def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFacts]:
     """Facts of runs by their ids, from the texts in the summary; None leaves a run out."""
     known = zip(run_ids, texts, strict=True)
-    return {run_id: _facts(json.loads(text)) for run_id, text in known if isinstance(text, str)}
+    return {i: facts_in(orjson.loads(text)) for i, text in known if isinstance(text, str)}
 
 
-def _facts(content: dict[str, Any]) -> RunFacts:
+def facts_in(content: Mapping[str, Any]) -> RunFacts:
+    """What ``kept_facts`` has kept."""
     hosts, energy = tuple(content["hosts"]), content["energy"]
     if energy is not None:
         several = {name: tuple(energy[name]) for name in ("sources", "notes")}

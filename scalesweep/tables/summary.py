@@ -12,7 +12,7 @@ have the columns ``<metric>_<stat>_<phase>``:
 
 ``warnings`` holds text where a cross-check failed (warm-up longer than the one epoch that is
 kept apart, or than the steps that were declared) and is missing otherwise. Columns that begin
-with ``_`` are bookkeeping, among them the curves of ``tables.epoch_curves`` as JSON text.
+with ``_`` are bookkeeping, among them the curves of ``tables.bookkeeping`` as JSON text.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ from scalesweep.core.record import (
     told_arrays,
 )
 from scalesweep.core.record_check import MAX_NUMBER, BadRecordError
-from scalesweep.tables.epoch_curves import CURVES, curves_of, span_warning
+from scalesweep.tables.bookkeeping import CURVES, as_text, curves_of, span_warning
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, epoch_quantities
 from scalesweep.tables.metric_meanings import agree, meanings_of
 from scalesweep.tables.summary_row import IDENTITY, Row, joined
@@ -302,7 +302,7 @@ def _frame(rows: Sequence[Row]) -> "pd.DataFrame":
         data[name] = np.array([row.plain.get(name, math.nan) for row in rows], np.float64)
     data["_point"] = typed_values([canonical_json(row.point) for row in rows])
     for name in CURVES:
-        data[name] = typed_values([row.curves[name] for row in rows])
+        data[name] = typed_values([as_text(row.curves[name]) for row in rows])
     frame = pd.DataFrame(data)
     frame.attrs = {"metrics": meanings_of(rows)}
     return frame

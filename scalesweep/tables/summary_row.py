@@ -27,7 +27,7 @@ class Row(NamedTuple):
     epochs: dict[str, float]
     plain: dict[str, float]
     meanings: dict[str, dict[str, str]]
-    curves: dict[str, str | None]
+    curves: dict[str, Any]
 
 
 def joined(*texts: str | None) -> str | None:

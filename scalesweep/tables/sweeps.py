@@ -4,7 +4,6 @@ A probe goes through values (sizes, kernels, readers) within one run: its sample
 all repeats, and the record's notes what the values are (docs/methods/machine.md).
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,8 @@ import numpy as np
 from scalesweep.analysis.network_fit import RangeFit, fit_network
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
+from scalesweep.tables.bookkeeping import SWEEP
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.sweep_text import SWEEP
 
 ALLREDUCE = "allreduce"
 
@@ -70,10 +69,10 @@ def swept_of(data: ExperimentData, point: Point) -> Swept | None:
 
 def sweeps_of(data: ExperimentData, points: Sequence[Point]) -> list[Swept]:
     """The sweeps of each point whose runs are a probe's."""
-    texts = data.texts(SWEEP)
+    notes = data.notes(SWEEP)
     sweeps = []
     for point in points:
-        runs = [json.loads(texts[row]) for row in point.rows.tolist() if texts[row] is not None]
+        runs = [notes[row] for row in point.rows.tolist() if row in notes]
         if runs:
             of_one = [run for run in runs if run["by"] == runs[0]["by"]]
             sweeps.append(Swept(point, of_one))

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.exchange import Exchange
 from scalesweep.analysis.network_fit import RING, predicted_seconds
 from scalesweep.analysis.step_account import StepAccount
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.exchange_text import exchange_text
+from scalesweep.tables.bookkeeping import as_text, exchange_of, sweep_of
 from scalesweep.tables.layers import LAYERS, LayerTimes
-from scalesweep.tables.sweep_text import sweep_text
 from tests.fakes.plan import whole_plan
 from tests.fakes.probes import note
 
@@ -26,10 +24,9 @@ def exchange(tensors: Sequence[int], fusion: float | None, cycle_ms: float | Non
     """What the summary keeps of a run that exchanges such tensors."""
     cycle_s = None if cycle_ms is None else cycle_ms / 1e3
     said = {"by": "horovod", "tensor_bytes": list(tensors), "bucket_bytes": fusion}
-    text = exchange_text({"notes": {"exchange": {**said, "cycle_s": cycle_s}}})
-    assert text is not None
-    assert Exchange(**json.loads(text)).total == sum(tensors)
-    return text
+    made = exchange_of({"notes": {"exchange": {**said, "cycle_s": cycle_s}}})
+    assert made is not None and made.total == sum(tensors)
+    return str(as_text(made))
 
 
 class Campaign:
@@ -62,7 +59,7 @@ class Campaign:
     ) -> "Campaign":  # fmt: skip
         """An experiment of points, each with the accounts of its repeats and more of its rows."""
         runs = [
-            (point, {"_account": json.dumps(one.to_json()), **row})
+            (point, {"_account": as_text(one), **row})
             for point, accounts, row in points
             for one in accounts
         ]
@@ -79,10 +76,9 @@ class Campaign:
             ideal = predicted_seconds(RING, count, np.array(SIZES, float), latency, bandwidth)
             for _ in range(repeats):
                 seconds = ideal * (1 + noise * self.draw.standard_normal(len(SIZES)))
-                text = sweep_text(
-                    {"notes": {"sweep": said}}, {"sweep_seconds": seconds[:, None, None]}
-                )
-                runs.append(({"ranks": count}, {"_sweep": text}))
+                arrays = {"sweep_seconds": seconds[:, None, None]}
+                swept = sweep_of({"notes": {"sweep": said}}, arrays)
+                runs.append(({"ranks": count}, {"_sweep": as_text(swept)}))
         more = {"ceiling": "network", "main_metric": "rate", "fixed": {"tensors": 1, **fixed}}
         return self.add("network", runs, **more)
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.sweep_text import sweep_text
+from scalesweep.tables.bookkeeping import as_text, sweep_of
 from tests.fakes.plan import whole_plan
 
 Array = Any
@@ -45,7 +45,7 @@ def study_of(
             rows.append(
                 {"run_id": run_id, "source": source, "started": "2026-01-01T00:00:00+00:00",
                  "benchmark": "b", "repeat": repeat, "samples": None, "warnings": None,
-                 "_sweep": sweep_text(record, {"sweep_seconds": np.asarray(seconds)}),
+                 "_sweep": as_text(sweep_of(record, {"sweep_seconds": np.asarray(seconds)})),
                  **{f"{name}_mean_run": values[name][number][repeat] for name in metrics}}
             )  # fmt: skip
     parameters = {name: {"workload": name in workload} for name in axes}

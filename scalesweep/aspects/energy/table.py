@@ -15,7 +15,6 @@ from scalesweep.core.record import POWER, RECORD, read_record
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.power_series import Channel, mean_power, read_power
-from scalesweep.tables.training_facts import knows_energy
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ def power_frame(inputs: TableInputs) -> pd.DataFrame | None:
     None if no run has any. One that is not whole is left out, with a line.
     """
     data, runs = inputs.data, inputs.runs
-    if runs is None or not knows_energy(data):
+    if runs is None or not data.knows_energy:
         return None
     frames: list[pd.DataFrame] = []
     spans: dict[str, list[list[Any]]] = {}

@@ -106,7 +106,7 @@ def headroom_rows(inputs: TableInputs) -> Iterator[Headroom]:
             for phase in EPOCH_PHASES:
                 yield from _marked(_reading(inputs, point, phase, "input" in names))
         values = data.repeats(point, (main, "run"))
-        layers = any(data.texts(LAYERS)[row] for row in point.rows.tolist())
+        layers = any(row in data.notes(LAYERS) for row in point.rows.tolist())
         if trains and values.size and not layers and ("input" in names or not reads_files(entry)):
             yield from _marked(_training(inputs, point, main))
 

@@ -10,7 +10,7 @@ from scalesweep.aspects.machine_check.table import COLUMNS, Look
 from scalesweep.core.joined_experiments import BENCHMARK
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import ATTENTION, NOTE, Finding, Number, Rule, number_of
-from scalesweep.tables.canary_rates import WHEN, WORDS
+from scalesweep.tables.bookkeeping import CANARY_WORDS, WHEN
 
 RULE = "canary"
 
@@ -24,7 +24,7 @@ def canary(results: ExperimentResults) -> list[Finding]:
     looks = [look for look in results.of(Look) if look.source == "measured"]
     runs = {look.run_id for look in looks}
     findings = []
-    for kind, words in WORDS.items():
+    for kind, words in CANARY_WORDS.items():
         rates = pd.DataFrame(
             [(look.run_id, look.look, look.cells[COLUMNS[kind]]) for look in looks],
             columns=["run", "look", "rate"],

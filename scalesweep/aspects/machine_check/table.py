@@ -1,12 +1,11 @@
 """What the machine did before and after each run: the table `canary`, a row per run and look."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.table.declared import DeclaredRow, column
-from scalesweep.tables.canary_rates import CANARY
+from scalesweep.tables.bookkeeping import CANARY
 from scalesweep.tables.making import Maker, TableInputs
 
 # Columns, by kind.
@@ -36,13 +35,11 @@ class Look(DeclaredRow, table="canary", leading=("run_id", "repeat")):
 def look_rows(inputs: TableInputs) -> Iterator[Look]:
     """A row per run and look, in the order of the plan."""
     data = inputs.data
-    texts = data.texts(CANARY)
+    looks = data.notes(CANARY)
     started, sources = data.summary["started"].tolist(), data.summary["source"].tolist()
     for run in data.experiment["runs"]:
-        row = data.row_of.get(run["run_id"])
-        if row is None or (text := texts[row]) is None:
-            continue
-        for when, rates in json.loads(text).items():
+        row = data.row_of.get(run["run_id"], -1)
+        for when, rates in looks.get(row, {}).items():
             yield Look(
                 point={name: run["point"][name] for name in data.axes},
                 run_id=run["run_id"],

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from scalesweep.analysis.stats import mean_of
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
-from scalesweep.tables.training_facts import knows_energy, texts_of, trains
 
 # Phases in the order of a run; others follow.
 PHASE_ORDER = (
@@ -36,9 +35,9 @@ def in_order(phases: Iterable[str]) -> list[str]:
 def phase_rows(inputs: TableInputs) -> Iterator[Phase]:
     """A row per point and phase; means over repeats."""
     data = inputs.data
-    if not trains(data) and not knows_energy(data):
+    if not data.trains and not data.knows_energy:
         return
-    seconds, energy = texts_of(data, "_phases"), texts_of(data, "_energy")
+    seconds, energy = data.notes("_phases"), data.notes("_energy")
     whole = {row: sum(values.values()) for row, values in seconds.items()}
     shares = {
         row: {name: value / whole[row] for name, value in values.items()}

@@ -4,7 +4,6 @@ Parts are named by regular expressions in benchmark.yaml (docs/guide/profiles.md
 takes is ``other``.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from scalesweep.aspects.profiles.traces import (
     trace_rows,
 )
 from scalesweep.table.declared import PointRow, column
-from scalesweep.tables.epoch_curves import PARTS
+from scalesweep.tables.bookkeeping import PARTS
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 
 
@@ -41,10 +40,7 @@ class PartTime(PointRow, table="parts"):
 def part_rows(inputs: TableInputs) -> Iterator[PartTime]:
     """A row per point and part, of points whose runs have parts."""
     data = inputs.data
-    texts = data.texts(PARTS)
-    parts_of_row = {
-        row: json.loads(texts[row]) for row in data.row_of.values() if texts[row] is not None
-    }
+    parts_of_row = data.notes(PARTS)
     names = sorted(
         {name for parts in parts_of_row.values() for name in parts}, key=lambda n: (n == OTHER, n)
     )

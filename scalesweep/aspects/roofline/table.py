@@ -136,8 +136,8 @@ MAKERS = (Maker(LayerRow, layer_rows), Maker(CeilingRow, ceiling_rows))
 
 def _timed(data: ExperimentData, point: Point) -> list[LayerTimes]:
     """What the runs of a point have timed of their layers."""
-    texts = data.texts(LAYERS)
-    return [LayerTimes.from_text(texts[row]) for row in point.rows.tolist() if texts[row]]
+    notes = data.notes(LAYERS)
+    return [LayerTimes(**notes[row]) for row in point.rows.tolist() if row in notes]
 
 
 class _Over(NamedTuple):

@@ -1,6 +1,5 @@
 """MLPerf's score of every point: the time to the target, best and worst run left out."""
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from scalesweep.analysis.stats import olympic_mean
 from scalesweep.core.files import canonical_json
 from scalesweep.core.status import Status
 from scalesweep.table.declared import DeclaredRow, column
-from scalesweep.tables.epoch_curves import SCORE_RULE, TRAINED
+from scalesweep.tables.bookkeeping import SCORE_RULE, TRAINED
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -101,19 +100,19 @@ def _rule(data: ExperimentData, point: Point) -> tuple[float | None, int | None,
 
     No factor where its runs state several.
     """
-    texts = data.texts(SCORE_RULE)
-    rules = {texts[row] for row in point.rows.tolist()} - {None}
+    notes = data.notes(SCORE_RULE)
+    rules = [notes[row] for row in point.rows.tolist() if row in notes]
     if not rules:
         return 1.0, STANDARD_RUNS, 1
-    factors, asked, dropped = zip(*(json.loads(str(rule)) for rule in rules), strict=True)
+    factors, asked, dropped = zip(*rules, strict=True)
     factor = float(factors[0]) if len(set(factors)) == 1 else None
     return factor, asked[0], int(dropped[0])
 
 
 def _trained(data: ExperimentData, point: Point) -> list[tuple[int, float, float, str | None]]:
     """Row, begin, end (Unix time, s) and kind of submission of the runs that say it, by begin."""
-    texts = data.texts(TRAINED)
-    trained = [(row, *json.loads(texts[row])) for row in point.rows.tolist() if texts[row]]
+    notes = data.notes(TRAINED)
+    trained = [(row, *notes[row]) for row in point.rows.tolist() if row in notes]
     return sorted(trained, key=lambda run: run[1])
 
 

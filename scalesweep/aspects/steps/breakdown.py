@@ -20,7 +20,7 @@ from scalesweep.core.profilers import NOEXCHANGE as KIND
 from scalesweep.core.profilers import split_name
 from scalesweep.core.status import Status
 from scalesweep.table.declared import SourceRow, column
-from scalesweep.tables.epoch_curves import FIRST_EPOCH
+from scalesweep.tables.bookkeeping import FIRST_EPOCH
 from scalesweep.tables.machine import whole_point
 from scalesweep.tables.machine_terms import Least, sent_in_a_step
 from scalesweep.tables.making import Maker, TableInputs

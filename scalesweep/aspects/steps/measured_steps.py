@@ -6,7 +6,6 @@ mean of the T[i]. Every term of the ledger is therefore averaged with the weight
 terms add up to that step, and the ideal step over it is the efficiency of the table `scaling`.
 """
 
-import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from scalesweep.analysis.stats import Estimate, LogError, mean_of
 from scalesweep.analysis.step_account import FINEST, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, NAMED
 from scalesweep.analysis.types import Floats
-from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.bookkeeping import ACCOUNT
 from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
 
 # A rate that makes the steps of every point longer (or shorter) by one factor beyond this, within
@@ -35,12 +34,7 @@ def stated_accounts(data: ExperimentData, name: str = ACCOUNT) -> dict[int, Step
 
     ``name``: the column, ACCOUNT or FIRST_EPOCH.
     """
-    texts = data.texts(name)
-    return {
-        row: StepAccount.from_json(json.loads(texts[row]))
-        for row in data.row_of.values()
-        if texts[row] is not None
-    }
+    return {row: StepAccount.from_json(noted) for row, noted in data.notes(name).items()}
 
 
 class StepErrors:

@@ -19,7 +19,7 @@ from scalesweep.analysis.rank_stats import (
 from scalesweep.analysis.step_work import BadSpansError, step_work
 from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.table.declared import Estimate, SourceRow, column
-from scalesweep.tables.epoch_curves import run_seconds
+from scalesweep.tables.bookkeeping import run_seconds
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import Point
 from scalesweep.tables.run_arrays import each_run, largest_finished, ranks_of

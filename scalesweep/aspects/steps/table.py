@@ -26,7 +26,7 @@ from scalesweep.aspects.steps.breakdown import MAKER as BREAKDOWN
 from scalesweep.aspects.steps.causes import Accounted, cause_rows
 from scalesweep.aspects.steps.ranks import MAKER as RANKS
 from scalesweep.table.declared import Estimate, SourceRow, column
-from scalesweep.tables.epoch_curves import run_seconds
+from scalesweep.tables.bookkeeping import run_seconds
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.run_arrays import each_run, largest_finished, ranks_of

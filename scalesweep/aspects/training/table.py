@@ -19,7 +19,6 @@ from scalesweep.analysis.metrics import (
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import identity_columns
-from scalesweep.tables.training_facts import texts_of, trains
 
 # Of the columns of `accuracy`, in this order.
 RESULTS = (
@@ -56,7 +55,7 @@ def _meaning(quantity: Quantity) -> dict[str, str]:
 def epochs_frame(inputs: TableInputs) -> pd.DataFrame | None:
     """A row per run and epoch: means over the ranks."""
     data, points = inputs.data, inputs.points
-    curves = texts_of(data, "_epochs")
+    curves = data.notes("_epochs")
     if not curves:
         return None
     run_ids, repeats = (data.summary[name].tolist() for name in ("run_id", "repeat"))
@@ -94,7 +93,7 @@ def accuracy_frame(inputs: TableInputs) -> pd.DataFrame | None:
     ``energy_runs`` those of which energy is known.
     """
     data, points = inputs.data, inputs.points
-    if not trains(data):
+    if not data.trains:
         return None
     table = identity_columns(data.axes, points)
     table["samples"] = typed_values([point.samples for point in points], int)

@@ -1,7 +1,7 @@
 """The messages of an exchange: as a program has sent them, or as its settings allow."""
 
 from scalesweep.analysis.exchange import Exchange
-from scalesweep.tables.exchange_text import exchange_of, exchange_text
+from scalesweep.tables.bookkeeping import exchange_of
 
 MIB = 1 << 20
 
@@ -22,9 +22,9 @@ def test_a_message_with_a_first_size_of_its_own_is_sent_once_it_has_reached_its_
 
 
 def noted(**exchange: object) -> Exchange:
-    text = exchange_text({"notes": {"exchange": exchange}})
-    assert text is not None
-    return exchange_of(text)
+    made = exchange_of({"notes": {"exchange": exchange}})
+    assert made is not None
+    return made
 
 
 def test_what_was_sent_counts_more_than_what_settings_allow() -> None:
@@ -33,4 +33,4 @@ def test_what_was_sent_counts_more_than_what_settings_allow() -> None:
     # Weights in shards are gathered twice and their gradients scattered: no all-reduce.
     shards = noted(by="fsdp2", tensor_bytes=[4, 8], bucket_bytes=None, messages=[12, 12, 6])
     assert not shards.reduces and shards.total == 12
-    assert exchange_text({"notes": {"exchange": {"by": "torch.distributed"}}}) is None
+    assert exchange_of({"notes": {"exchange": {"by": "torch.distributed"}}}) is None

@@ -14,7 +14,7 @@ from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW, by_claim, ratios
 from scalesweep.compare.sides import Side, join
 from scalesweep.compare.surroundings import surroundings
 from scalesweep.judge.change import CHANGED, IMPROVEMENT, INCONCLUSIVE, REGRESSION
-from scalesweep.tables.canary_rates import CANARY
+from scalesweep.tables.bookkeeping import CANARY
 from tests.fakes.sides import CPU, RATE, VERSIONS, FakePoint, FakeSide, make_side, rates
 
 BASE = [100.0, 101.0, 99.0]

@@ -1,14 +1,13 @@
 """Runs that other processes disturbed: named, and said of what rests on them."""
 
-import json
-
 import numpy as np
 import pandas as pd
 
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.general import disturbed_runs, other_load
-from scalesweep.tables.machine_load import LOAD, OTHERS, load_text
+from scalesweep.tables.bookkeeping import as_text
+from scalesweep.tables.machine_load import LOAD, OTHERS, load_of
 from tests.fakes.finding_rows import only
 from tests.fakes.plan import whole_plan
 
@@ -24,8 +23,8 @@ def study(loads: dict[int, list[float | None]]) -> ExperimentResults:
             record = {} if share is None else {"load": {"others": share}}
             rows.append(
                 {"run_id": run_id, "source": "measured", "started": None, "benchmark": "b",
-                 "repeat": repeat, "samples": None, "warnings": None, LOAD: load_text(record),
-                 "speed_mean_run": 1.0 + repeat / 100}
+                 "repeat": repeat, "samples": None, "warnings": None,
+                 LOAD: as_text(load_of(record)), "speed_mean_run": 1.0 + repeat / 100}
             )  # fmt: skip
     entry = {"name": "e", "axes": ["ranks"], "runs": runs, "main_metric": "speed", "fixed": {}}
     plan = whole_plan({"experiments": [entry]})
@@ -52,4 +51,4 @@ def test_old_records_and_quiet_machines_say_nothing() -> None:
         assert other_load(found) == []
     assert OTHERS not in study({1: [None]}).rows("runs")[0]
     assert np.isclose(study({1: [0.05]}).rows("runs")[0][OTHERS], 0.05)
-    assert json.loads(load_text({"load": {"others": 0.25}}) or "") == 0.25
+    assert load_of({"load": {"others": 0.25}}) == 0.25

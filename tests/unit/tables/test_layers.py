@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalesweep.core.errors import UserError
-from scalesweep.tables.layers import LayerTimes, layers_text
+from scalesweep.tables.layers import layers_of
 
 
 def record(**layers: Any) -> dict[str, Any]:
@@ -27,14 +27,13 @@ def arrays(**changes: Any) -> dict[str, Any]:
 
 
 def test_times_are_medians_over_rounds_and_means_over_ranks() -> None:
-    text = layers_text(record(), arrays())
-    assert text is not None
-    found = LayerTimes.from_text(text)
+    found = layers_of(record(), arrays())
+    assert found is not None
     assert found.forward == [5.5, 7.5]  # of rounds 5, 6 and 7, 8
     assert found.both == [11, 15]
     assert (found.step, found.launch) == (3.5, 3.5)
-    assert layers_text({"point": {"ranks": 2}, "notes": {}}, arrays()) is None
-    assert layers_text(record(), {}) is None
+    assert layers_of({"point": {"ranks": 2}, "notes": {}}, arrays()) is None
+    assert layers_of(record(), {}) is None
 
 
 @pytest.mark.parametrize(
@@ -47,4 +46,4 @@ def test_times_are_medians_over_rounds_and_means_over_ranks() -> None:
 )
 def test_contradictions_are_named(noted: Any, changes: Any, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        layers_text(record(**noted), arrays(**changes))
+        layers_of(record(**noted), arrays(**changes))

@@ -15,7 +15,7 @@ from scalesweep.aspects.steps.machine import against_machine
 from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import write_plan_file
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.exchange_text import exchange_text, exchanged_by
+from scalesweep.tables.bookkeeping import exchange_of, exchanged_by
 from scalesweep.tables.machine import known_machine, machine_of
 from scalesweep.tables.summary import write_summary
 from tests.fakes import finding_rows
@@ -126,9 +126,9 @@ def test_a_message_takes_what_the_formula_says_and_bounds_hold_it() -> None:
 
 
 def test_records_without_an_exchange_say_nothing() -> None:
-    assert exchange_text({}) is None
-    assert exchange_text({"notes": {"exchange": None}}) is None
-    assert exchange_text({"notes": {"exchange": {"by": "horovod", "tensor_bytes": None}}}) is None
+    assert exchange_of({}) is None
+    assert exchange_of({"notes": {"exchange": None}}) is None
+    assert exchange_of({"notes": {"exchange": {"by": "horovod", "tensor_bytes": None}}}) is None
 
 
 # --- the ledger ---
@@ -241,7 +241,7 @@ def test_another_librarys_messages_are_no_measure_of_the_network() -> None:
     for training, compared in ((torch, False), (horovod, True), (None, True)):
         summary, plan = campaign().done()
         probe = summary["_sweep"].notna()
-        summary["_exchanged_by"] = np.where(probe, horovod, training)
+        summary["_exchanged_by"] = np.where(probe, f'"{horovod}"', training and f'"{training}"')
         study = ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["training"])
         assert bool(said(study, EXCHANGE)) == compared == bool(study.rows("exchange"))
         assert ("transfer" in rows_of(study, "machine")) == compared

@@ -1,6 +1,5 @@
 """The interval of the ledger's step and of its loss is that of the efficiency."""
 
-import json
 import math
 from dataclasses import astuple
 from typing import Any
@@ -14,6 +13,7 @@ from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.steps.ledgers import Ledger, ledgers
 from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.tables.bookkeeping import as_text
 from tests.fakes.finding_rows import said
 from tests.fakes.plan import whole_plan
 from tests.unit.aspects.steps.test_efficiency import account
@@ -37,7 +37,7 @@ def campaign(steps: dict[int, Floats], in_blocks: bool = False) -> ExperimentRes
             rows.append(
                 {"run_id": run_id, "source": "measured", "started": began, "benchmark": "b",
                  "repeat": repeat, "samples": samples, "warnings": None,
-                 "_account": json.dumps(account(ranks, **parts).to_json()),
+                 "_account": as_text(account(ranks, **parts)),
                  "rate_mean_run": samples / STEPS / (ms * 1e-3)}
             )  # fmt: skip
     entry: dict[str, Any] = {

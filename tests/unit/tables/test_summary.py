@@ -16,7 +16,7 @@ from scalesweep.analysis.step_account import StepAccount
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
-from scalesweep.tables.epoch_curves import ACCOUNT
+from scalesweep.tables.bookkeeping import ACCOUNT
 from tests.conftest import ROOT
 from tests.fakes.records import GLOBAL, LOCAL, make_record, times, write_run
 

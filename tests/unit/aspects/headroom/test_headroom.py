@@ -16,9 +16,10 @@ from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan, write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
+from scalesweep.tables.bookkeeping import as_text
 from scalesweep.tables.file_rates import state_of
 from scalesweep.tables.machine import known_machine
-from scalesweep.tables.provenance import FACTS, facts_text
+from scalesweep.tables.provenance import FACTS, kept_facts
 from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import Campaign, exchange
 from tests.fakes.plan import whole_plan
@@ -151,7 +152,7 @@ def test_files_decoding_and_network_count_on_as_many_ranks() -> None:
     assert rows["compute"]["allowed"] == pytest.approx(1050)  # of the node, which they share
     assert rows["decode"]["missing"]  # was loaded on one rank
     for row in made.rows:
-        row["_exchanged_by"] = "horovod over gloo" if row.get("_sweep") else "torch.distributed"
+        row["_exchanged_by"] = '"horovod over gloo"' if row.get("_sweep") else '"torch.distributed"'
     assert rows_of(study(made))["network"]["missing"].startswith("another library carries")
 
 
@@ -168,7 +169,7 @@ def test_runs_in_tf32_are_held_against_no_float32() -> None:
     noted = {"tf32": {"device": "GPU", "supported": True, "in_force": True}}
     for row in made.rows:
         if row["run_id"].startswith("training"):
-            row[FACTS] = facts_text({"source": "measured", "notes": noted}, ["n1"])
+            row[FACTS] = as_text(kept_facts({"source": "measured", "notes": noted}, ["n1"]))
     rows = rows_of(study(made))
     assert rows["compute"]["missing"].startswith("step_layers has not counted its model in tf32")
 

@@ -13,7 +13,8 @@ from scalesweep.aspects.machine_check.findings import canary
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.tables.canary_rates import CANARY, WORDS, canary_text
+from scalesweep.tables.bookkeeping import CANARY, canary_of
+from scalesweep.tables.bookkeeping import CANARY_WORDS as WORDS
 from tests.fakes.plan import whole_plan
 
 
@@ -29,11 +30,9 @@ def test_the_slowest_host_counts() -> None:
             "after": {"seconds": 60.0, "missing": "exit code 1"},
         }
     }
-    assert json.loads(canary_text(record) or "") == {
-        "before": {"compute": ["b", 90.0], "memory": ["a", 9.0]}
-    }
-    assert canary_text({}) is None
-    assert canary_text({"canary": {"after": record["canary"]["after"]}}) is None
+    assert canary_of(record) == {"before": {"compute": ("b", 90.0), "memory": ("a", 9.0)}}
+    assert canary_of({}) is None
+    assert canary_of({"canary": {"after": record["canary"]["after"]}}) is None
 
 
 def study(

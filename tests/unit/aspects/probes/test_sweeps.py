@@ -1,6 +1,5 @@
 """What probes measured by size: summary, tables, ceilings, the network's fit, and findings."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.report.html_assets import render
-from scalesweep.tables.epoch_curves import curves_of
-from scalesweep.tables.sweep_text import sweep_text
+from scalesweep.tables.bookkeeping import curves_of, sweep_of
 from tests.fakes.probes import note, study_of
 
 RATE = {"speed": ("FLOP/s", "higher"), "speed_median": ("FLOP/s", "higher")}
@@ -32,13 +30,13 @@ def seconds_of(*values: float, spread: float = 0.0, repeats: int = 3) -> Any:
 def test_a_run_keeps_best_median_and_worst_of_the_slowest_rank() -> None:
     seconds = np.array([[[1.0, 2.0], [3.0, 1.0], [1.0, 1.5]]])
     record = {"notes": {"sweep": note([8], [16.0])}}
-    found = json.loads(sweep_text(record, {"sweep_seconds": seconds}) or "")
+    found = sweep_of(record, {"sweep_seconds": seconds}) or {}
     assert found["times"] == [[1.5, 2.0, 3.0]]
     assert found["values"] == [8]
     whole = record | {"point": {"ranks": 2}}
-    assert curves_of(whole, {"sweep_seconds": seconds}, None)["_sweep"] == json.dumps(found)
-    assert sweep_text({"notes": {}}, {"sweep_seconds": seconds}) is None
-    assert sweep_text(record, {}) is None
+    assert curves_of(whole, {"sweep_seconds": seconds}, None)["_sweep"] == found
+    assert sweep_of({"notes": {}}, {"sweep_seconds": seconds}) is None
+    assert sweep_of(record, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -53,7 +51,7 @@ def test_a_run_keeps_best_median_and_worst_of_the_slowest_rank() -> None:
 def test_sweeps_that_cannot_be_used_are_refused(change: Any, seconds: Any) -> None:
     record = {"notes": {"sweep": note([8], [16.0]) | change}}
     with pytest.raises(UserError, match="sweep"):
-        sweep_text(record, {"sweep_seconds": seconds})
+        sweep_of(record, {"sweep_seconds": seconds})
 
 
 def told_of(find: Any, results: ExperimentResults) -> list[Finding]:

@@ -14,7 +14,7 @@ from scalesweep.aspects.profiles.section import part_table
 from scalesweep.aspects.profiles.table import PartTime
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import frame_of
-from scalesweep.tables.epoch_curves import PARTS
+from scalesweep.tables.bookkeeping import PARTS
 from tests.fakes.plan import whole_plan
 
 

@@ -23,11 +23,12 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.report.export_tables import write_all
 from scalesweep.report.page_data import table_data
+from scalesweep.tables.bookkeeping import as_text
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.machine import DATASHEET, MEASURED, Ceiling, Machine, machine_of
 from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.provenance import FACTS, facts_text
+from scalesweep.tables.provenance import FACTS, kept_facts
 from tests.fakes.plan import whole_plan
 
 # 100 GFLOP/s and 20 GB/s: the ridge is at 5 FLOP/byte, as in docs/methods/roofline.md.
@@ -275,7 +276,7 @@ def ran_on(campaign: Campaign, experiment: str, tf32: dict[str, Any] | None, gpu
     }  # fmt: skip
     for row in campaign.rows:
         if row["run_id"].rpartition("-")[0] == experiment:
-            row[FACTS] = facts_text(record, ["n1"])
+            row[FACTS] = as_text(kept_facts(record, ["n1"]))
 
 
 def test_tf32_and_float32_are_not_held_against_each_other() -> None:

@@ -1,6 +1,5 @@
 """Slower computation that a lower clock explains, and where nothing is said of it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ from scalesweep.analysis.step_account import StepAccount
 from scalesweep.aspects.steps.breakdown_figure import ledger_figures
 from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.epoch_curves import curves_of
+from scalesweep.tables.bookkeeping import curves_of
 from tests.fakes.finding_rows import said
 from tests.unit.aspects.steps.test_efficiency import noisy, stepwise, study_of, terms_of
 
@@ -65,7 +64,5 @@ def test_without_clocks_nothing_is_said(mhz: float | None, base: float | None) -
 )
 def test_clocks_come_from_the_ranks_of_a_record(told: object, expected: float | None) -> None:
     record = {"point": {"ranks": 2}, "environment": {"ranks": {"clock_mhz": told}}}
-    text = curves_of({**record, "source": "measured"}, stepwise(), None)["_account"]
-    assert text is not None
-    found = StepAccount.from_json(json.loads(text))
-    assert found.clock_mhz == expected
+    account = curves_of({**record, "source": "measured"}, stepwise(), None)["_account"]
+    assert account.clock_mhz == expected

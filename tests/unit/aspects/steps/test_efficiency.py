@@ -17,6 +17,7 @@ from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import numbers_of
+from scalesweep.tables.bookkeeping import as_text
 from tests.fakes.finding_rows import figure_for, said
 from tests.fakes.plan import whole_plan
 
@@ -58,7 +59,7 @@ def test_the_worked_example() -> None:
     assert math.prod([factors[n] for n in ("load_balance", "serialisation", "transfer")]) == (
         pytest.approx(factors["parallel_efficiency"])
     )
-    assert StepAccount.from_json(json.loads(json.dumps(account.to_json()))) == account
+    assert StepAccount.from_json(json.loads(str(as_text(account)))) == account
 
 
 def test_sums_over_the_steps_of_epochs_say_the_same() -> None:
@@ -157,7 +158,7 @@ def study_of(
             rows.append(
                 {"run_id": run_id, "source": "measured", "started": began,
                  "repeat": repeat, "samples": samples, "warnings": None,
-                 "_account": json.dumps(one.to_json())}
+                 "_account": as_text(one)}
             )  # fmt: skip
     work = ["batch"] if scaling == "strong" else []
     plan = whole_plan(

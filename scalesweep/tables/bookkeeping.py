@@ -1,19 +1,19 @@
-"""What a run's epochs, phases and power leave in its row of the summary, as JSON text.
+"""What a run keeps in its row of the summary beside numbers: the columns ``CURVES``.
 
 ``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``, and the energy
 used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by phase;
 ``_account``: where the time of a step went (``StepAccount``), ``_first_epoch``:
 that of the first of several epochs; ``_parts``: seconds by named part;
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_rounded``: by
-how much printing may have moved metrics; ``_sweep``: what
-a probe measured by size (``tables.sweeps``); ``_facts``: where and with what it ran; ``_layers``:
-what each layer of a model computes, moves and takes; ``_canary``: what the machine did before and
-after it; ``_exchange``: what its ranks exchange in a step;
-``_trained``: when it trained, as the log of an import says, ``_score_rule``: how MLPerf counts the
-score of its submission. Missing (None) where a record has none.
+how much printing may have moved metrics; ``_sweep``: what a probe measured by size; ``_facts``:
+where and with what it ran; ``_layers``: what each layer of a model computes, moves and takes;
+``_canary``: what the machine did before and after it; ``_load``: what others took of the cores;
+``_exchange``, ``_exchanged_by``: what its ranks exchange in a step, and how; ``_trained``: when it
+trained, as the log of an import says, ``_score_rule``: how MLPerf counts the score of its
+submission. Missing (None) where a record has none. In the summary they are JSON text (``as_text``),
+which ``ExperimentData.notes`` reads back.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,30 +21,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
+from scalesweep.analysis.exchange import Exchange
 from scalesweep.analysis.kineto_breakdown import trace_breakdown
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import (
     STEPS,
+    StepAccount,
     account_of,
     first_epoch_account,
     span_problem,
 )
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import finite
 from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import POWER
 from scalesweep.core.record_check import MAX_NUMBER
-from scalesweep.tables.canary_rates import CANARY, canary_text
-from scalesweep.tables.exchange_text import EXCHANGE, EXCHANGED_BY, exchange_text, exchanged_by
-from scalesweep.tables.layers import LAYERS, layers_text
-from scalesweep.tables.machine_load import LOAD, load_text
+from scalesweep.tables.layers import LAYERS, layers_of
+from scalesweep.tables.machine_load import LOAD, load_of
 from scalesweep.tables.power_series import energy_between, read_power
-from scalesweep.tables.provenance import FACTS, facts_text
-from scalesweep.tables.sweep_text import SWEEP, sweep_text
+from scalesweep.tables.provenance import FACTS, kept_facts
 
 ACCOUNT = "_account"
 FIRST_EPOCH = "_first_epoch"
@@ -56,27 +55,20 @@ TRAINED = "_trained"
 SCORE_RULE = "_score_rule"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
+SWEEP, SWEEP_SECONDS = "_sweep", "sweep_seconds"  # the latter an array [value, repeat, rank]
+CANARY = "_canary"
+WHEN = ("before", "after")
+CANARY_WORDS = {"compute": "matrix products", "memory": "copies"}
+EXCHANGE, EXCHANGED_BY = "_exchange", "_exchanged_by"
 CURVES = (
-    *(
-        "_epochs",
-        "_phases",
-        "_energy",
-        ACCOUNT,
-        FIRST_EPOCH,
-        STATED,
-        ROUNDED,
-        TRAINED,
-        SCORE_RULE,
-        PARTS,
-        SWEEP,
-        FACTS,
-        LAYERS,
-        CANARY,
-        LOAD,
-    ),
-    EXCHANGE,
-    EXCHANGED_BY,
+    *("_epochs", "_phases", "_energy", ACCOUNT, FIRST_EPOCH, STATED, ROUNDED, TRAINED, SCORE_RULE),
+    *(PARTS, SWEEP, FACTS, LAYERS, CANARY, LOAD, EXCHANGE, EXCHANGED_BY),
 )
+
+
+def as_text(value: Any) -> str | None:
+    """What the summary holds of a value: JSON; None of None."""
+    return None if value is None else orjson.dumps(value).decode()
 
 
 def curves_of(
@@ -84,7 +76,7 @@ def curves_of(
     samples: Mapping[str, NDArray[Any]],
     folder: Path | None,
     machines: Sequence[str] | None = None,
-) -> dict[str, str | None]:
+) -> dict[str, Any]:
     """The columns ``CURVES`` of a record's row.
 
     ``samples`` are its arrays ``[epoch, rank]``; of an imported run one column may represent all
@@ -104,12 +96,12 @@ def curves_of(
         TRAINED: _trained(record.get("notes") or {}),
         SCORE_RULE: _score_rule(record.get("notes") or {}),
         PARTS: _numbers(record.get("parts"), "parts"),
-        SWEEP: sweep_text(record, samples),
-        FACTS: facts_text(record, machines),
-        LAYERS: layers_text(record, samples),
-        CANARY: canary_text(record),
-        LOAD: load_text(record),
-        EXCHANGE: exchange_text(record),
+        SWEEP: sweep_of(record, samples),
+        FACTS: kept_facts(record, machines),
+        LAYERS: layers_of(record, samples),
+        CANARY: canary_of(record),
+        LOAD: load_of(record),
+        EXCHANGE: exchange_of(record),
         EXCHANGED_BY: exchanged_by(record),
     }
 
@@ -135,7 +127,7 @@ def run_seconds(record: Mapping[str, Any]) -> float | None:
     return max(whole, wall if finite(wall) else 0.0) or None
 
 
-def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
+def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> StepAccount | None:
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
     notes = notes if isinstance(notes, dict) else {}
     account = account_of(samples, notes, ranks, run_seconds(record))
@@ -143,13 +135,14 @@ def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> 
     account = account or profile_account(record.get("metrics") or {}, ranks)
     if account is not None and account.form == STEPS:  # time stamps: it computes on these cores
         account = replace(account, clock_mhz=_clock(record, ranks))
-    return None if account is None else json.dumps(account.to_json())
+    return account
 
 
-def _first_epoch(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
+def _first_epoch(
+    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
+) -> StepAccount | None:
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
-    account = first_epoch_account(samples, notes if isinstance(notes, dict) else {}, ranks)
-    return None if account is None else json.dumps(account.to_json())
+    return first_epoch_account(samples, notes if isinstance(notes, dict) else {}, ranks)
 
 
 def _clock(record: Mapping[str, Any], ranks: int) -> float | None:
@@ -162,51 +155,50 @@ def _clock(record: Mapping[str, Any], ranks: int) -> float | None:
     return math.fsum(clocks) / len(clocks)
 
 
-def _numbers(values: Any, name: str) -> str | None:
-    """Numbers by name as text, those that are missing left out; None if nothing is left."""
+def _numbers(values: Any, name: str) -> dict[str, float] | None:
+    """Numbers by name, those that are missing left out; None if nothing is left."""
     if not values:
         return None
     if not isinstance(values, dict):
         raise UserError(f"{name} is not a mapping")
     numbers = {key: _finite(value, f"{name}.{key}") for key, value in values.items()}
-    numbers = {key: value for key, value in numbers.items() if value is not None}
-    return json.dumps(numbers) if numbers else None
+    return {key: value for key, value in numbers.items() if value is not None} or None
 
 
-def _trained(notes: Mapping[str, Any]) -> str | None:
+def _trained(notes: Mapping[str, Any]) -> list[Any] | None:
     """When a run trained, as its notes say it; None where they do not."""
     said = notes.get("trained")
     if not isinstance(said, Mapping) or not finite(said.get("start"), said.get("stop")):
         return None
-    return canonical_json([said["start"], said["stop"], said.get("submission")])
+    return [said["start"], said["stop"], said.get("submission")]
 
 
-def _score_rule(notes: Mapping[str, Any]) -> str | None:
+def _score_rule(notes: Mapping[str, Any]) -> list[Any] | None:
     """How MLPerf counts the score of a run's submission; None where its notes do not say it."""
     said = notes.get("score")
     if not isinstance(said, Mapping) or not finite(said.get("factor"), said.get("dropped")):
         return None
-    return canonical_json([said["factor"], said.get("runs"), said["dropped"]])
+    return [said["factor"], said.get("runs"), said["dropped"]]
 
 
-def _stated(metrics: Mapping[str, Any]) -> str | None:
+def _stated(metrics: Mapping[str, Any]) -> dict[str, list[float]] | None:
     """[standard deviation, count] by metric, where a published result states both."""
     stated = {}
     for name, metric in metrics.items():
         std, count = (_finite(metric.get(key), f"metric '{name}': {key}") for key in _SPREAD)
         if std is not None and count is not None and std >= 0 and count >= 2:
             stated[name] = [std, count]
-    return json.dumps(stated) if stated else None
+    return stated or None
 
 
-def _rounded(metrics: Mapping[str, Any]) -> str | None:
+def _rounded(metrics: Mapping[str, Any]) -> dict[str, float] | None:
     """By how much printing with few digits may have moved a value, by metric."""
     halves = {
         name: half
         for name, metric in metrics.items()
         if (half := _finite(metric.get("rounding"), f"metric '{name}': rounding"))
     }
-    return json.dumps(halves) if halves else None
+    return halves or None
 
 
 def _finite(value: Any, name: str) -> float | None:
@@ -219,7 +211,7 @@ def _finite(value: Any, name: str) -> float | None:
 
 def _epochs(
     record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None
-) -> str | None:
+) -> dict[str, list[float | None]] | None:
     # A program that times steps keeps its losses by step too.
     if not any(name in samples for name in ACCURACY_CURVES) or "step_times" in samples:
         return None
@@ -236,7 +228,7 @@ def _epochs(
         raise UserError(f"arrays hold different numbers of epochs: {lengths}")
     if "epoch_ends" in curves and (used := _energy_so_far(record, curves["epoch_ends"], folder)):
         curves["energy"] = used
-    return json.dumps(curves) if curves else None
+    return curves or None
 
 
 def _rank_means(name: str, array: NDArray[Any], record: Mapping[str, Any]) -> list[float | None]:
@@ -273,3 +265,69 @@ def _energy_so_far(
     power = read_power(path, energy)
     used = [None if end is None else energy_between(power, begin, begin + end) for end in ends]
     return used if any(value is not None for value in used) else None
+
+
+def sweep_of(
+    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
+) -> dict[str, Any] | None:
+    """The sweep of a run; None where it is no probe's.
+
+    By value: seconds of the slowest rank, the best, median and worst of the repeats. Raises
+    UserError where times and values do not go together.
+    """
+    note = (record.get("notes") or {}).get("sweep")
+    if note is None or SWEEP_SECONDS not in samples:
+        return None
+    seconds = samples[SWEEP_SECONDS]
+    columns = {name: note.get(name) for name in ("values", "amounts")}
+    if (
+        seconds.ndim != 3
+        or not (seconds > 0).all()
+        or {len(seconds)} != {len(column or ()) for column in columns.values()}
+    ):
+        raise UserError(
+            f"{SWEEP_SECONDS} does not go with notes.sweep: [value, repeat, rank] in seconds"
+        )
+    slowest = seconds.max(axis=2)
+    times = np.stack([slowest.min(axis=1), np.median(slowest, axis=1), slowest.max(axis=1)], axis=1)
+    also = ("by", "unit", "amount_unit", "collective", "moved")
+    return {**{name: note.get(name) for name in also}, **columns, "times": times.tolist()}
+
+
+def canary_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Host and rates of the slowest host of each look of a run's canary; None without.
+
+    ``{"before": {"compute": [host, FLOP/s], "memory": [host, bytes/s]}, "after": ...}``: a run
+    waits for its slowest host.
+    """
+    looks = record.get("canary") or {}
+    kept = {
+        when: {kind: min(zip(looks[when][kind], looks[when]["hosts"], strict=True))[::-1]
+               for kind in CANARY_WORDS}
+        for when in WHEN
+        if "hosts" in (looks.get(when) or {})
+    }  # fmt: skip
+    return kept or None
+
+
+def exchange_of(record: Mapping[str, Any]) -> Exchange | None:
+    """What a run exchanges in a step; None where the record does not say its tensors."""
+    said = (record.get("notes") or {}).get("exchange") or {}
+    if said.get("tensor_bytes") is None:
+        return None
+    return Exchange(
+        by=str(said.get("by")),
+        tensor_bytes=said["tensor_bytes"],
+        bucket_bytes=said.get("bucket_bytes"),
+        cycle_s=said.get("cycle_s"),
+        first_bucket_bytes=said.get("first_bucket_bytes"),
+        sent=said.get("messages") or None,
+    )
+
+
+def exchanged_by(record: Mapping[str, Any]) -> str | None:
+    """What carries the messages of a run: ``torch.distributed over gloo``; None where the record
+    does not say."""
+    said = (record.get("notes") or {}).get("exchange") or {}
+    words = (said.get("library") or said.get("by"), said.get("backend"))
+    return " over ".join(map(str, words)) if all(words) else None
