@@ -1,16 +1,16 @@
 """Benchmarks: what runs on N ranks, with which parameters, and what identifies a run of it."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from pydantic import PrivateAttr
 
 from scalesweep.analysis.metrics import contradiction
-from scalesweep.config.benchmark_keys import BenchmarkKeys, Point, Workers
+from scalesweep.config.benchmark_keys import BenchmarkKeys, Divides, Point, Refuse, Workers
 from scalesweep.config.command_template import (
     LAUNCHER_PLACES,
     fill_launcher,
@@ -22,24 +22,16 @@ from scalesweep.config.models import (
 )
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
+from scalesweep.config.shapes import Mesh
 from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
 from scalesweep.core.files import canonical_json
-from scalesweep.core.formatting import written
 from scalesweep.core.paths import BENCHMARKS
 
 # Folder of the benchmarks that an import made, in its results folder.
 MADE = "benchmarks"
-
-
-class PointRule(NamedTuple):
-    """What the values of a point must not be: whether they are, the names that decide, and why."""
-
-    broken: Callable[[Point], bool]
-    names: frozenset[str]
-    reason: str
 
 
 class Benchmark(BenchmarkKeys):
@@ -162,43 +154,17 @@ class Benchmark(BenchmarkKeys):
             name: self.parameter(name, where).normalise(of, where) for name, of in values.items()
         }
 
+    @property
+    def rules(self) -> tuple[Divides | Refuse | Mesh, ...]:
+        """What the values of a point must not be: ``names`` that decide, ``reason``, and what its
+        ``fault`` is with the values of a point."""
+        return (*self.refuse, *self.divides, *([self.mesh] if self.mesh else []))
+
     def check_point(self, point: Mapping[str, Any], where: str) -> None:
-        """Raise UserError for values that do not go together or sizes that do not divide.
-
-        For sizes the message names the nearest numbers that would do.
-        """
-        for rule in self.refuse:
-            if rule.when(point):
-                values = [f"{name} = {written(point[name])}" for name in sorted(rule.when.names)]
-                raise UserError(f"{where}: {', '.join(values)}: {rule.reason}")
-        for sizes in self.divides:
-            divisor, number = sizes.divisor, sizes.number
-            by, value = divisor(point), number(point)
-            if value % by:
-                low = value - value % by
-                would = " or ".join(str(n) for n in (low, low + by) if n > 0)
-                raise UserError(
-                    f"{where}: {number.text_at(point)} = {value} is not a multiple of "
-                    f"{divisor.text_at(point)} = {by}; nearest valid: {would}"
-                )
-        if self.mesh and (fault := self.mesh.fault(point)):
-            raise UserError(f"{where}: {fault}; {self.mesh.rule}")
-
-    @cached_property
-    def rules(self) -> tuple[PointRule, ...]:
-        """The rules of ``check_point``, one by one."""
-
-        def divides(divisor: Expression, number: Expression) -> PointRule:
-            reason = f"{number.text} is not a multiple of {divisor.text}"
-            names = divisor.names | number.names
-            return PointRule(lambda point: bool(number(point) % divisor(point)), names, reason)
-
-        refused = [PointRule(rule.when, rule.when.names, rule.reason) for rule in self.refuse]
-        divided = [divides(sizes.divisor, sizes.number) for sizes in self.divides]
-        if (mesh := self.mesh) is None:
-            return *refused, *divided
-        no_mesh = PointRule(lambda point: bool(mesh.fault(point)), mesh.names, mesh.rule)
-        return *refused, *divided, no_mesh
+        """Raise UserError for values that do not go together or sizes that do not divide."""
+        for rule in self.rules:
+            if fault := rule.fault(point):
+                raise UserError(f"{where}: {fault}")
 
     def total_work(self, point: Mapping[str, Any]) -> int | None:
         """Samples per epoch over all ranks, or None if the benchmark does not say."""

@@ -1,7 +1,6 @@
 """The keys of benchmark.yaml: their types, defaults and words."""
 
 from collections.abc import Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -33,7 +32,8 @@ from scalesweep.config.models import (
 from scalesweep.config.parameter import Parameter
 from scalesweep.config.shapes import Memory, Mesh, Transformer
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json
+from scalesweep.core.files import digest_of
+from scalesweep.core.formatting import written
 
 Point = Mapping[str, Any]
 
@@ -44,12 +44,46 @@ class Divides(Model):
     divisor: Expr
     number: Expr
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The parameters that decide."""
+        return self.divisor.names | self.number.names
+
+    @property
+    def reason(self) -> str:
+        """What is wrong where they do not divide."""
+        return f"{self.number.text} is not a multiple of {self.divisor.text}"
+
+    def fault(self, point: Point) -> str | None:
+        """The same with the sizes of a point, and the nearest that would do."""
+        by, value = self.divisor(point), self.number(point)
+        if not value % by:
+            return None
+        low = value - value % by
+        would = " or ".join(str(n) for n in (low, low + by) if n > 0)
+        return (
+            f"{self.number.text_at(point)} = {value} is not a multiple of "
+            f"{self.divisor.text_at(point)} = {by}; nearest valid: {would}"
+        )
+
 
 class Refuse(Model):
     """Values that do not go together."""
 
     when: Expr
     reason: Line
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The parameters that decide."""
+        return self.when.names
+
+    def fault(self, point: Point) -> str | None:
+        """The reason with the values, where it holds at a point."""
+        if not self.when(point):
+            return None
+        values = [f"{name} = {written(point[name])}" for name in sorted(self.names)]
+        return f"{', '.join(values)}: {self.reason}"
 
 
 class Workers(Model):
@@ -118,8 +152,7 @@ class DataSet(Model):
     def folder(self, point: Point) -> str:
         """Folder name of the data set of a point: the same for every point that can share it."""
         spec = {"version": self.version, **self.spec(point)}
-        digest = blake2b(canonical_json(spec).encode(), digest_size=4).hexdigest()
-        return f"{self.name}-{digest}"
+        return f"{self.name}-{digest_of(spec, 4)}"
 
     def spec(self, point: Point) -> dict[str, Any]:
         """The parameters of the data set of a point."""

@@ -197,7 +197,6 @@ def _experiments(
     if mistakes:
         raise UserError(*mistakes.values())
     check_parts(made, keys.experiments, path)
-    _check_collisions(made, path)
     stated = [(e.name, e.benchmark.name, e.derived) for e in made]
     check_same(stated, f"{path}: experiments")
     if profile not in (None, NONE) and not any(experiment.profiles for experiment in made):
@@ -262,12 +261,3 @@ def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
             "--site NAME)"
         )
     return name
-
-
-def _check_collisions(experiments: Sequence[Experiment], path: Path) -> None:
-    seen: dict[str, Run] = {}
-    for experiment in experiments:
-        for run in experiment.runs:
-            other = seen.setdefault(run.run_id, run)
-            if other is not run and (other.point, other.repeat) != (run.point, run.repeat):
-                raise UserError(f"{path}: two points share the id {run.run_id}: rename a value")

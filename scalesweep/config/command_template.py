@@ -52,11 +52,6 @@ class Command(Made):
     SOURCE = Annotated[tuple[_Words, ...], FILLED]
     parts: tuple[Part, ...]
 
-    @classmethod
-    def of(cls, given: tuple[Part, ...]) -> "Command":
-        """That of its parts."""
-        return cls(given)
-
     def expressions(self, place: str) -> Iterator[tuple[str, Expression]]:
         """The conditions, each with its key."""
         for index, part in enumerate(self.parts):

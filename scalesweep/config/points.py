@@ -7,7 +7,7 @@ from functools import partial
 from itertools import combinations, product
 from typing import Any, TypeVar
 
-from scalesweep.config.benchmark import Benchmark, PointRule
+from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.gpus import check_gpus
@@ -172,10 +172,14 @@ class Grid:
             read = derivation.sources(names)
             return sum(not read.isdisjoint(choice) for choice in self.choices) > 1
 
-        def broken(rule: PointRule, point: Point) -> str | None:
-            return self._reason(rule.reason) if rule.broken(point) else None
+        def broken(reason: str, fault: _Rule, point: Point) -> str | None:
+            return reason if fault(point) else None
 
-        return [partial(broken, rule) for rule in self.benchmark.rules if reads_several(rule.names)]
+        return [
+            partial(broken, self._reason(rule.reason), rule.fault)
+            for rule in self.benchmark.rules
+            if reads_several(rule.names)
+        ]
 
     def _reason(self, reason: str) -> str:
         return f"{self.benchmark.name}: {reason}"

@@ -138,7 +138,7 @@ class Mesh(Made):
         return " x ".join(role for role in self.fields if role != EXPERTS)
 
     @property
-    def rule(self) -> str:
+    def reason(self) -> str:
         """What every point must keep, in words."""
         rule = f"{self.product} must be ranks"
         return f"{rule}, and {EXPERTS} divide {self._around}" if EXPERTS in self.fields else rule

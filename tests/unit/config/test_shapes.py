@@ -90,7 +90,7 @@ def test_ranks_that_make_no_such_mesh_are_named_with_the_numbers() -> None:
     point: dict[str, Any] = {"ranks": 64, "dp": 4, "tp": 2, "pp": 2, "cp": 4, "ep": 8}
     assert axes.fault(point) is None
     assert axes.at(point) == {"dp": 4, "tp": 2, "pp": 2, "cp": 4, "ep": 8}
-    assert axes.rule == "dp x tp x pp x cp must be ranks, and ep divide dp x cp"
+    assert axes.reason == "dp x tp x pp x cp must be ranks, and ep divide dp x cp"
     fault = axes.fault({**point, "tp": 4})
     assert fault == "dp x tp x pp x cp = 4 x 4 x 2 x 4 = 128, not the 64 ranks"
     assert axes.fault({**point, "ep": 32}) == "ep = 32 does not divide dp x cp = 16"
