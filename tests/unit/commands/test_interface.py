@@ -12,7 +12,7 @@ import pytest
 from snakemake.cli import get_argument_parser, parse_config
 
 from scalesweep import commands
-from scalesweep.commands import INTERNAL, import_source, study
+from scalesweep.commands import INTERNAL, import_source
 from scalesweep.commands.interface import COMMANDS, overview, parser_of, read
 from scalesweep.commands.snakemake_call import words_of
 from scalesweep.core.errors import UserError
@@ -70,11 +70,6 @@ def test_a_mistake_is_one_line(words: list[str], told: str) -> None:
     assert str(caught.value).startswith(told)
 
 
-def test_options_may_come_between_arguments() -> None:
-    _, args = read(["ab", "v1", "--points", "ranks == 2", "v2", "-n"])
-    assert (args.base, args.new, args.points, args.dry_run) == ("v1", "v2", "ranks == 2", True)
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -99,23 +94,19 @@ def test_a_call_of_snakemake(
     get_argument_parser().parse_args(line_of(*words)[1:])  # exits where a word is none
 
 
-@pytest.mark.parametrize(
-    ("words", "option"),
-    [
-        (("run", "--site", "local", "--", "--config", "results=x"), "--config"),
-        (("run", "--site", "local", "--", "-Cresults=x"), "--config"),
-        (("run", "c.yaml", "--", "--configfile=d.yaml"), "--configfile"),
-        (("plan", "--profile", "slurm", "--", "--profile", "other"), "--profile"),
-    ],
-)
-def test_what_snakemake_would_drop_is_refused(
-    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], option: str
-) -> None:
+def test_what_snakemake_would_drop_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads the last --config only: runs would be measured at another place, or site."""
     monkeypatch.chdir(ROOT)
-    with pytest.raises(UserError, match=f"would read only one of two {option};"):
-        line_of(*words)
-    line_of(words[0], *words[words.index("--") :])  # alone it is read
+    for line, option in (
+        ("run --site local -- --config results=x", "--config"),
+        ("run --site local -- -Cresults=x", "--config"),
+        ("run c.yaml -- --configfile=d.yaml", "--configfile"),
+        ("plan --profile slurm -- --profile other", "--profile"),
+    ):
+        words = line.split()
+        with pytest.raises(UserError, match=f"would read only one of two {option};"):
+            line_of(*words)
+        line_of(words[0], *words[words.index("--") :])  # alone it is read
 
 
 def test_elsewhere_the_snakefile_is_named_unless_it_is_used_there(
@@ -174,10 +165,3 @@ def test_the_draft_of_a_map_is_used_with_the_options_that_it_was_made_with(
     assert [args.site, args.results, args.map] == [
         "local", f"{tmp_path}/my results", f"{tmp_path}/my results/t.map.yaml"
     ]  # fmt: skip
-
-
-def test_a_study_is_not_made_where_no_campaign_could_run(tmp_path: Path) -> None:
-    _, args = read(["study", f"{tmp_path}/my {{study}}"])
-    with pytest.raises(UserError, match=r"^FOLDER: .*must not contain '{'"):
-        study.run(args)
-    assert not list(tmp_path.iterdir())

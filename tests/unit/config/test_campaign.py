@@ -46,16 +46,6 @@ def test_what_a_product_cannot_combine_is_left_out_with_the_reason(campaign_of: 
     linked = "axes: {rate: [200, 1]}\nlinked: [{size: 4}, {size: 600}]"
     assert len(campaign_of(linked).experiments[0].points) == 3
     assert len(campaign_of(f"{linked}\nextra: [{{rate: 2, size: 6}}]").experiments[0].points) == 4
-    for body, message in (
-        ("linked: [{rate: 200, size: 4}, {rate: 200, size: 600}]", "too much of both$"),
-        ("axes: {rate: [200], size: [4, 600]}", "rate = 200, size = 600: too much of both$"),
-        ("axes: {rate: [200, 1], size: [600, 700]}", "both; no point is left with rate = 200"),
-        ("axes: {size: [4]}\nextra: [{size: 505}]", "= 505 is not a multiple"),
-        (f"{linked}\nextra: [{{rate: 200, size: 700}}]", "too much of both$"),
-        (f"{linked}\nexclude: [rate == 1]", r"too much of both; .* left with size = 600"),
-    ):
-        with pytest.raises(UserError, match=message):
-            campaign_of(body)
 
 
 def test_a_series_that_exclusions_cut_is_none_of_a_mix_up(campaign_of: Load) -> None:
@@ -109,55 +99,27 @@ def test_one_site_for_each_way_to_run(toy: Path) -> None:
     assert load_campaign(path, cluster=True).site.name == "toy"
 
 
-# Environment variables of an experiment
-
-
-TWO = (
-    "campaign: test\nsite: toy\nexperiments:\n  a: {benchmark: toy}\n"
-    "  b: {benchmark: toy, env: {OMP_PROC_BIND: close}}\n"
-    "  c: {benchmark: toy, env: {OMP_PROC_BIND: close, OMP_PLACES: cores}, axes: {size: [1, 2]}}\n"
-)
-
-
-def test_variables_of_an_experiment_are_part_of_what_is_measured(toy: Path) -> None:
+def test_variables_are_part_of_what_is_measured_wherever_they_are_set(toy: Path) -> None:
     path = toy / "campaign.yaml"
-    path.write_text("campaign: test\nsite: toy\nexperiments: {a: {benchmark: toy}}\n")
-    (alone,) = load_campaign(path).unique_runs()
-    path.write_text(TWO)
-    campaign = load_campaign(path)
-    a, b, c = (experiment.runs for experiment in campaign.experiments)
-    # What sets no variable is what it was, and no two experiments share a run of another one.
-    assert a[0].run_id == alone and len({run.run_id for run in (*a, *b, *c)}) == 4
-    experiment = campaign.experiments[2]
-    assert experiment.axes == ("size",) and experiment.benchmark.name == "toy"
-    order = run_spec(campaign, experiment, c[0])
-    assert order["env"] == {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
-    assert run_spec(campaign, campaign.experiments[0], a[0])["env"] == {}
-    assert b[0].point["env.OMP_PROC_BIND"] == "close" and b[0].point["env.OMP_PLACES"] is None
 
+    def load(*experiments: str) -> Campaign:
+        path.write_text("campaign: c\nsite: toy\nexperiments:\n" + "\n".join(experiments))
+        return load_campaign(path)
 
-def test_variables_may_be_axes(toy: Path) -> None:
-    path = toy / "campaign.yaml"
-    path.write_text(TWO)
-    fixed = load_campaign(path).experiments[1].runs[0].run_id
-    path.write_text(
-        "campaign: test\nsite: toy\nexperiments:\n"
-        "  a: {benchmark: toy, axes: {env.OMP_PROC_BIND: [null, close], size: [1, 2]}}\n"
-        "  b: {benchmark: toy, linked: [{env.A: x, env.B: 'y'}, {env.A: z, env.B: null}]}\n"
-        "  c: {benchmark: toy, extra: [{env.OMP_PROC_BIND: spread}]}\n"
+    (alone,) = load("  a: {benchmark: toy}").unique_runs()
+    campaign = load(
+        "  a: {benchmark: toy, axes: {env.OMP_PROC_BIND: [null, close], size: [1, 2]}}",
+        "  b: {benchmark: toy, linked: [{env.A: x, env.B: 'y'}, {env.A: z, env.B: null}]}",
+        "  c: {benchmark: toy, extra: [{env.OMP_PROC_BIND: spread}]}",
+        "  d: {benchmark: toy, env: {OMP_PROC_BIND: close}}",
     )
-    campaign = load_campaign(path)
-    a, b, c = campaign.experiments
+    a, b, c, d = campaign.experiments
     assert a.axes == ("size", "env.OMP_PROC_BIND") and b.axes == ("env.A", "env.B")
-    assert len(campaign.unique_runs()) == 4 + 2 + 1  # the first point of c is one of a
-    # A variable is the same part of what is measured wherever it is set.
-    sets = {run.run_id: run_spec(campaign, a, run)["env"] for run in a.runs}
-    assert sets[fixed] == {"OMP_PROC_BIND": "close"} and {} in sets.values()
-    assert [run_spec(campaign, b, run)["env"] for run in b.runs] == [
-        {"A": "x", "B": "y"},
-        {"A": "z"},
-    ]
-    assert [run_spec(campaign, c, run)["env"] for run in c.runs] == [
-        {},
-        {"OMP_PROC_BIND": "spread"},
+    assert a.runs[0].run_id == c.runs[0].run_id == alone  # what sets none is what it was
+    assert d.runs[0].run_id in {run.run_id for run in a.runs}
+    assert len(campaign.unique_runs()) == 4 + 2 + 1
+    assert [[run_spec(campaign, e, run)["env"] for run in e.runs] for e in (b, c, d)] == [
+        [{"A": "x", "B": "y"}, {"A": "z"}],
+        [{}, {"OMP_PROC_BIND": "spread"}],
+        [{"OMP_PROC_BIND": "close"}],
     ]

@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import yaml
 
 from scalesweep.adaptive.advised_campaign import advised_campaign
 from scalesweep.adaptive.next_point import derived
-from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
@@ -68,37 +66,19 @@ def test_points_that_cannot_be_are_excluded_with_the_reason(
     assert all(type(point["size"]) is int for point in experiment.points)
 
 
-def test_axes_tell_series_apart_and_tables_show_what_follows(
+def test_the_plan_says_what_is_derived_and_what_is_a_quantity(
     campaign_of: Callable[[str], Campaign],
 ) -> None:
     campaign = campaign_of(GRID)
-    states = dict.fromkeys(
-        campaign.unique_runs(), RunState("done", "1", wall_s=1.0, source="measured")
-    )
-    plan = build_plan(campaign, states)
-    (entry,) = plan["experiments"]
-    runs = entry["runs"]
-    summary = pd.DataFrame(
-        {
-            "run_id": [run["run_id"] for run in runs],
-            "source": "measured", "samples": [run["work"] for run in runs],
-            "warnings": None, "started": None, "repeat": [run["repeat"] for run in runs],
-            "speed_mean_run": [run["point"]["ranks"] + 0.01 * run["repeat"] for run in runs],
-        }
-    )  # fmt: skip
-    speed = {"unit": "samples/s", "better": "higher", "scope": "total"}
-    summary.attrs["metrics"] = {"toy": {"speed": speed}}
-    results = ExperimentResults(entry, make_tables(summary, plan)["e"])
-    points = results.tables["points"]
-    assert points is not None
-    row = points.query("ranks == 4 and threads == 2 and total == 24").iloc[0]
-    assert (row["lanes"], row["size"]) == (2, 12)
-    every = parameters_at(entry, row)
-    assert every["size"] == 12 and every["rate"] == 1.0
-    assert {(row["threads"], row["total"]) for series in results.series for row in series.rows} == {
-        (1, 12), (1, 24), (2, 12), (2, 24),
-    }  # fmt: skip
-    shown = {item["name"]: item["value"] for item in fixed_parameters(results)["set"]}
+    states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
+    (entry,) = build_plan(campaign, states)["experiments"]
+    point = {"ranks": 4, "threads": 2, "total": 24}
+    every = parameters_at(entry, point)
+    assert (every["lanes"], every["size"], every["rate"]) == (2, 12, 1.0)
+    shown = {
+        item["name"]: item["value"]
+        for item in fixed_parameters(ExperimentResults(entry, {}))["set"]
+    }
     assert shown["size"] == "= total / lanes" and shown["lanes"] == "= ranks // threads"
     assert entry["parameters"]["lanes"]["unit"] == "ranks"
     assert entry["quantities"] == ["lanes", "total"]

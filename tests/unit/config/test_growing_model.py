@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from scalesweep.analysis.metrics import EXTENSIVE, INTENSIVE, kind_of
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.status import Status
 from scalesweep.experiment.constant_words import constant_words
@@ -43,16 +42,6 @@ def test_a_model_that_grows_is_a_series_and_its_sizes_are_told(tmp_path: Path) -
     assert (
         "0.103 million to 0.114 million of a rank; FLOP/s of a rank ideally stay the same" in words
     )
-
-
-def test_only_flop_rates_have_an_ideal_where_the_model_grows() -> None:
-    for unit, kind in (("samples/s", INTENSIVE), ("tokens/s", INTENSIVE), ("FLOP/s", EXTENSIVE),
-                       ("TFLOP/s", EXTENSIVE), ("steps/s", INTENSIVE)):  # fmt: skip
-        assert kind_of("m", unit, "higher", {}, "model") == kind
-    assert kind_of("m", "samples/s", "higher", {}, "strong") == EXTENSIVE
-    # Even where the benchmark says so of one model.
-    assert kind_of("m", "samples/s", "higher", {"m": EXTENSIVE}, "model") == INTENSIVE
-    assert kind_of("m", "s", "lower", {}, "model") == ""
 
 
 # D. Narayanan et al., Efficient large-scale language model training on GPU clusters using
