@@ -55,16 +55,17 @@ class Steps:
         epochs, steps = np.diff(np.array(self.keys).reshape(-1, 2), axis=0).T
         again = np.array([step in (0, 1) for _, step in self.keys[1:]], bool) & (epochs == 1)
         self.follows = ((epochs <= 1) & (steps == 1)) | again  # right after the one before
-        self._move_out()
         self.seconds = self._seconds()
+        self._move_out()
         self.clock_set = False  # so that this run's rate is not of the same time as another's
         self.between = self._between()
-        known = ~np.isnan(self.seconds + (0 if self.between is None else self.between)).any(axis=1)
-        self.keys = [key for key, there in zip(self.keys, known, strict=True) if there]
-        self.numbers_of = {name: values[known] for name, values in self.numbers_of.items()}
-        self.seconds = self.seconds[known]
-        self.between = None if self.between is None else self.between[known]
-        self.warm_up = self._warm_up(declared, marked[known])
+        if self.between is not None:  # without those that follow one that is lost
+            known = ~np.isnan(self.between).any(axis=1)
+            self.keys = [key for key, there in zip(self.keys, known, strict=True) if there]
+            self.numbers_of = {name: values[known] for name, values in self.numbers_of.items()}
+            self.seconds, self.between = self.seconds[known], self.between[known]
+            marked = marked[known]
+        self.warm_up = self._warm_up(declared, marked)
         self.count = len(self.keys) - self.warm_up
 
     def has(self, name: str) -> bool:
@@ -124,11 +125,10 @@ class Steps:
         and the step before.
         """
         names = [name for name in ACTIVITIES if name in self.numbers_of]
-        if not names or not self.has(SECONDS):
+        if not names:
             return
         spans = [[whole] if whole in self.numbers_of else parts for whole, parts in PARTS.items()]
-        seconds = self.numbers_of[SECONDS]
-        room = seconds - sum(self.known(name) for name in ("span_input", *spans[0], *spans[1]))
+        room = self.seconds - sum(self.known(name) for name in ("span_input", *spans[0], *spans[1]))
         before = self._before()
         for name in names:
             took = self.known(name)
@@ -137,13 +137,13 @@ class Steps:
             closer = np.where(inside & outside, room < before, inside | (room > before))
             moved = np.where(np.where(np.isnan(before), inside, closer), took, 0)
             late = np.where(self.follows[:, None], moved[:-1], 0)
-            room, before, seconds = room - moved, before - (took - moved), seconds - moved
+            room, before = room - moved, before - (took - moved)
+            self.seconds = np.maximum(self.seconds - moved, 0)
             took = took - moved
             took[1:] += late
             self.numbers_of[name] = took
             if BETWEEN in self.numbers_of:
                 self.numbers_of[BETWEEN][1:] += late
-        self.numbers_of[SECONDS] = np.maximum(seconds, 0)
 
     def _before(self) -> Matrix:
         """Seconds between each step and the one before, NaN if they are not known."""
@@ -151,36 +151,24 @@ class Steps:
             return self.numbers_of[BETWEEN].copy()
         before = np.full((len(self.keys), len(self.numbers)), np.nan)
         if self.has(BEGIN):
-            gaps = np.diff(self.numbers_of[BEGIN], axis=0) - self.numbers_of[SECONDS][:-1]
+            gaps = np.diff(self.numbers_of[BEGIN], axis=0) - self.seconds[:-1]
             before[1:] = np.where(self.follows[:, None], gaps, np.nan)
         return before
 
     def _seconds(self) -> Matrix:
-        """Seconds of each step: as printed, or from its begin to that of the next, NaN if that is
-        not known. Raises UnreadableError, also if they are longer than the run."""
-        needed = "print seconds, of steps that follow each other"
-        seconds = self.numbers_of.get(SECONDS)
+        """Seconds of each step; raises UnreadableError if some have none, or if they are longer
+        than the run."""
         if lacking := self.lacking(SECONDS):
             raise UnreadableError(f"stamps: some lines have 's', the seconds of a step: {lacking}")
-        if seconds is None:
-            needed = "take a clock that is never set, in seconds"
-            if not self.has(BEGIN):
-                raise UnreadableError(
-                    "stamps: lines need 's', the seconds of a step, or 'begin', when it began"
-                )
-            passed = np.diff(self.numbers_of[BEGIN], axis=0)
-            passed = np.where(self.follows[:, None], passed, np.nan)
-            for step, rank in np.argwhere(passed < 0)[:1]:
-                raise UnreadableError(
-                    f"stamps: the clock of rank {self.numbers[rank]} went back by "
-                    f"{-passed[step, rank]:.3g} s after {self.shown(step)}; {needed}"
-                )
-            seconds = np.vstack([passed, np.full((1, len(self.numbers)), np.nan)])
-        total = np.nansum(seconds, axis=0)
+        if SECONDS not in self.numbers_of:
+            raise UnreadableError("stamps: lines need 's', the seconds of a step")
+        seconds = self.numbers_of[SECONDS]
+        total = seconds.sum(axis=0)
         if self._too_long(total.max()):
             raise UnreadableError(
                 f"stamps: the steps of rank {self.numbers[int(total.argmax())]} add up to "
-                f"{total.max():.4g} s, and the run took {self.wall_s:.4g} s: {needed}"
+                f"{total.max():.4g} s, and the run took {self.wall_s:.4g} s: print seconds, of "
+                "steps that follow each other"
             )
         return seconds
 
@@ -191,8 +179,6 @@ class Steps:
     def _between(self) -> Matrix | None:
         """Seconds from the end of the step before, 0 for the first of all; None, with a warning, if
         they are not known of all steps but those that follow one that is lost."""
-        if not self.has(SECONDS):
-            return None
         passed = self._before()
         passed[0] = np.nan_to_num(passed[0])
         total = np.nansum(passed + self.seconds, axis=0)
@@ -244,14 +230,9 @@ class Steps:
             return {}
         spans = {}
         for name in (name for name in self.numbers_of if name.startswith(SPAN)):
-            why = ""
             if name in EACH and (lacking := self.lacking(name, self.warm_up)):
-                why = f"{lacking}; print 0 where it takes no time"
-            elif name in ACTIVITIES and not self.has(SECONDS):
-                why = "steps without 's' last until the next one begins, with what lies between"
+                said = f"span {name.removeprefix(SPAN)} is left out: {lacking}"
+                self.warnings.append(f"{said}; print 0 where it takes no time")
             elif name != BETWEEN:
                 spans[name] = self.known(name)[self.warm_up :]
-            if why:
-                said = f"span {name.removeprefix(SPAN)} is left out: {why}"
-                self.warnings.append(said)
         return spans

@@ -40,7 +40,7 @@ class Stamp(NamedTuple):
     sealed: bool
 
 
-def _stamps(source: str, work: Path, ranks: int, srun_labels: bool) -> Iterator[Stamp]:
+def stamp_lines(source: str, work: Path, ranks: int, srun_labels: bool) -> Iterator[Stamp]:
     """The lines in ``source`` (stdout, stderr or files in ``work``), in the order of each file.
 
     The rank is what the line says, else its label, else its file if there are as many files as
@@ -176,7 +176,7 @@ def read_ranks(
     by_rank: list[Rank] = [Rank() for _ in range(ranks)]
     damaged: list[str] = []
     lines, all_sealed = 0, True
-    for stamp in _stamps(order["source"], work, ranks, srun_labels):
+    for stamp in stamp_lines(order["source"], work, ranks, srun_labels):
         if stamp.fields is None:
             damaged.append(stamp.place)
             continue

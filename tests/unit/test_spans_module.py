@@ -15,9 +15,8 @@ import pytest
 
 from harness.rank_variables import LAUNCHERS
 from scalesweep.compute.job_spec import StampsOrder
-from scalesweep.compute.stamp_arrays import read_stamps
-from scalesweep.compute.stamp_steps import Stamped
-from scalesweep.compute.stamps import Damage, stamp_lines
+from scalesweep.compute.stamp_arrays import Stamped, read_stamps
+from scalesweep.compute.stamps import stamp_lines
 from tests.conftest import ROOT
 
 
@@ -182,7 +181,7 @@ def test_the_recipes_time_what_their_frameworks_do(
         callback.spans.flush()
     stamped = read_stamps({**ORDER, "meet": "none"}, tmp_path, 2, False)
     assert not [warning for warning in stamped.warnings if "left out" not in warning]
-    lines = stamp_lines(ORDER["source"], tmp_path, 2, False, Damage())
+    lines = stamp_lines(ORDER["source"], tmp_path, 2, False)
     steps = [each.fields for each in lines if "s" in each.fields]
     assert [(each["rank"], each["epoch"], each["samples"]) for each in steps] == [
         (rank, epoch, 8) for rank in range(2) for epoch in range(2) for _ in range(2)
@@ -251,5 +250,5 @@ def test_the_rank_is_the_launchers(
     spans.end()
     spans.flush()
     assert (tmp_path / f"spans-{rank}.jsonl").exists()
-    (_about, step) = stamp_lines(ORDER["source"], tmp_path, 8, False, Damage())
+    (_about, step) = stamp_lines(ORDER["source"], tmp_path, 8, False)
     assert step.rank == rank

@@ -199,15 +199,6 @@ def test_lines_twice_count_once_and_missing_steps_hide_the_time_between(tmp_path
     assert "(the steps before 3 of 4 are not printed)" in stamped.warnings[0]
 
 
-def test_steps_that_only_say_when_they_begin_last_until_the_next(tmp_path: Path) -> None:
-    text = "".join(line(rank=0, step=n, begin=UNIX + 0.25 * n**2, samples=1) for n in range(5))
-    stamped = read(tmp_path, text, 1)
-    assert stamped.arrays["step_times"][:, 0].tolist() == [0.25, 0.75, 1.25, 1.75]
-    assert stamped.metrics["samples_per_second"]["value"] == 1.0
-    with pytest.raises(UnreadableError, match="clock of rank 0 went back by 61 s after step 4"):
-        read(tmp_path, text + line(rank=0, step=5, begin=UNIX - 57, samples=1), 1)
-
-
 def test_parts_add_up_to_their_span(tmp_path: Path) -> None:
     def steps(**spans: float) -> str:
         return "".join(
