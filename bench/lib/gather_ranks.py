@@ -18,6 +18,7 @@ from harness.phases import Phases
 from harness.result import write_result
 
 STEPS, RANKS = 1000, 1024
+NONE = ("versions", "variables", "work", "metrics", "notes")
 
 
 def memory(field: str) -> int:
@@ -61,7 +62,7 @@ def written(times: np.ndarray, folder: Path) -> dict[str, float]:
     """Write a result with these step times; its size and what writing took."""
     forget_peak()
     before, began = memory("VmRSS"), time.perf_counter()
-    none: dict[str, Any] = dict.fromkeys(("versions", "variables", "work", "metrics", "notes"), {})
+    none: dict[str, Any] = {name: {} for name in NONE}
     write_result(folder, {"step_times": times}, phases=Phases(), ranks=[], **none)
     seconds = time.perf_counter() - began
     growth = memory("VmHWM") - before
