@@ -88,7 +88,7 @@ _FAR = 100.0
 def _fixed(value: float, decimals: int) -> str:
     if value != 0 and (abs(value) >= 1e9 or abs(value) < 1e-4):
         return f"{value:.3g}"
-    return f"{round(value, decimals):,.{max(decimals, 0)}f}"
+    return f"{round(value, decimals):z,.{max(decimals, 0)}f}"
 
 
 def number(value: Any, digits: int = 3) -> str:
@@ -142,12 +142,12 @@ def percent(value: Any, low: Any = None, high: Any = None) -> str:
     if not finite(value):
         return "–"
     if not finite(low, high):
-        return f"{100 * value:.1f} %"
+        return f"{100 * value:z.1f} %"
     if says_nothing(value, low, high):
         return f"{100 * value:.0f} % (interval not known)"
     width = max(100 * (high - low), 0.1)
     decimals = max(0, min(_decimals(width / 3, 1), 2))
-    v, lo, hi = (f"{100 * x:.{decimals}f}" for x in (value, low, high))
+    v, lo, hi = (f"{100 * x:z.{decimals}f}" for x in (value, low, high))
     return f"{v} [{lo}, {hi}] %"
 
 

@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 
 from scalesweep.core.formatting import apart, counted, shorten, text_of
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.figures.forms import Form
+from scalesweep.figures.forms import Form, Lines
 from scalesweep.figures.theme import MAX_LINES, NARROW, WIDE, heading
 
 MAX_BARS = 24
+FEW = 6  # names that have room in a panel
 
 
 @dataclass
@@ -62,12 +63,15 @@ class Drawing:
         return figure
 
     def _legend(self, figure: Figure) -> int:
-        """One legend of all panels below them; how many rows it has."""
+        """One legend: of few lines in the first panel, else below all; how many rows are there."""
         handles: dict[str, Any] = {}
         for ax in figure.axes:
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
                 handles.setdefault(shorten(label, 44), handle)
         if not handles:
+            return 0
+        if self.columns == 1 and len(handles) <= FEW and isinstance(self.panels[0], Lines):
+            figure.axes[0].legend(list(handles.values()), list(handles), loc="best")
             return 0
         inches = 0.55 + 0.07 * max(map(len, handles))
         columns = max(1, min(6, int(figure.get_figwidth() / inches)))

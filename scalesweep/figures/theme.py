@@ -137,7 +137,11 @@ def set_axis(
     on.set_label_text(axis.label)
     across = ax.axvline if side == "x" else ax.axhline
     for place, (words, value) in enumerate(axis.marks.items()):
-        across(value, color=INK, linewidth=1, linestyle=(0, (1 + 4 * place, 2)), label=words)
+        label = words if side == "x" else None
+        across(value, color=INK, linewidth=1, linestyle=(0, (1 + 4 * place, 2)), label=label)
+        if side == "y":
+            ax.annotate(words, (1, value), (0, 2), ("axes fraction", "data"), "offset points",
+                        ha="right", fontsize=8)  # fmt: skip
     if not values:
         return
     if axis.kind in ("scale", "values"):

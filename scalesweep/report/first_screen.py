@@ -1,8 +1,10 @@
 """The first screen: a line for each experiment, what is sure, what failed, and what to do next."""
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.repeats import more_repeats
@@ -249,7 +251,7 @@ def next_step(
     facts: Mapping[str, RunFacts],
 ) -> Next | None:
     """What is missing first, then what to act on, then what would decide, then what comes next."""
-    again = f"scalesweep run {plan['file']}"
+    again = f"cd {shlex.quote(str(Path.cwd()))} && scalesweep run {plan['file']}"
     if missing := _missing(results, facts, again):
         return missing
     if results.control or set(results.sources) == {"imported"}:

@@ -12,7 +12,8 @@ from scalesweep.experiment.results import ExperimentResults
 
 MOST_BARS = 6
 NOTABLE = 0.02  # of a step: what is less has no number, and no name below the bars
-_NAMED, _NUMBERED = 0.2, 0.06  # shares of the longest bar with room for a name, and for a number
+_NUMBERED = 0.06  # share of the longest bar with room for a number
+_CHARACTERS = 60  # of the longest bar
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Segment:
     term: str
     lost: bool
     share: float
+    name: str  # if there is room for it
     text: str
     title: str
 
@@ -123,9 +125,9 @@ def _bar(results: ExperimentResults, ledger: Ledger, longest: float, factor: flo
             if share > 0:
                 text, label = number(value * factor, 3), LABELS[name]
                 title = f"{label}{', more than at the smallest scale' if lost else ''}: {text}"
-                text = f"{label} {text}" if share > _NAMED else text
+                named = label if len(f"{label} {text}") < share * _CHARACTERS else ""
                 text = text if share > _NUMBERED else ""
-                segments.append(Segment(name, lost, 100 * share, text, title))
+                segments.append(Segment(name, lost, 100 * share, named, text, title))
     ideal = 100 * ledger.ideal.ms / longest if ledger.ideal else None
     label = (
         results.scaled(results.scale_of(ledger.row))

@@ -54,7 +54,7 @@ def _figure(
     kind = results.entry["scaling"]
     scale = Axis(f"Number of {results.scale}", "scale")
     unit = "samples/s" if len(named) > 1 else main.unit or main.label
-    target = Axis("Efficiency", "share", {f"{100 * results.target:g} %": results.target})
+    target = Axis("Efficiency", "share", {f"{100 * results.target:g} % target": results.target})
     holes: Mapping[Any, str] = series[0].holes if alone else {}
     panels = [
         Lines(pd.DataFrame(rates), Axis("", "scale"), Axis(unit, "log"), "", holes, tall=2.0),

@@ -82,7 +82,7 @@ def test_scaling_has_its_ideal_its_target_and_holes(
     assert math.isnan(rates["total", "", 512])  # breaks the line
     upper, lower = drawing.figure.axes[:2]
     assert upper.get_yscale() == "log" and lower.get_xscale() == "log"
-    assert {"NODE_FAIL", "80 %"} <= set(texts(drawing.figure))
+    assert {"NODE_FAIL", "80 % target"} <= set(texts(drawing.figure))
 
 
 def test_findings_link_to_the_figure_of_their_series(tmp_path: Path) -> None:
