@@ -30,7 +30,7 @@ from scalesweep.judge.words import ratio_words
 from scalesweep.report.html_assets import assets, render
 
 PAGE, FOLDER = "compare.html", "compare"
-SCRIPTS = ("tables.js", "compare.js")
+SCRIPTS = ("tables.js",)
 # What one page may hold; the rest is in the CSV files.
 MAX_ROWS, MAX_ALONE, MAX_COLUMNS, MAX_FIGURES = 1500, 200, 6, 6
 VERDICTS = (IMPROVEMENT, REGRESSION, INCONCLUSIVE, ONLY_BASE, ONLY_NEW)

@@ -32,7 +32,7 @@ from scalesweep.report.links import Links
 from scalesweep.state.results_folder import claim_folder
 
 PAGE, TABLES = "history.html", "tables"
-SCRIPTS = ("tables.js", "compare.js", "charts.js", "history.js")
+SCRIPTS = ("tables.js", "charts.js", "history.js")
 # What one page may hold; the rest is in the CSV files.
 MAX_SENTENCES, MAX_ROWS, MAX_SESSIONS, MAX_VALUES = 60, 2000, 1000, 200_000
 _LEVELS = {REGRESSION: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}

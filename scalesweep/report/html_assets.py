@@ -22,12 +22,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from scalesweep.analysis import outliers
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted, duration, listed, number, text_of
 from scalesweep.core.paths import RESOURCES
-from scalesweep.core.visible import INVISIBLE, visible
+from scalesweep.core.visible import visible
+from scalesweep.experiment.cells import unbroken
 
 VENDOR = RESOURCES / "vendor"  # made from packages, not committed
 _CHARTS = "vl-convert-python"
@@ -35,8 +35,6 @@ LIBRARIES = "libraries.js"  # what runs the others; the first of a page's script
 # The last statement of DataTables' bundle hands its parts to other modules.
 _EXPORT = re.compile(r"\bexport\s*\{([^{}]*)\}\s*;?")
 _WANTED = "jQuery"
-# Modules whose constants the pages state in their methods.
-METHODS = {"outliers": outliers}
 
 
 @dataclass(frozen=True)
@@ -127,8 +125,6 @@ def _inline_script(text: str) -> Markup:
     return Markup(text.replace("<!--", r"\x3c!--"))
 
 
-# Control characters, as JSON writes them.
-_ESCAPED = re.compile(r"\\(u00|[bfr])")
 _SCRIPT = re.compile(r"(<script\b.*?</script>)", re.DOTALL)
 
 
@@ -138,10 +134,7 @@ def _digest(script: str) -> str:
 
 def embedded(data: Any) -> Markup:
     """JSON for a ``script`` element: numbers with all their digits, no ``<``."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    if INVISIBLE.search(text) or _ESCAPED.search(text):
-        data = _visible(data)
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(_visible(data), separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
@@ -188,9 +181,9 @@ def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]
         "with_code": with_code,
         "breakable": breakable,
         "embedded": embedded,
+        "unbroken": unbroken,
         **filters,
     }
-    environment.globals |= METHODS
     page = environment.get_template(template).render(context)
     # Scripts are ours, but for data, which ``embedded`` has looked at; their digests hold.
     parts = _SCRIPT.split(page)

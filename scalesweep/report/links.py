@@ -1,25 +1,16 @@
 """Addresses in the report: of files, and of the evidence of findings."""
 
-import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from scalesweep.aspects.find import rules
+from scalesweep.core.formatting import text_of
+from scalesweep.experiment.cells import Target
 from scalesweep.findings.base import Finding, figure_of
-
-# The table on the page that shows the rows of a table of the results.
-_SHOWN_IN = {
-    "points": "points",
-    "scaling": "points",
-    "runs": "runs",
-    "accuracy": "accuracy",
-    "phases": "phases",
-}
 
 
 class Links:
@@ -39,62 +30,31 @@ class Links:
         return f"./{quote(path.name)}" if folder == "." else f"./{folder}/{quote(path.name)}"
 
 
-@dataclass(frozen=True)
-class Target:
-    """Where evidence is: an address, and of rows the table they are in with the values to show."""
-
-    text: str
-    href: str
-    rows: str = ""
-    key: str = ""
-
-
-@dataclass(frozen=True)
-class Anchors:
-    """What an experiment's section has to link to: figures by name, with what each shows, tables by
-    name, CSV files."""
-
-    section: str
-    tables: frozenset[str]
-    figures: Mapping[str, str]
-    shows: Mapping[str, Mapping[str, Any]]
-    csv: Mapping[str, str]
-
-
 def figure_id(section: str, name: str) -> str:
     """Id of a figure on the page."""
     return f"{section}-{re.sub(r'[^A-Za-z0-9-]', '-', name)}"
 
 
-def anchors(
+def evidence_links(
+    finding: Finding,
     section: str,
-    tables: Iterable[str],
+    tables: Collection[str],
     figures: Sequence[Mapping[str, Any]],
-    csv: Sequence[tuple[str, str]],
-) -> Anchors:
-    """Of a section of the page: its tables' names, its figures, and (name, address) of its CSV."""
-    return Anchors(
-        section,
-        frozenset(tables),
-        {figure["name"]: figure["id"] for figure in figures},
-        {figure["name"]: figure["shows"] for figure in figures},
-        {name.removesuffix(".csv"): href for name, href in csv},
-    )
-
-
-def evidence_links(finding: Finding, there: Anchors) -> list[Target]:
-    """Links from a finding to its figure and to its rows, those that there are."""
+    csv: Mapping[str, str],
+) -> list[Target]:
+    """Links from a finding of a ``section`` of the page to its figure and to its rows, those that
+    there are: ids of ``tables``, figures, and addresses of CSV files by name."""
     evidence = finding.evidence
     targets = []
-    figure = there.figures.get(str(figure_of(finding, there.shows, rules()[finding.rule].figures)))
-    if figure is not None:
-        targets.append(Target("figure", f"#{figure}"))
+    shows = {figure["name"]: figure["shows"] for figure in figures}
+    if (figure := figure_of(finding, shows, rules()[finding.rule].figures)) is not None:
+        targets.append(Target("figure", f"#{figure_id(section, figure)}"))
     table = str(evidence.get("table"))
-    name = f"{there.section}-{_SHOWN_IN.get(table)}"
-    if name in there.tables:
+    name = f"{section}-{'points' if table == 'scaling' else table}"
+    if name in tables:
         key = evidence.get("key") or {}
-        single = {k: v for k, v in key.items() if not isinstance(v, list | dict)}
-        targets.append(Target("rows", f"#{name}", name, json.dumps(single)))
-    elif table in there.csv:
-        targets.append(Target(f"{table}.csv", there.csv[table]))
+        single = {k: text_of(v) for k, v in key.items() if not isinstance(v, list | dict)}
+        targets.append(Target("rows", f"#{name}", name, single))
+    elif table in csv:
+        targets.append(Target(f"{table}.csv", csv[table]))
     return targets

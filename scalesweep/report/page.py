@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from scalesweep.analysis import outliers
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.aspects.energy.section import DEFINITIONS
 from scalesweep.aspects.probes.campaign import ceilings_section
@@ -14,15 +15,10 @@ from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import PHASES, counted, listed, text_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
-from scalesweep.experiment.cells import unbroken
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.report.experiment_part import PageInputs, experiment_parts
+from scalesweep.report.experiment_part import PageInputs, experiment_part
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.links import Links
-from scalesweep.report.page_data import (
-    packed,
-    run_files,
-)
 from scalesweep.report.sections import FILTERS, imported_section, jobs_section
 from scalesweep.slurm.job_table import is_incomplete, read_jobs
 from scalesweep.tables.hardware import machines, mismatches
@@ -77,8 +73,10 @@ def page_content(
     done = [run_id for run_id, status in statuses.items() if status == Status.DONE]
     facts = _facts(summary, done)
     environments = group(facts.values())
-    page = PageInputs(plan, len(studies), tables, figures, runs, links, facts, environments)
-    experiments = experiment_parts(page, studies)
+    page = PageInputs(plan, max(len(studies), 1), tables, figures, runs, links, facts, environments)
+    experiments = [
+        experiment_part(page, f"e{place}", results) for place, results in enumerate(studies, 1)
+    ]
     return {
         **_of_runs(list(facts.values())),
         **_of_metrics(studies),
@@ -87,9 +85,9 @@ def page_content(
         "repeats": _repeats(studies),
         "targets": listed([*dict.fromkeys(f"{100 * s.target:.0f} %" for s in studies)]),
         "experiments": experiments,
-        "data": page.data,
+        "data": {"charts": page.charts},
         "assets": assets(SCRIPTS),
-        "rows_shown": page.rows,
+        "outliers": outliers,
         "counts": Counter(statuses.values()),
         "total": len(statuses),
         "ceilings": ceilings_section(studies),
@@ -228,8 +226,5 @@ def _described(evidence: Mapping[str, Any]) -> str:
 _FILTERS = {
     "when": _minute,
     "described": _described,
-    "run_files": run_files,
-    "packed": packed,
-    "unbroken": unbroken,
     **FILTERS,
 }

@@ -1,14 +1,12 @@
 """Small parts of the page: what failed or has no result, jobs, imports, fixed parameters."""
 
-import os
-import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scalesweep.core.formatting import duration, finite, listed, number, plain, text_of
+from scalesweep.core.formatting import counted, duration, finite, listed, number, plain, text_of
 from scalesweep.core.joined_experiments import constants_of, differing_settings
 from scalesweep.core.plan_format import Plan, PlanRun, parameter_of
 from scalesweep.core.record import FAILURE, read_failure
@@ -70,56 +68,43 @@ def _causes(causes: Mapping[str, int]) -> str:
 
 
 FILTERS = {"gib": _gib, "causes": _causes}
+MAX_LINE, MAX_LINES, MAX_FAILURES, MAX_REASONS = 300, 40, 150, 30
 
 
-MAX_LINE, MAX_LINES = 300, 40
-
-
-def failed_points(
-    results: ExperimentResults, runs: Path, links: Links, budget: dict[str, int]
-) -> dict[str, Any]:
-    """Failed points with cause, logs of their runs and last lines, while the budget lasts.
+def failed_points(results: ExperimentResults, runs: Path, links: Links) -> dict[str, Any]:
+    """Failed points with cause, logs of their runs and last lines, of at most MAX_FAILURES runs.
 
     Repeats of a point that failed in the same way form one row, with the last lines of the first.
-    Those of other programs left none (``failed_elsewhere``).
+    Those of other programs left none (``without_result``).
     """
     failed = [run for run in results.entry["runs"] if _failed_here(run, runs)]
-    shown = failed[: max(budget["failures"], 0)]
-    budget["failures"] -= len(shown)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for run in shown:
+    for run in failed[:MAX_FAILURES]:
         failure = read_failure(runs / run["run_id"]) or {}
         # A job may have ended before its launcher began an attempt.
         attempt = failure.get("attempt") or (0 if "job_id" in failure else 1)
         folder = runs / run["run_id"] / f"attempt-{attempt}"
-        lines = failure.get("last_lines")
         where = results.describe(run["point"])
-        row = rows.setdefault(
-            (str(run["cause"]), where),
-            {
-                "cause": run["cause"] or Status.FAILED,
-                "where": where,
-                "detail": run["detail"],
-                "lines": [
-                    str(line)[:MAX_LINE] for line in (lines if isinstance(lines, list) else [])
-                ][-MAX_LINES:],
-                "stacks": _stacks(failure),
-                "runs": [],
-            },
-        )
-        logs = [
-            (log.removesuffix(".log"), links.to(folder / log))
-            for log in ("stdout.log", "stderr.log")
-            if (folder / log).is_file()
-        ]
-        ids = {name: failure.get(name) for name in ("attempt", "job_id")}
-        row["runs"].append({"run": run, **ids, "logs": logs})
-    return {"rows": list(rows.values()), "left_out": len(failed) - len(shown)}
+        row = {
+            "cause": run["cause"] or Status.FAILED,
+            "where": where,
+            "detail": run["detail"],
+            "lines": [str(line)[:MAX_LINE] for line in failure.get("last_lines") or ()][
+                -MAX_LINES:
+            ],
+            "stacks": _stacks(failure.get("stacks") or ()),
+            "runs": [],
+        }
+        logs = [path for path in (folder / "stdout.log", folder / "stderr.log") if path.is_file()]
+        rows.setdefault((str(run["cause"]), where), row)["runs"].append({
+            "run": run, "attempt": failure.get("attempt"), "job_id": failure.get("job_id"),
+            "logs": [(path.stem, links.to(path)) for path in logs],
+        })  # fmt: skip
+    return {"rows": list(rows.values()), "left_out": max(len(failed) - MAX_FAILURES, 0)}
 
 
-def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
+def _stacks(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Where the ranks stood when the time was up, those that held the others up first."""
-    groups = failure.get("stacks")
     return [
         {
             "ranks": str(group.get("ranks") or f"{group.get('count')} without numbers")[:MAX_LINE],
@@ -127,35 +112,8 @@ def _stacks(failure: Mapping[str, Any]) -> list[dict[str, str]]:
             "still": duration(group.get("still_s")),
             "where": str(group.get("where"))[: 2 * MAX_LINE],
         }
-        for group in (groups[:MAX_LINES] if isinstance(groups, list) else [])
-        if isinstance(group, dict)
+        for group in groups[:MAX_LINES]
     ]
-
-
-MAX_REASON_POINTS = 4
-
-
-def excluded_points(results: ExperimentResults) -> list[dict[str, Any]]:
-    """What the campaign leaves out."""
-    excluded = results.entry["excluded"]
-    return _by_reason(results, ((str(entry["reason"]), entry["point"]) for entry in excluded))
-
-
-def points_without_result(results: ExperimentResults, status: str) -> list[dict[str, Any]]:
-    """The points of runs that have no result and are not to be run."""
-    runs = (run for run in results.entry["runs"] if run["status"] == status)
-    return _by_reason(results, ((str(run["detail"]), run["point"]) for run in runs))
-
-
-def failed_elsewhere(results: ExperimentResults, runs: Path) -> list[dict[str, Any]]:
-    """The points of runs that failed where they were measured, as their source says."""
-    failed = (
-        run
-        for run in results.entry["runs"]
-        if run["status"] == Status.FAILED and not _failed_here(run, runs)
-    )
-    reasons = ((f"{run['cause']} ({run['detail']})", run["point"]) for run in failed)
-    return _by_reason(results, reasons)
 
 
 def _failed_here(run: PlanRun, runs: Path) -> bool:
@@ -165,23 +123,55 @@ def _failed_here(run: PlanRun, runs: Path) -> bool:
     return run["to_run"] or (runs / run["run_id"] / FAILURE).is_file()
 
 
-def accepted_points(results: ExperimentResults) -> list[dict[str, Any]]:
-    """The points of runs that count although they differ from the plan, by how they differ."""
-    runs = (run for run in results.entry["runs"] if run["status"] == Status.DONE and run["detail"])
-    return _by_reason(results, ((str(run["detail"]), run["point"]) for run in runs))
+_STALE = "The records of these runs are of something else than the plan asks for now"
+_UNSUPPORTED = (
+    "This machine could not run them. `snakemake --config retry=unsupported` tries again."
+)
+
+
+def without_result(
+    results: ExperimentResults, runs: Path
+) -> list[tuple[str, str, int, Sequence[str]]]:
+    """Points that no table counts, or that count although they differ: heading, meaning, how many
+    there are, and a line for each reason."""
+    planned = results.entry["runs"]
+    of = {
+        status: [(str(run["detail"]), run["point"]) for run in planned if run["status"] == status]
+        for status in (Status.UNSUPPORTED, Status.STALE, Status.UNFINISHED, Status.DONE)
+    }
+    elsewhere = [
+        (f"{run['cause']} ({run['detail']})", run["point"])
+        for run in planned
+        if run["status"] == Status.FAILED and not _failed_here(run, runs)
+    ]
+    excluded = [(str(entry["reason"]), entry["point"]) for entry in results.entry["excluded"]]
+    accepted = [point for point in of[Status.DONE] if point[0]]
+    lists = [
+        ("Unsupported points", _UNSUPPORTED, of[Status.UNSUPPORTED]),
+        ("Stale runs", f"{_STALE}; no table counts them.", of[Status.STALE]),
+        ("Accepted runs", f"{_STALE}; `accept_stale` takes them.", accepted),
+        ("Failed runs of the source", "", elsewhere),
+        ("Unfinished runs", "They were cut or aborted: no mean counts them.",
+         of[Status.UNFINISHED]),
+        ("Points excluded on purpose", "", excluded),
+    ]  # fmt: skip
+    made = ((title, about, _by_reason(results, points)) for title, about, points in lists if points)
+    return [
+        (title, about, sum(map(len, reasons.values())),
+         [f"{reason}: {counted(len(of), 'point')} ({listed([*of])})"
+          for reason, of in reasons.items()])
+        for title, about, reasons in made
+    ]  # fmt: skip
 
 
 def _by_reason(
     results: ExperimentResults, points: Iterable[tuple[str, Mapping[str, Any]]]
-) -> list[dict[str, Any]]:
+) -> dict[str, dict[str, None]]:
     """Points in words by the reason why they have no result, each once."""
     reasons: dict[str, dict[str, None]] = {}
     for reason, point in points:
         reasons.setdefault(reason, {})[results.describe(point)] = None
-    return [
-        {"reason": reason, "count": len(named), "points": listed([*named], MAX_REASON_POINTS)}
-        for reason, named in reasons.items()
-    ]
+    return reasons
 
 
 def fixed_parameters(results: ExperimentResults) -> dict[str, Any]:
@@ -198,13 +188,12 @@ def fixed_parameters(results: ExperimentResults) -> dict[str, Any]:
         for name, value in constants.items()
         if parameter_of(results.entry, name)["workload"] and value is not None
     }
-    shown = {results.scale, "ranks"} | computed
     differing = differing_settings(results.entry)
     of = [
         {"benchmark": benchmark, **_constants(results, values, differing)}
         for benchmark, values in constants_of(results.entry).items()
     ]
-    groups = _constants(results, constants, shown)
+    groups = _constants(results, constants, {results.scale, "ranks"} | computed)
     groups["set"] += [
         {"name": name, "value": f"= {text}", "doc": parameter_of(results.entry, name)["doc"]}
         for name, text in results.entry.get("derived_parameters", {}).items()
@@ -218,27 +207,15 @@ def _constants(
 ) -> dict[str, list[dict[str, str]]]:
     """Constant parameters; those of ``shown`` are among the ``set`` ones, whatever their value."""
     groups: dict[str, list[dict[str, str]]] = {"set": [], "defaults": []}
-    for name, value in sorted(
-        constants.items(),
-        key=lambda item: (item[0] != results.scale, item[0] != "ranks"),
-    ):
+    first = (results.scale, "ranks")
+    for name, value in sorted(constants.items(), key=lambda item: item[0] not in first):
         info = parameter_of(results.entry, name)
-        unit = info["unit"] or ""
         is_set = name in shown or plain(value) != plain(info["default"])
-        text = _value(value, unit if unit != name else "")
-        groups["set" if is_set else "defaults"].append(
-            {"name": name, "value": text, "doc": info["doc"]}
-        )
+        unit = info["unit"] or ""
+        text = "not set" if value is None else f"{text_of(value)} {unit if unit != name else ''}"
+        made = {"name": name, "value": text.rstrip(), "doc": info["doc"]}
+        groups["set" if is_set else "defaults"].append(made)
     return groups
-
-
-def _value(value: Any, unit: str) -> str:
-    if value is None:
-        return "not set"
-    return f"{text_of(value)} {unit}".rstrip()
-
-
-MAX_REASONS = 30
 
 
 def imported_section(plan: Plan, links: Links) -> dict[str, Any] | None:
@@ -247,35 +224,10 @@ def imported_section(plan: Plan, links: Links) -> dict[str, Any] | None:
     if imported is None:
         return None
     refused = imported["refused"]
-    texts = [*imported["doubts"], *(place for refusal in refused for place in refusal["places"])]
-    folder = _common_folder(texts)
     return {
-        "refused": [
-            {
-                "reason": refusal["reason"],
-                "count": refusal["count"],
-                "places": ", ".join(place.replace(folder, "") for place in refusal["places"])
-                + _more(refusal["count"] - len(refusal["places"])),
-            }
-            for refusal in refused[:MAX_REASONS]
-        ],
+        "refused": refused[:MAX_REASONS],
         "left_out": max(len(refused) - MAX_REASONS, 0),
         "total": sum(refusal["count"] for refusal in refused),
-        "doubts": [doubt.replace(folder, "") for doubt in imported["doubts"]],
+        "doubts": imported["doubts"],
         "list": links.to(Path(imported["list"])),
     }
-
-
-_PATH = re.compile(r"(?<![^\s(])/[^\s:,;()]+/")
-
-
-def _common_folder(texts: Sequence[str]) -> str:
-    """The folder that all paths in these texts are in, with a slash at its end: readers of a page
-    know their source. A path that cannot be shortened stands for itself."""
-    folders = {path for text in texts for path in _PATH.findall(text)}
-    common = os.path.commonpath(folders).rstrip("/") if folders else ""
-    return f"{common}/" if common else "\0"
-
-
-def _more(count: int) -> str:
-    return f" and {count:,} more" if count > 0 else ""

@@ -16,7 +16,6 @@ from scalesweep.core.paths import REPO
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.findings.table import findings_table
-from scalesweep.report import experiment_part
 from tests.fakes.pages import render
 from tests.fakes.results import Fake, make_results
 
@@ -37,12 +36,9 @@ def warmup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aspect]:
     from scalesweep.aspects import warmup  # type: ignore[attr-defined]
 
     monkeypatch.setattr(registry, "ASPECTS", (*registry.ASPECTS, warmup.ASPECT))
-    caches = (find.rules, experiment_part._sections)
-    for cached in caches:
-        cached.cache_clear()
+    find.rules.cache_clear()
     yield warmup.ASPECT
-    for cached in caches:
-        cached.cache_clear()
+    find.rules.cache_clear()
     for name in [name for name in sys.modules if name.startswith("scalesweep.aspects.warmup")]:
         del sys.modules[name]
     del aspects.warmup  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from typing import Any
 
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.links import Links
-from scalesweep.report.sections import failed_elsewhere, failed_points
+from scalesweep.report.sections import failed_points, without_result
 from tests.fakes.imported_table import imported
 
 HEAD = "gpus,tp,end,rate\n"
@@ -34,10 +34,11 @@ def test_rows_of_failed_runs_become_points_with_their_cause(tmp_path: Path) -> N
     assert tables["points"]["repeats"].tolist() == [1, 0, 0]
     results = ExperimentResults(entry, tables)
     runs = tmp_path / "runs" / "imported"
-    assert {(row["reason"], row["points"]) for row in failed_elsewhere(results, runs)} == {
-        ("NOT_STATED (column end: failed)", "tp 1"),
-        ("GPU_OUT_OF_MEMORY (column end: oom)", "tp 2"),
-        ("NOT_STATED (column end: FAILED)", "tp 4"),
+    ((_, _, count, lines),) = without_result(results, runs)
+    assert count == 3 and set(lines) == {
+        "NOT_STATED (column end: failed): 1 point (tp 1)",
+        "GPU_OUT_OF_MEMORY (column end: oom): 1 point (tp 2)",
+        "NOT_STATED (column end: FAILED): 1 point (tp 4)",
     }
-    none = failed_points(results, runs, Links(tmp_path), {"failures": 10})
+    none = failed_points(results, runs, Links(tmp_path))
     assert none == {"rows": [], "left_out": 0}

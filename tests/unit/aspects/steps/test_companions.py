@@ -132,7 +132,8 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     shown = profiles_section(study, tmp_path, str)
     assert shown["rows"] == []
     (table,) = shown["tables"]
-    last = dict(zip(table["columns"], table["rows"][-1], strict=True))
+    names = [heading.text for heading in table["headings"]]
+    last = dict(zip(names, (cell.text for cell in table["rows"][-1]), strict=True))
     assert last["Point"] == "4 ranks" and last["Step, ms"].startswith("94.0 [")
 
 

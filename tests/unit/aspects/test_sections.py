@@ -1,0 +1,103 @@
+"""Sections of the page: energy, accuracy, phases, steps."""
+
+from pathlib import Path
+
+import pytest
+
+from scalesweep.aspects.draw import draw
+from scalesweep.aspects.energy.section import energy_lines
+from scalesweep.aspects.phases.section import phase_table
+from scalesweep.aspects.training.section import accuracy_table
+from scalesweep.core.record import read_record
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.report.experiment_part import shown_sections
+from scalesweep.tables.provenance import RunFacts, run_facts
+from tests.acceptance.faults import Program, every
+from tests.fakes.planted_steps import planted_study
+from tests.fakes.training import SITE, Training, make_training, nt3
+
+
+def one(root: Path, fake: Training) -> tuple[ExperimentResults, dict[str, RunFacts]]:
+    study = make_training(root, fake)[fake.name]
+    facts = {
+        path.parent.name: run_facts(read_record(path))
+        for path in (root / "runs" / SITE).glob("*/record.json")
+    }
+    return study, facts
+
+
+@pytest.mark.parametrize(
+    ("fake", "lines"),
+    [
+        (nt3(), ["Energy: measured in 9 of 9 runs with rapl, sampled every 1 s"]),
+        (nt3(watts=lambda p, r: None if r else 100.0),
+         ["Energy: measured in 3 of 9 runs with rapl", "not measured in 6 of 9 runs: no RAPL"]),
+        (nt3(changes=lambda p, r: {"energy": None}, watts=lambda p, r: None),
+         ["Energy: not measured: the records hold no energy data."]),
+        (nt3(fate=lambda p, r: "new"), []),
+    ],
+)  # fmt: skip
+def test_energy_is_told_by_how_it_was_measured(
+    tmp_path: Path, fake: Training, lines: list[str]
+) -> None:
+    told = energy_lines(*one(tmp_path, fake))
+    for line, part in zip(told, lines, strict=True):
+        assert part in line
+
+
+def test_experiments_that_do_not_train_are_not_asked_for_energy(tmp_path: Path) -> None:
+    fake = nt3(changes=lambda p, r: {"energy": None, "metrics": {}}, watts=lambda p, r: None,
+               arrays=lambda a, p, r: [a.pop(n) for n in list(a) if "_times" not in n])  # fmt: skip
+    study, facts = one(tmp_path, fake)
+    assert study.tables["accuracy"] is None and energy_lines(study, facts) == []
+    # Epochs become steady whatever they are of.
+    assert [shown["title"] for shown in shown_sections(study, facts, 10)] == ["Warm-up"]
+
+
+def test_accuracy_table_says_who_reached_the_target(tmp_path: Path) -> None:
+    study, facts = one(tmp_path, nt3(fixed={"target_accuracy": 0.9}))
+    titles = [shown["title"] for shown in shown_sections(study, facts, 10)]
+    assert [t for t in titles if t in ("Accuracy", "Phases", "Energy")] == [
+        "Accuracy", "Phases", "Energy",
+    ]  # fmt: skip
+    table = accuracy_table(study, 2)
+    assert table is not None
+    headings = [column.heading for column in table.groups[0][1]]
+    assert headings[2:4] == ["Reached", "Time to target [s]"]
+    assert (len(table.head), table.left_out) == (2, 1)
+    row = [cell.text for cell in table.rows[0]]
+    assert row[:2] == ["1", "3/3"] and row[4] == "3/3"
+    last = accuracy_table(study, 9)
+    assert last is not None and last.rows[2][4].text == "0/3" and last.rows[2][4].bad
+    assert last.rows[2][5].text == "–"
+
+
+def test_tables_bear_what_is_missing(tmp_path: Path) -> None:
+    fate = nt3(fate=lambda p, r: "TIMEOUT" if p["ranks"] == 4 else "done",
+               watts=lambda p, r: 100.0 if r < 2 else None)  # fmt: skip
+    study, _ = one(tmp_path, fate)
+    table = accuracy_table(study, 9)
+    assert table is not None
+    assert table.rows[1][1].text == "0/3 TIMEOUT"
+    assert {cell.text for cell in table.rows[1][2:]} == {"–"}
+    assert any("(2 of 3 runs)" in cell.text for cell in table.rows[0])
+    phases = phase_table(study, 9)
+    assert phases is not None and len(phases.rows) == 2
+
+
+def test_steps_have_quantiles_stalls_and_drift(tmp_path: Path) -> None:
+    program = Program(faults={"compute": every(500, 25, 1), "input": lambda step, rank: step / 3})
+    study = planted_study(tmp_path, program)
+    (section,) = [one for one in shown_sections(study, {}, 10) if one["title"] == "Steps"]
+    headings = [heading.text for heading in section["table"]["headings"]]
+    cells = [dict(zip(headings, row, strict=True)) for row in section["table"]["rows"]]
+    whole, quick, slow = [{name: cell.text for name, cell in row.items()} for row in cells]
+    assert [row["Of"] for row in (whole, quick, slow)] == ["steps", "rank 0", "rank 1"]
+    assert whole["Stalls in a run"] == slow["Stalls in a run"] == "2 (steps 25 and 50)"
+    assert quick["Stalls in a run"] == "0"
+    assert 70 < float(whole["p50"]) < 80 < float(whole["p95"]) < 100
+    assert float(whole["p99"]) > 400
+    assert 15 < float(whole["Drift in a run"].split()[0]) < 25  # 13 ms of 66
+    (drawing,) = [one for one in draw(study) if one.name == "steps"]
+    marks = [line for line in drawing.figure.axes[0].get_lines() if line.get_marker() == "^"]
+    assert [list(line.get_xdata()) for line in marks] == [[25, 50] * 3]
