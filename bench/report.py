@@ -69,7 +69,7 @@ SCROLL = """async () => {
 
 # Seconds from a click on a heading of a table until it is redrawn; the table is there already.
 SORT = """async name => {
-  const node = document.querySelector(`[data-table="${name}"] table`)
+  const node = document.querySelector(`#${name} table`)
   const drawn = new Promise(done => jQuery(node).DataTable().one('draw', done))
   const began = performance.now()
   node.querySelector('thead th[data-dt-column="1"]').click()
@@ -77,10 +77,10 @@ SORT = """async name => {
   node.getBoundingClientRect()
   return (performance.now() - began) / 1e3
 }"""
-LIVE = """() => [...document.querySelectorAll('[data-table]')].every(
-  one => one.classList.contains('live'))"""
-LARGEST = """() => [...document.querySelectorAll('[data-table$=-runs].live')].map(one => [
-  jQuery(one.querySelector('table')).DataTable().rows().count(), one.dataset.table]
+LIVE = """() => [...document.querySelectorAll('table.data')].every(
+  one => one.classList.contains('dataTable'))"""
+LARGEST = """() => [...document.querySelectorAll('[id$=-runs].live')].map(one => [
+  jQuery(one.querySelector('table')).DataTable().rows().count(), one.id]
 ).sort((a, b) => b[0] - a[0])[0]"""
 
 

@@ -18,7 +18,10 @@ rule page:
         tables=lambda wildcards: SWEEP.parts("tables", checkpoints.summarise.get()),
         figures=lambda wildcards: SWEEP.parts("figures", checkpoints.summarise.get()),
         template=ROOT / "resources" / "report.html.j2",
-        parts=[ROOT / "resources" / f"{name}.html.j2" for name in ("page", "cells", "ceilings")],
+        parts=[
+            ROOT / "resources" / f"{name}.html.j2"
+            for name in ("page", "cells", "ceilings")
+        ],
         style=ROOT / "resources" / "report.css",
         scripts=[
             ROOT / "resources" / f"{name}.js"
