@@ -131,25 +131,13 @@ class _Part:
 
 
 def frame_digest(frame: pd.DataFrame) -> str:
-    """Digest of a frame's columns: names, types and values; columns without any value are none.
-
-    Of ``attrs`` too, of its index not.
-    """
-    digest = hashlib.blake2b(json.dumps(frame.attrs, sort_keys=True).encode(), digest_size=16)
-    bare = without_attrs(frame)
-    for name in bare.columns:
-        column = bare[name]
-        missing = column.isna().to_numpy()
-        if missing.all():
-            continue
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fib":
-            content = np.ascontiguousarray(column.to_numpy()).tobytes()
-        else:
-            values = zip(column.tolist(), missing.tolist(), strict=True)
-            content = json.dumps([None if none else value for value, none in values]).encode()
-        digest.update(f"{name}\0{column.dtype}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
+    """Digest of a frame's columns: names, types and values, and of its ``attrs``; columns without
+    any value are none."""
+    bare = without_attrs(frame).dropna(axis="columns", how="all")
+    named = [frame.attrs, [[name, str(kind)] for name, kind in bare.dtypes.items()]]
+    rows = pd.util.hash_pandas_object(bare, index=False, categorize=False).to_numpy()
+    said = json.dumps(named, sort_keys=True).encode()
+    return hashlib.blake2b(said + rows.tobytes(), digest_size=16).hexdigest()
 
 
 def _parts(
@@ -167,14 +155,9 @@ def _parts(
     }
     # No table says any of this.
     shared: Plan = {
-        **plan,
-        "description": "",
-        "file": "",
-        "results": "",
-        "created": "",
-        "jobs": None,
+        **plan, "description": "", "file": "", "results": "", "created": "", "jobs": None,
         "order": {"seed": None, "of": 0},
-    }
+    }  # fmt: skip
     parts = {}
     predicts = any(entry.get("predict") for entry in plan["experiments"])
     machine = (predicting_machine if predicts else known_machine)(summary, plan)
@@ -199,19 +182,13 @@ def _parts(
 
 
 def _known_to(entry: PlanExperiment, rows: pd.DataFrame, machine: Machine) -> Machine:
-    """What of the machine tables of an experiment are made of."""
-    if not _held_against(entry, rows):
-        return UNKNOWN
-    return machine if entry.get("predict") else replace(machine, grown=())
-
-
-def _held_against(entry: PlanExperiment, rows: pd.DataFrame) -> bool:
-    """Whether tables of an experiment hold its runs against the machine."""
-    if entry.get("predict") or reads_files(entry):
-        return True
-    # Of these networks what runs exchange is known, which their predicted times rest on.
-    sized = column("model_parameters", "mean", "run")
-    return any(name in rows and rows[name].notna().any() for name in (LAYERS, ACCOUNT, sized))
+    """What of the machine the tables of an experiment hold its runs against."""
+    if entry.get("predict"):
+        return machine
+    # Of networks of known size what runs exchange is known, which their predicted times rest on.
+    names = (LAYERS, ACCOUNT, column("model_parameters", "mean", "run"))
+    held = reads_files(entry) or any(name in rows and rows[name].notna().any() for name in names)
+    return replace(machine, grown=()) if held else UNKNOWN
 
 
 def _taken(frame: pd.DataFrame, rows: list[int], entry: PlanExperiment) -> pd.DataFrame:
@@ -228,12 +205,10 @@ def _write(out: Path, part: _Part) -> list[Path]:
     tables = make_tables(part.summary, part.plan, part.elsewhere, part.runs, machine=part.machine)
     data = ExperimentData(part.summary, part.entry)
     for metric, meant in data.unlike.items():
-        words = listed(
-            [
-                f"{of.unit}, {of.better} is better, {of.scope}, in {each}"
-                for each, of in meant.items()
-            ]
+        of_each = (
+            f"{of.unit}, {of.better} is better, {of.scope}, in {each}" for each, of in meant.items()
         )
+        words = listed([*of_each])
         _log.warning("%s: metric %s is left out: it is %s", name, metric, words)
     if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
         tables[name][Scored.TABLE] = forecasts

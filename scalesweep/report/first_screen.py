@@ -20,6 +20,7 @@ from scalesweep.tables.provenance import RunFacts
 
 MOST_SENTENCES = 4
 MOST_FAILURES = 4
+MOST_SERIES = 3  # that are named in a line of the table
 # What a verdict rests on; and rules whose sentences stand elsewhere on the screen, or nowhere.
 VERDICT, LOSS, LOAD = "verdict", "largest loss", "other load"
 _ELSEWHERE = frozenset({LOAD, "coverage"})
@@ -210,6 +211,9 @@ def _of_series(results: ExperimentResults, reaches: Sequence[Reach]) -> tuple[st
     runs = sorted({reach.run for reach in reaches})
     ends = f"{runs[0]} to {runs[-1]:,}" if len(runs) > 1 else f"{runs[0]:,}"
     run_at = f"{ends} {results.scaled(runs[-1]).split(' ', 1)[-1]}"
+    if len(runs) > 1 and len(reaches) <= MOST_SERIES:
+        each = [f"{results.scaled(reach.run)} at {reach.series.label}" for reach in reaches]
+        run_at = "; ".join(each)
     if len(reaches) == 1:
         reach = reaches[0]
         there = f"{number(100 * reach.there)} %"
@@ -255,7 +259,8 @@ def next_step(
     if missing := _missing(results, facts, again):
         return missing
     if results.control or set(results.sources) == {"imported"}:
-        return None
+        said = () if results.control else sentences_of(findings)
+        return next((Next(finding.next) for finding in said if finding.next), None)
     if noisy := mostly_disturbed(findings):
         load = next(finding for finding in findings if finding.rule == LOAD)
         cost = _cost(results, facts, int(load.numbers[0].value or 0))

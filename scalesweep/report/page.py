@@ -27,9 +27,7 @@ from scalesweep.tables.provenance import FACTS, RunFacts, group, read_facts
 # Columns of the summary that a page is made of.
 OF_SUMMARY = ("run_id", "source", FACTS)
 TEMPLATE, SCRIPTS = "report.html.j2", ("tables.js", "charts.js", "report.js")
-
-# The source of published results, and what importers call every campaign.
-IMPORTED = "imported"
+IMPORTED = "imported"  # the source of published results, and what importers call every campaign
 MOST_LINES = 6  # at the end of a campaign in the terminal
 
 
@@ -41,7 +39,8 @@ def render_report(*args: Any) -> str:
 
 def render_page(content: Mapping[str, Any]) -> str:
     """The page as HTML."""
-    return render(TEMPLATE, content, _FILTERS)
+    filters = {"when": _minute, "described": _described, **FILTERS}
+    return render(TEMPLATE, content, filters)
 
 
 def glance(content: Mapping[str, Any]) -> list[str]:
@@ -66,22 +65,32 @@ def page_content(
 
     ``tables``, ``figures`` and ``runs`` are folders; ``out`` is where the page will be, for
     relative links; ``jobs`` is jobs.csv; of the summary it needs the columns OF_SUMMARY. Raises
-    UserError if the figures were not drawn or ``jobs`` is not a table of jobs.
+    UserError if the index of figures or ``jobs`` cannot be read.
     """
     links = Links(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.entry["runs"]}
     done = [run_id for run_id, status in statuses.items() if status == Status.DONE]
-    facts = _facts(summary, done)
+    known: Mapping[str, RunFacts] = {}
+    if FACTS in summary:
+        known = read_facts(summary["run_id"].tolist(), summary[FACTS].tolist())
+    facts = {run_id: known[run_id] for run_id in done if run_id in known}
     environments = group(facts.values())
     page = PageInputs(plan, max(len(studies), 1), tables, figures, runs, links, facts, environments)
     experiments = [
         experiment_part(page, f"e{place}", results) for place, results in enumerate(studies, 1)
     ]
+    sources = {run.source for run in facts.values()}
+    benchmarks = dict.fromkeys(str(entry["benchmark"]) for entry in plan["experiments"])
+    # Published results, whose campaign has no name of its own, are named by what they are of.
+    unnamed = sources == {IMPORTED} and plan["campaign"] == IMPORTED
+    rows = read_jobs(jobs) if jobs else []
     return {
-        **_of_runs(list(facts.values())),
-        **_of_metrics(studies),
+        **_times(facts.values()),
+        "metrics": _metrics(studies),
+        "machine": _machine(environments),
         "plan": plan,
-        "title": _title(plan, {run.source for run in facts.values()}),
+        "title": listed([*benchmarks], 3) if unnamed else str(plan["campaign"]),
+        "published": sources == {IMPORTED},
         "repeats": _repeats(studies),
         "targets": listed([*dict.fromkeys(f"{100 * s.target:.0f} %" for s in studies)]),
         "experiments": experiments,
@@ -91,82 +100,45 @@ def page_content(
         "counts": Counter(statuses.values()),
         "total": len(statuses),
         "ceilings": ceilings_section(studies),
-        "sources": Counter(summary["source"].tolist()) if "source" in summary else Counter(),
-        "machine": _machine(environments),
-        "jobs": jobs_section(read_jobs(jobs), links.to(jobs), is_incomplete(jobs))
-        if jobs
-        else None,
+        "measured": "measured" in set(summary.get("source", ())),
+        "hosts": len({host for run in facts.values() for host in run.hosts}),
+        "jobs": jobs_section(rows, links.to(jobs), is_incomplete(jobs)) if jobs else None,
         "environments": environments,
+        "machines": machines(run.hardware for run in facts.values()),
         "mismatches": mismatches({run_id: run.hardware for run_id, run in facts.items()}),
         "unread": len(done) - len(facts),
         "imported": imported_section(plan, links),
-        "links": {
-            "plan": links.to(out.parent / "plan.csv"),
-            "summary": links.to(out.parent / "summary.parquet"),
-        },
+        "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
+        "epochs": any("total_time" in results.measures for results in studies),
         "phases": PHASES,
     }
-
-
-def _repeats(studies: Sequence[ExperimentResults]) -> str:
-    """``3 repeats a point``, or ``1 to 5 repeats a point``."""
-    several = {int(row.get("repeats") or 0) for results in studies for row in results.points}
-    several.discard(0)
-    if not several:
-        return "no repeats yet"
-    low, high = min(several), max(several)
-    return (
-        f"{low} to {counted(high, 'repeat')} a point"
-        if low < high
-        else f"{counted(low, 'repeat')} a point"
-    )
-
-
-def _of_runs(facts: Sequence[RunFacts]) -> dict[str, Any]:
-    """When and on what the runs were measured."""
-    started = sorted(run.started for run in facts if run.started)
-    ended = sorted(run.ended for run in facts if run.ended)
-    return {
-        "published": {run.source for run in facts} == {IMPORTED},
-        "hosts": len({host for run in facts for host in run.hosts}),
-        "first": _day(started[0]) if started else None,
-        "last": _day(ended[-1]) if ended else None,
-        "undated": sum(not run.started for run in facts),
-        "measured_s": sum(run.wall_s for run in facts if run.wall_s is not None),
-        "machines": machines(run.hardware for run in facts),
-    }
-
-
-def _of_metrics(studies: Sequence[ExperimentResults]) -> dict[str, Any]:
-    """What the metrics mean that occur in the report."""
-    return {
-        "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
-        "plain_metrics": _plain_metrics(studies),
-        "epochs": any("total_time" in results.measures for results in studies),
-    }
-
-
-def _facts(summary: pd.DataFrame, run_ids: Sequence[str]) -> dict[str, RunFacts]:
-    """Facts of these runs, in this order, as the summary has them."""
-    if FACTS not in summary:
-        return {}
-    facts = read_facts(summary["run_id"].tolist(), summary[FACTS].tolist())
-    return {run_id: facts[run_id] for run_id in run_ids if run_id in facts}
-
-
-def _title(plan: Plan, sources: Collection[str | None]) -> str:
-    """What the page is about: the campaign; of published results, whose campaign has no name of its
-    own, the benchmarks that they are of."""
-    if set(sources) != {IMPORTED} or plan["campaign"] != IMPORTED:
-        return str(plan["campaign"])
-    names = dict.fromkeys(str(entry["benchmark"]) for entry in plan["experiments"])
-    return listed([*names], 3)
 
 
 def write_report(html: str, out: Path) -> None:
     """Write the page so that a reader sees the old one or the new one."""
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(out, html)
+
+
+def _repeats(studies: Sequence[ExperimentResults]) -> str:
+    """``3 repeats a point``, or ``1 to 5 repeats a point``."""
+    several = {int(row.get("repeats") or 0) for results in studies for row in results.points} - {0}
+    if not several:
+        return "no repeats yet"
+    low, high = min(several), max(several)
+    return f"{f'{low} to ' if low < high else ''}{counted(high, 'repeat')} a point"
+
+
+def _times(facts: Collection[RunFacts]) -> dict[str, Any]:
+    """The first and the last day of the runs, and whether some have none."""
+    started = sorted(run.started[:10] for run in facts if run.started)
+    ended = sorted(run.ended[:10] for run in facts if run.ended)
+    first, last = started[:1], ended[-1:]
+    return {
+        "first": first[0] if first else None,
+        "last": last[0] if last else None,
+        "undated": len(started) < len(facts),
+    }
 
 
 def _shown(name: str, studies: Sequence[ExperimentResults]) -> bool:
@@ -177,7 +149,7 @@ def _shown(name: str, studies: Sequence[ExperimentResults]) -> bool:
     return derived and any(len(series.rows) > 1 for results in studies for series in results.series)
 
 
-def _plain_metrics(studies: Sequence[ExperimentResults]) -> list[dict[str, str]]:
+def _metrics(studies: Sequence[ExperimentResults]) -> list[dict[str, str]]:
     """The metrics that programs report themselves, and energy, each with its definition."""
     meanings: dict[str, dict[str, str]] = {}
     for results in studies:
@@ -204,27 +176,11 @@ def _machine(environments: Sequence[Any]) -> str | None:
     return listed(list(models), 3) or None
 
 
-def _day(text: str) -> str:
-    return text[:10]
-
-
 def _minute(text: Any) -> str:
     return str(text or "–").replace("T", " ")[:16]
 
 
 def _described(evidence: Mapping[str, Any]) -> str:
     """The rows that a sentence rests on, in one line."""
-
-    def said(value: Any) -> str:
-        several = isinstance(value, list)
-        return listed([str(part) for part in value], 3) if several else text_of(value)
-
-    key = ", ".join(f"{name} {said(value)}" for name, value in (evidence.get("key") or {}).items())
+    key = ", ".join(f"{name} {text_of(value)}" for name, value in evidence.get("key", {}).items())
     return f"{evidence.get('table', '')}: {key or 'whole table'}"
-
-
-_FILTERS = {
-    "when": _minute,
-    "described": _described,
-    **FILTERS,
-}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.metrics import column
+from scalesweep.aspects.registry import shown_tables
 from scalesweep.core.formatting import (
     PHASES,
     as_given,
@@ -149,12 +150,12 @@ def _files(
 
 
 def declared_tables(
-    results: ExperimentResults, kinds: Mapping[type[DeclaredRow], tuple[str, str]], limit: int
+    results: ExperimentResults, kinds: Mapping[type[DeclaredRow], str], limit: int
 ) -> list[dict[str, Any]]:
-    """A table of each kind of declared rows, with its heading and note: the point of a row, then
+    """A table of each kind of declared rows, with its caption and a note: the point of a row, then
     the columns that have anything to say."""
     made = []
-    for kind, (heading, note) in kinds.items():
+    for kind, note in kinds.items():
         rows = results.of(kind)
         units = {item.name: item.unit for item in columns_of(kind) if item.name not in _FIXED}
         names = [n for n in units if any(getattr(row, n, None) not in (None, "") for row in rows)]
@@ -165,8 +166,9 @@ def declared_tables(
             for row in rows[:limit]
         ]
         if rows:
-            shown = table(heading, head, cells, len(rows), ("row", f"{kind.TABLE}.csv"))
-            made.append({**shown, "note": note})
+            more = ("row", f"{kind.TABLE}.csv")
+            shown = table(kind.TABLE.capitalize(), head, cells, len(rows), more)
+            made.append({**shown, "note": f"{shown_tables().get(kind.TABLE, '')} {note}"})
     return made
 
 

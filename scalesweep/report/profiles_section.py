@@ -38,44 +38,19 @@ OPENED_WITH = {
     NSYS: "Nsight Systems (the .nsys-rep files)",
     TAU: "paraprof (the files profile.*); pprof.txt is text",
 }
-# Heading and note of each table.
+# Of the tables those that the page shows, with what is to be known beside their captions.
 _TABLES = {
-    FunctionTime: (
-        "Functions of the profiles",
-        "Means over the ranks. Times of calls of an API and of ranges hold those of others.",
-    ),
-    NoExchangeRow: (
-        "Exposed communication, from runs without exchange",
-        "What a measured step takes more than one of the slowest rank alone, in runs in which "
-        "every rank applies its own gradients. Means over pairs of runs, with 95 % intervals.",
-    ),
-    TracePart: (
-        "Trace of the framework's profiler",
-        "The share of a step in which something of a part runs that no part above it covers; mean "
-        "over the ranks, least and most of one. On CPUs TensorFlow's profiler does not record "
-        "Horovod's exchange: it is in the rest. One run under a profiler; no interval.",
-    ),
-    CollectiveTime: (
-        "Exchange in the trace",
-        "Calls by process group and operation, per step where the trace shows steps. Exposed: no "
-        "computation runs meanwhile. Bus bandwidth as nccl-tests defines it, from the last rank's "
-        "begin on where the calls of all ranks are known.",
-    ),
-    RankLateness: (
-        "Who comes late to the exchange",
-        "How long after the first rank of its group a rank begins a call that ends on all of them "
-        "together; clocks are aligned on these ends. Latest: late throughout the recording.",
-    ),
-    TraceOperation: (
-        "Operations by device",
-        "From the trace: time of each type of operation per step, without that of operations that "
-        "it calls, mean over the ranks. Threads and streams of a device add up.",
-    ),
-    TimelinePhase: (
-        "Horovod's timeline",
-        "Of rank 0: the share of a step during which at least one tensor is in a phase. Phases of "
-        "different tensors overlap, so the shares do not add up.",
-    ),
+    FunctionTime: "Means over the ranks. Times of calls of an API and of ranges hold those of "
+    "others.",
+    NoExchangeRow: "Means over pairs of runs with and without exchange, with 95 % intervals.",
+    TracePart: "The share of a step in which something of a part runs that no part above it "
+    "covers. On CPUs TensorFlow's profiler does not record Horovod's exchange: it is in the rest.",
+    CollectiveTime: "Exposed: no computation runs meanwhile. Bus bandwidth as nccl-tests defines "
+    "it, from the last rank's begin on where the calls of all ranks are known.",
+    RankLateness: "Clocks are aligned on the ends of the calls. Latest: late throughout.",
+    TraceOperation: "Means over the ranks, without the operations that each calls. Threads and "
+    "streams of a device add up.",
+    TimelinePhase: "Of rank 0. Phases of different tensors overlap, so shares do not add up.",
 }
 
 

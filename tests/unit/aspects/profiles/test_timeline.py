@@ -155,7 +155,7 @@ def test_the_table_is_made_of_the_files_of_profiled_runs(tmp_path: Path) -> None
     assert table[table["phase"] == QUEUE]["share"].isna().all()
     section = profiles_section(ExperimentResults(entry, {"timeline": table}), tmp_path, str)
     (shown,) = section["tables"]
-    assert shown["label"] == "Horovod's timeline"
+    assert shown["label"] == "Timeline"
     share = [heading.text for heading in shown["headings"]].index("Share")
     assert shown["rows"][0][share].text == "2.5 %"
     # A damaged file is named, the others are there.

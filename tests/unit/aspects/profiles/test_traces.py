@@ -177,7 +177,7 @@ def test_the_tables_and_the_section(tmp_path: Path) -> None:
     (kernels,) = [row for row in operations if row.operation == "Conv2DBackpropInput"]
     assert (kernels.device, kernels.ms) == ("GPU:0", pytest.approx(3, rel=1e-3))
     tables = profiles_section(results_of(entry, rows), tmp_path, str)["tables"]
-    assert tables[0]["label"] == "Trace of the framework's profiler"
+    assert tables[0]["label"] == "Trace"
     names = [heading.text for heading in tables[0]["headings"]]
     row = dict(zip(names, (cell.text for cell in tables[0]["rows"][1]), strict=True))
     assert [row[name] for name in ("Part", "Share", "Least", "Most")] == [
