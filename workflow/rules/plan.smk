@@ -19,7 +19,7 @@ rule plan:
     message:
         "Planning"
     shell:
-        "{params.script} {params.campaign} {params.slurm} --submit-cmd {params.batch:q}"
+        "{params.script} {params.campaign} {params.slurm} --submit-cmd={params.batch:q}"
         " 2>&1 | tee {log:q}"
 
 
