@@ -18,7 +18,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from typing import NoReturn
 
 USAGE = "local_ranks.py RANKS PROGRAM [WORD]..."
@@ -27,6 +26,7 @@ PORTS = range(29973, 32768)
 GRACE_S = 3.0  # from SIGTERM to SIGKILL
 REST_S = 1.0  # for what is still in a pipe that a rank's own children hold open
 LONGEST = 1 << 20  # bytes of a line; longer ones are cut
+STREAMS = {1: "stdout", 2: "stderr"}
 _PR_SET_PDEATHSIG = 1
 
 
@@ -41,9 +41,7 @@ def take_port() -> tuple[int, socket.socket]:
 
     Ranks import PyTorch for seconds before the first of them listens there.
     """
-    ports = list(PORTS)
-    random.shuffle(ports)
-    for port in ports:
+    for port in random.sample(PORTS, len(PORTS)):
         claim = socket.socket(socket.AF_UNIX)
         try:
             claim.bind(f"\0scalesweep-port-{port}")
@@ -56,60 +54,35 @@ def take_port() -> tuple[int, socket.socket]:
     fail(f"no port of {PORTS.start} to {PORTS.stop - 1} is free for the ranks to meet")
 
 
-class Rank:
-    """A rank: its process, and what it has begun to print."""
+def start(rank: int, ranks: int, port: int, words: list[str]) -> "subprocess.Popen[bytes]":
+    """Start a rank, which ends with this process; raises OSError."""
+    place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    environ = {name: str(value) for name, value in {**place, **meeting}.items()}
+    parent = os.getpid()
 
-    def __init__(self, rank: int, ranks: int, port: int, words: list[str]) -> None:
-        """Start it; raises OSError if it cannot be started."""
-        self.rank = rank
-        place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}
-        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        environ = {name: str(value) for name, value in {**place, **meeting}.items()}
+    def end_with_parent() -> None:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         # Gloo would look up the name of this host, which need not have an address.
-        environ = {"GLOO_SOCKET_IFNAME": "lo", **os.environ, **environ}
-        parent = os.getpid()
-
-        def end_with_parent() -> None:
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
-
-        self.process = subprocess.Popen(
-            words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads)
-        )  # fmt: skip
-        self.begun = {1: b"", 2: b""}
-
-    def copy(self, source: int, target: int) -> bool:
-        """Copy whole lines to a stream of this process, labelled; False at the end."""
-        chunk = os.read(source, 1 << 16)
-        self._put(target, chunk)
-        return bool(chunk)
-
-    def end(self) -> None:
-        """Copy what it has begun and not ended."""
-        for target in self.begun:
-            self._put(target, b"")
-
-    def _put(self, target: int, chunk: bytes) -> None:
-        *lines, rest = (self.begun[target] + chunk).split(b"\n")
-        if rest and (not chunk or len(rest) > LONGEST):
-            lines, rest = [*lines, rest], b""
-        self.begun[target] = rest
-        label = f"[{self.rank}]<{'stdout' if target == 1 else 'stderr'}>:".encode()
-        text = b"".join(label + line + b"\n" for line in lines)
-        while text:
-            text = text[os.write(target, text) :]
+        env={"GLOO_SOCKET_IFNAME": "lo", **os.environ, **environ},
+        preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads)
+    )  # fmt: skip
 
 
 class Ranks:
     """All ranks, until the last of them has ended."""
 
-    def __init__(self, ranks: list[Rank]) -> None:
-        """Watch these; from now on signals end them."""
-        self.ranks = ranks
+    def __init__(self, processes: "list[subprocess.Popen[bytes]]") -> None:
+        """Watch these, by their ranks; from now on signals end them."""
+        self.processes = processes
         self.code = 0  # of the first that has failed
         self.kill_at: float | None = None
+        self.begun = {(rank, to): b"" for rank in range(len(processes)) for to in STREAMS}
         self._woken, writer = os.pipe()
         for end in (self._woken, writer):
             os.set_blocking(end, False)
@@ -119,67 +92,70 @@ class Ranks:
             signal.signal(number, lambda number, _: self.end(128 + number))
         self._pipes = selectors.DefaultSelector()
         self._pipes.register(self._woken, selectors.EVENT_READ)
-        for rank in ranks:
-            for target, stream in ((1, rank.process.stdout), (2, rank.process.stderr)):
-                assert stream is not None
-                self._pipes.register(stream.fileno(), selectors.EVENT_READ, (rank, target))
+        for rank, process in enumerate(processes):
+            for to, name in STREAMS.items():
+                self._pipes.register(getattr(process, name), selectors.EVENT_READ, (rank, to))
 
     def end(self, code: int, number: int = signal.SIGTERM) -> None:
         """End all ranks that still run; ``code`` is what this program ends with."""
         self.code = self.code or code
-        if self.kill_at is None:
-            self.kill_at = time.monotonic() + GRACE_S
-        for rank in self.running():
-            rank.process.send_signal(number)
-
-    def running(self) -> Iterator[Rank]:
-        """The ranks that have not ended."""
-        return (rank for rank in self.ranks if rank.process.poll() is None)
+        self.kill_at = self.kill_at or time.monotonic() + GRACE_S
+        for process in self.processes:
+            process.send_signal(number)  # none to one that has ended
 
     def wait(self) -> int:
         """Copy what ranks print until all have ended; the exit code."""
-        seen: set[int] = set()
-        while True:
-            for rank in self.ranks:
-                code = rank.process.poll()
-                if code is not None and rank.rank not in seen:
-                    seen.add(rank.rank)
-                    if code and not self.code:
-                        self.copy(0)  # what it has said comes before what is said of it
-                        left = [each.rank for each in self.ranks if each.process.poll() == 0]
-                        self._tell(rank, code, left)
-            if len(seen) == len(self.ranks):
-                break
+        while any(process.poll() is None for process in self.processes):
             left_s = None if self.kill_at is None else self.kill_at - time.monotonic()
             if left_s is not None and left_s <= 0:
                 self.end(0, signal.SIGKILL)
                 left_s = None
-            self.copy(left_s)
+            self._copy(left_s)
+            self._look()
+        self._look()
         until = time.monotonic() + REST_S
         while len(self._pipes.get_map()) > 1 and (left_s := until - time.monotonic()) > 0:
-            self.copy(left_s)
-        for rank in self.ranks:
-            rank.end()
+            self._copy(left_s)
+        for rank, to in self.begun:
+            self._put(rank, to, b"")
         return self.code
 
-    def copy(self, seconds: float | None) -> None:
-        """Copy what there is to read, or comes within so many seconds."""
-        for key, _ in self._pipes.select(seconds):
-            if key.data is None:
-                os.read(self._woken, 1 << 16)
-            elif not key.data[0].copy(key.fd, key.data[1]):
-                self._pipes.unregister(key.fd)
-
-    def _tell(self, rank: Rank, code: int, left: list[int]) -> None:
+    def _look(self) -> None:
         """Say which rank failed first and which had ended well before, and end the others."""
+        codes = [process.poll() for process in self.processes]
+        rank = next((rank for rank, code in enumerate(codes) if code), None)
+        if self.code or rank is None:
+            return
+        self._copy(0)  # what it has said comes before what is said of it
+        code, left = codes[rank] or 0, [str(n) for n, code in enumerate(codes) if code == 0]
         if left:
-            who = f"rank{'s' * (len(left) > 1)} {', '.join(map(str, left))}"
+            who = f"rank{'s' * (len(left) > 1)} {', '.join(left)}"
             os.write(2, f"local_ranks: {who} had ended with exit code 0 before\n".encode())
         ended = signal.strsignal(-code) or f"Signal {-code}" if code < 0 else ""
         how = ended or f"Exited with exit code {code}"
-        line = f"local_ranks: error: {socket.gethostname()}: rank {rank.rank}: {how}\n"
+        line = f"local_ranks: error: {socket.gethostname()}: rank {rank}: {how}\n"
         os.write(2, line.encode())
         self.end(code if code > 0 else 128 - code)
+
+    def _copy(self, seconds: float | None) -> None:
+        """Copy what there is to read, or comes within so many seconds."""
+        for key, _ in self._pipes.select(seconds):
+            chunk = os.read(key.fd, 1 << 16)
+            if key.data:
+                self._put(*key.data, chunk)
+                if not chunk:
+                    self._pipes.unregister(key.fileobj)
+
+    def _put(self, rank: int, to: int, chunk: bytes) -> None:
+        """Copy whole lines to a stream of this process, labelled; at the end the rest."""
+        *lines, rest = (self.begun[rank, to] + chunk).split(b"\n")
+        if rest and (not chunk or len(rest) > LONGEST):
+            lines, rest = [*lines, rest], b""
+        self.begun[rank, to] = rest
+        label = f"[{rank}]<{STREAMS[to]}>:".encode()
+        text = b"".join(label + line + b"\n" for line in lines)
+        while text:
+            text = text[os.write(to, text) :]
 
 
 def main(words: list[str]) -> int:
@@ -190,16 +166,12 @@ def main(words: list[str]) -> int:
     ranks = int(number)
     port, claim = take_port()
     with claim:
-        started: list[Rank] = []
         try:
-            for rank in range(ranks):
-                started.append(Rank(rank, ranks, port, program))
-        except OSError as error:
-            for rank_ in started:
-                rank_.process.kill()
+            processes = [start(rank, ranks, port, program) for rank in range(ranks)]
+        except OSError as error:  # those that were started end with this process
             print(f"cannot start {program[0]}: {error.strerror}", file=sys.stderr)
             return 127
-        return Ranks(started).wait()
+        return Ranks(processes).wait()
 
 
 if __name__ == "__main__":
