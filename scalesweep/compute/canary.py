@@ -20,28 +20,16 @@ LIMIT_S = 60.0
 KINDS = ("compute", "memory")
 
 
-class Canary:
-    """The canary of a run: ``measure`` before and after, then ``result`` for its record."""
-
-    def __init__(self, spec: Order, work: Path) -> None:
-        """Measure nothing yet; without ``canary`` in the order nothing ever."""
-        self._spec, self._work = spec, work
-        self._results: dict[str, Any] = {}
-
-    def measure(self, when: str) -> None:
-        """Run the program, ``before`` or ``after`` the run."""
-        order = self._spec.get("canary")
-        if order is None:
-            return
-        folder = self._work / f"canary-{when}"
-        argv = [word.replace("{out}", str(folder.resolve())) for word in order["argv"]]
-        began = time.monotonic()
-        why = run_apart(self._spec, argv, self._work, f"canary-{when}.log", LIMIT_S)
-        self._results[when] = {"seconds": time.monotonic() - began, **_read(folder, order, why)}
-
-    def result(self) -> dict[str, Any]:
-        """What the record says of it: ``{"canary": ...}``, nothing where there was none."""
-        return {"canary": self._results} if self._results else {}
+def look(spec: Order, work: Path, when: str) -> dict[str, Any]:
+    """The rates of each host ``before`` or ``after`` the run, or why there are none; nothing if the
+    order asks for none."""
+    if (order := spec.get("canary")) is None:
+        return {}
+    folder = work / f"canary-{when}"
+    argv = [word.replace("{out}", str(folder.resolve())) for word in order["argv"]]
+    began = time.monotonic()
+    why = run_apart(spec, argv, work, f"canary-{when}.log", LIMIT_S)
+    return {when: {"seconds": time.monotonic() - began, **_read(folder, order, why)}}
 
 
 def _read(folder: Path, order: CanaryOrder, why: str) -> dict[str, Any]:

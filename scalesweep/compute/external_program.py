@@ -20,7 +20,7 @@ from scalesweep.compute.log_metrics import (
     read_metrics,
 )
 from scalesweep.compute.native_format import Meaning, NativeParts
-from scalesweep.compute.node_step import is_anywhere
+from scalesweep.compute.program import is_anywhere
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.host_list import expand

@@ -15,15 +15,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalesweep.compute import hangs
-from scalesweep.compute.canary import Canary
+from scalesweep.compute import canary, hangs
 from scalesweep.compute.job_spec import Order
-from scalesweep.compute.load import Load
+from scalesweep.compute.load import counts, load_between
 from scalesweep.compute.native_format import NativeParts
-from scalesweep.compute.node_step import is_anywhere
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
-from scalesweep.compute.program import Outcome, environment, run_apart, run_program
+from scalesweep.compute.program import (
+    Outcome,
+    environment,
+    is_anywhere,
+    run_apart,
+    run_program,
+)
 from scalesweep.compute.program_output import BadResultError, read_native, unsupported
 from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
@@ -118,16 +122,15 @@ class _Attempt:
             search = "" if spec["prologue"] else environment(spec).get("PATH")
             about = described_program(spec["program"], "extract" in spec, search)
             program = {"program": about}
-        canary = Canary(spec, work)
-        canary.measure("before")
+        looks = canary.look(spec, work, "before")
         with Sampling(spec, work) as sampling:
-            load = Load()
+            before = counts()
             outcome = run_program(spec, work, root)
-            load.ended()
+            load = load_between(before, counts())
             sampling.ran(outcome.started, outcome.started + outcome.wall_s)
             work.mkdir(parents=True, exist_ok=True)  # the program may have removed it
         if outcome.exit_code == 0:  # what has failed is compared with nothing
-            canary.measure("after")
+            looks |= canary.look(spec, work, "after")
         started = datetime.fromtimestamp(outcome.started, UTC)
         ended = started + timedelta(seconds=outcome.wall_s)
         self.base = {
@@ -147,8 +150,8 @@ class _Attempt:
             **({"order": spec["order"]} if "order" in spec else {}),
             **program,
             **sampling.result(),
-            **canary.result(),
-            **({} if is_anywhere(spec["params"]) else load.result()),
+            **({"canary": looks} if looks else {}),
+            **({} if is_anywhere(spec["params"]) else {"load": load}),
         }
         if outcome.exit_code == 0 and (words := summary_words(spec["profile"], work)):
             # Where it fails the profile lacks what it would have printed.

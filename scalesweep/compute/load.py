@@ -18,45 +18,36 @@ _LEAST_S = 0.5  # of the clock: counts are in steps of 10 ms a core
 # guests take is in user and nice.
 _BUSY = (0, 1, 2, 5, 6, 7)
 
-
-class Load:
-    """Around a program: ``load = Load()``, the program, ``load.ended()``, ``load.result()``."""
-
-    def __init__(self) -> None:
-        """Read the counts for the first time."""
-        self._cores = sorted(os.sched_getaffinity(0))
-        self._looks = [self._look()]
-
-    def ended(self) -> None:
-        """Read the counts again, as soon as the program has ended."""
-        self._looks.append(self._look())
-
-    def _look(self) -> tuple[float, float, float] | str:
-        """Seconds of the clock, of busy cores, and of them our own; or why they are not known."""
-        try:
-            return time.monotonic(), busy_seconds(self._cores), own_seconds()
-        except (OSError, ValueError, LookupError) as error:
-            return f"the kernel's counts cannot be read: {error}"
-
-    def result(self) -> dict[str, Any]:
-        """``{"load": ...}`` for the record: what share of ``cores`` others took on ``host``.
-
-        ``others`` is None where it is not known, with the reason in ``missing``. Of a run on
-        several nodes the launcher's is the first one, and the only one that is looked at.
-        """
-        others, missing = None, next((look for look in self._looks if isinstance(look, str)), "")
-        known = [look for look in self._looks if not isinstance(look, str)]
-        if len(known) == 2:
-            seconds, busy, own = (after - before for before, after in zip(*known, strict=True))
-            if seconds > _LEAST_S:
-                others = min(1.0, max(0.0, busy - own) / (seconds * len(self._cores)))
-            else:
-                missing = f"it ran for less than {_LEAST_S:g} s"
-        facts = {"cores": len(self._cores), "host": host_name(), "missing": missing}
-        return {"load": {"others": others, **facts}}
+Counts = tuple[float, float, float]
 
 
-def busy_seconds(cores: list[int]) -> float:
+def counts() -> Counts | str:
+    """Seconds of the clock, of busy cores, and of them our own; or why they are not known."""
+    try:
+        return time.monotonic(), busy_seconds(os.sched_getaffinity(0)), own_seconds()
+    except (OSError, ValueError, LookupError) as error:
+        return f"the kernel's counts cannot be read: {error}"
+
+
+def load_between(before: Counts | str, after: Counts | str) -> dict[str, Any]:
+    """``load`` of a record: what share of ``cores`` others took on ``host`` between two ``counts``.
+
+    ``others`` is None where it is not known, with the reason in ``missing``. Of a run on several
+    nodes the launcher's is the first one, and the only one that is looked at.
+    """
+    cores, others, missing = len(os.sched_getaffinity(0)), None, ""
+    if isinstance(before, str) or isinstance(after, str):
+        missing = next(each for each in (before, after) if isinstance(each, str))
+    else:
+        seconds, busy, own = (late - early for early, late in zip(before, after, strict=True))
+        if seconds > _LEAST_S:
+            others = min(1.0, max(0.0, busy - own) / (seconds * cores))
+        else:
+            missing = f"it ran for less than {_LEAST_S:g} s"
+    return {"others": others, "cores": cores, "host": host_name(), "missing": missing}
+
+
+def busy_seconds(cores: set[int]) -> float:
     """Seconds in which some cores did anything. Raises OSError, ValueError or LookupError."""
     lines = {
         name: fields for name, *fields in map(str.split, STAT.read_text().splitlines()) if name

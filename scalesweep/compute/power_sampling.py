@@ -15,15 +15,20 @@ from pathlib import Path
 from typing import Any, Self
 
 from scalesweep.compute.job_spec import Order, PowerOrder
-from scalesweep.compute.node_step import is_anywhere, on_each_node
 from scalesweep.compute.power.counters import host_name, nothing_here
 from scalesweep.compute.power.outcome import nothing
-from scalesweep.compute.program import environment
+from scalesweep.compute.program import environment, is_anywhere
 from scalesweep.compute.program_output import read_spans
 from scalesweep.core.files import write_atomic
 from scalesweep.core.record import POWER, described, last_lines
 
 _LOG = "power.log"
+# A step with one sampler on each node, next to the program's own: it may share everything with it.
+_SRUN = (
+    "srun", "--overlap", "--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1",
+    "--cpus-per-task=1", "--mem=0", "--mpi=none", "--cpu-bind=none", "--wait=0",
+    "--kill-on-bad-exit=0", "--job-name=power",
+)  # fmt: skip
 # A program is not kept waiting longer for its samplers.
 READY_S = 10.0
 # After the end of its input a sampler has so long for its last sample, then it is sent a signal.
@@ -90,7 +95,7 @@ class Sampling:
         sampler = str(Path(__file__).parent / "power" / "sampler.py")
         program = [sys.executable, "-I", "-S", sampler, json.dumps(given)]
         if asked["nodes"] > 1:
-            program = on_each_node(asked["nodes"], "power") + program
+            program = [word.format(nodes=asked["nodes"]) for word in _SRUN] + program
         with (self._work / _LOG).open("wb") as log:
             try:
                 # Their end is that of their input, which a launcher killed with -9 closes too.

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -83,6 +83,13 @@ def environment(spec: Start) -> dict[str, str]:
         }
     # Unbuffered, or a program that is killed takes its last lines with it.
     return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
+
+
+def is_anywhere(params: Mapping[str, Any]) -> bool:
+    """Whether a run of these parameters is in a Slurm job of more nodes than it takes, so that
+    nobody knows on which it is."""
+    nodes = -(-int(params["ranks"]) // int(params["ranks_per_node"]))
+    return int(os.environ.get("SLURM_JOB_NUM_NODES") or nodes) > nodes
 
 
 def run_program(spec: Order, work: Path, root: Path | None) -> Outcome:

@@ -47,46 +47,30 @@ def main(kind: str, folder: str, program: Sequence[str]) -> int:
     """Run the program under its profiler; the exit code of what failed first, else 0."""
     environ = {**os.environ, "PROFILEDIR": folder} if kind == "tau" else dict(os.environ)
     rank = rank_and_size(environ)[0] or 0
-    if kind == "nsys" and not is_only(Path(folder), rank):
-        names = (launcher.rank for launcher in LAUNCHERS)
-        return failed(
-            f"profile nsys: two programs are rank {rank} by {', '.join(names)}: the "
-            "launcher sets none of these, and their reports would overwrite each other"
-        )
+    try:  # every attempt of a run has a folder of its own
+        Path(folder, f"rank{rank}.begun").touch(exist_ok=kind == "tau")
+    except FileExistsError:
+        names = ", ".join(launcher.rank for launcher in LAUNCHERS)
+        said = f"two programs are rank {rank} by {names}: the launcher sets none of these, and"
+        return failed(kind, f"{said} their reports would overwrite each other")
     for words in commands(kind, Path(folder), rank, program):
         if shutil.which(words[0]) is None:
-            print(
-                f"profile {kind}: {words[0]} is not on the PATH of this node: load its module in "
-                "the site's prologue, or leave out the profile",
-                file=sys.stderr,
-            )
-            return NOT_THERE
+            said = f"{words[0]} is not on the PATH of this node: load its module in the site's"
+            return failed(kind, f"{said} prologue, or leave out the profile", NOT_THERE)
         code = subprocess.run(words, env=environ, check=False).returncode
         if code:
             # A rank that was ended by a signal says so as a shell does.
             return code if code > 0 else 128 - code
     database = Path(folder, f"rank{rank}.sqlite")
     if kind == "nsys" and not (database.is_file() and database.stat().st_size):
-        return failed(f"profile nsys: nsys left no database of rank {rank}")
+        return failed(kind, f"nsys left no database of rank {rank}")
     return 0
 
 
-def is_only(folder: Path, rank: int) -> bool:
-    """Whether this is the first program with the number of a rank in a folder; notes that it was.
-
-    Every attempt of a run has a folder of its own.
-    """
-    try:
-        (folder / f"rank{rank}.begun").touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
-
-
-def failed(line: str) -> int:
+def failed(kind: str, line: str, code: int = 1) -> int:
     """Say why the profile cannot be, and return the exit code."""
-    print(line, file=sys.stderr)
-    return 1
+    print(f"profile {kind}: {line}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.compute import load as module
-from scalesweep.compute.load import Load, busy_seconds, own_seconds
+from scalesweep.compute.load import busy_seconds, counts, load_between, own_seconds
 
 BUSY = "import time; end = time.process_time() + {}\nwhile time.process_time() < end: pass"
 TICK = os.sysconf("SC_CLK_TCK")
@@ -19,10 +19,10 @@ def test_busy_is_all_but_idle_and_waiting(tmp_path: Path, monkeypatch: pytest.Mo
     line = "1 2 4 1000 1000 8 16 32 0 0"
     (tmp_path / "stat").write_text(f"cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 {line}\ncpu1 {line}\nintr 5\n")
     monkeypatch.setattr(module, "STAT", tmp_path / "stat")
-    assert busy_seconds([0, 1]) == pytest.approx(2 * 63 / TICK)
-    assert busy_seconds([1]) == pytest.approx(63 / TICK)
+    assert busy_seconds({0, 1}) == pytest.approx(2 * 63 / TICK)
+    assert busy_seconds({1}) == pytest.approx(63 / TICK)
     with pytest.raises(LookupError, match="cpu7"):
-        busy_seconds([0, 7])
+        busy_seconds({0, 7})
 
 
 def test_a_jobs_control_group_is_above_its_step(
@@ -37,9 +37,7 @@ def test_a_jobs_control_group_is_above_its_step(
     (group / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
     assert own_seconds() == 2.5
     own.write_text("0::/user.slice\n")
-    load = Load()
-    load.ended()
-    said = load.result()["load"]
+    said = load_between(counts(), counts())
     assert said["others"] is None and "the job has no control group of its own" in said["missing"]
 
 
@@ -57,12 +55,8 @@ def test_others_are_what_is_busy_and_not_ours(
     others: float | None,
     missing: str,
 ) -> None:
-    looks = iter([(0.0, 100.0, 1.0), after])
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    monkeypatch.setattr(Load, "_look", lambda _: next(looks))
-    load = Load()
-    load.ended()
-    said = load.result()["load"]
+    said = load_between((0.0, 100.0, 1.0), after)
     assert said["others"] == (others if others is None else pytest.approx(others))
     assert said["missing"] == missing and said["cores"] == 2
 
