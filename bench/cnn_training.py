@@ -31,7 +31,6 @@ import tensorflow as tf
 import yaml
 
 from cnn_training import cluster, updates
-from cnn_training.trainer import take
 from harness import ranks, spans, tf_spans
 
 CASES = (("resnet20", 32), ("alexnet", 128))
@@ -154,22 +153,6 @@ def own_loops(model: str, batch_size: int) -> tuple[Loop, Loop]:
     return trainer.run, bare
 
 
-def code_cost(steps: int = 20000) -> float:
-    """Return the seconds that clocks and loss add to a step, by steps that do nothing."""
-    ready = tf.constant(1.0), tf.zeros([3], tf.float64)
-
-    def nothing() -> tuple[tf.Tensor, tf.Tensor]:
-        return ready
-
-    def bare(count: int) -> None:
-        for _ in range(count):
-            nothing()
-
-    loops = {"own": lambda count: take(count, nothing), "bare": bare}
-    seconds = compare(loops, steps, 5)
-    return statistics.median(seconds["own"]) - statistics.median(seconds["bare"])
-
-
 def stamp_cost(stamps: int = 200, rounds: int = 40) -> float:
     """Return the seconds of a time stamp in a graph, by a chain of additions with and without."""
 
@@ -217,8 +200,6 @@ def measure(rounds: int = 60, steps: int = 3) -> Iterator[dict[str, Any]]:
         yield figure(f"{name}: the same, lower 95 % bound", low, "x", 1 + COST_BOUND / 100)
         stamps = 100 * STAMPS * stamp_cost() / each
         yield figure(f"{name}: time stamps, of a step", stamps, "%", COST_BOUND)
-        code = 100 * code_cost() / each
-        yield figure(f"{name}: code that measures, of a step", code, "%", COST_BOUND)
         session = ratio(seconds["session"], seconds["own"])
         yield figure(f"{name}: TensorFlow 1 session / ours", session, "x")
     ranks.stop()

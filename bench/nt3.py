@@ -1,9 +1,8 @@
 """Is loading NT3's tables fast, by every reader, and what does measuring a training step cost?
 
 (a) Each reader on a table of the original's width with fewer rows, from the page cache: rows/s, and
-MB/s of the file. (b) Writing that table as CSV, against numpy.savetxt. (c) An epoch of the program
-against the bare loop, which calls the same graph on one batch without clocks, order or gathering,
-and against Keras' own fit, which is what the original calls. Each comparison takes turns, in a new
+MB/s of the file. (b) An epoch of the program against the bare loop, which calls the same graph on
+one batch without clocks, order or gathering. Each comparison takes turns, in a new
 order each round; a ratio is the median over rounds of theirs / ours in seconds, above 1 where ours
 is faster.
 
@@ -27,7 +26,6 @@ from harness import import_without  # before TensorFlow: it silences its start
 import_without("pandas", "scipy", "PIL")
 
 import numpy as np
-import tensorflow as tf
 import yaml
 
 from harness import ranks
@@ -75,26 +73,6 @@ def compare_readers(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
     return readers
 
 
-def compare_writers(folder: Path, rounds: int, rows: int = 8) -> dict[str, Any]:
-    """Return rows/s of writing CSV and the time of savetxt over it, both with generating."""
-    tables = dataset.Tables(WIDTH, rows, 1, "csv")
-
-    def own() -> None:
-        formats.write_csv(str(folder / "own.csv"), tables.rows("train"), WIDTH)
-
-    def savetxt() -> None:
-        with (folder / "savetxt.csv").open("w") as file:
-            for label, values in tables.rows("train"):
-                row = np.concatenate(([label], values / formats.UNITS))[None]
-                np.savetxt(file, row, "%.5f", ",")
-
-    seconds = take_turns({"own": own, "savetxt": savetxt}, rounds)
-    return {
-        "rows_per_second": rows / statistics.median(seconds["own"]),
-        "savetxt_over_own": ratio(seconds["savetxt"], seconds["own"]),
-    }
-
-
 def compare_epochs(rounds: int) -> dict[str, Any]:
     """Return samples/s of an epoch of the program, and the time of others over it."""
     declared = yaml.safe_load((BENCHMARKS / "nt3" / "benchmark.yaml").read_text())["parameters"]
@@ -113,21 +91,11 @@ def compare_epochs(rounds: int) -> dict[str, Any]:
             last, _ = trainer.step(x, y)
         last.numpy()
 
-    other = tf.keras.models.clone_model(trainer.model)
-    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    optimizer = tf.keras.optimizers.legacy.SGD(params["learning_rate"])
-    other.compile(optimizer, loss, metrics=["accuracy"])
-    arrays = [tensor.numpy() for tensor in samples["train"]]
-
-    def fit() -> None:
-        other.fit(*arrays, batch_size=trainer.batch, epochs=1, verbose=0)
-
-    jobs = {"own": lambda: trainer.train(0), "bare": bare, "keras_fit": fit}
+    jobs = {"own": lambda: trainer.train(0), "bare": bare}
     seconds = take_turns(jobs, rounds)
     return {
         "samples_per_second": params["train_samples"] / statistics.median(seconds["own"]),
         "own_over_bare": ratio(seconds["own"], seconds["bare"]),
-        "keras_fit_over_own": ratio(seconds["keras_fit"], seconds["own"]),
     }
 
 
@@ -137,14 +105,11 @@ def measure(rounds: int = 5, rows: int = 64) -> Iterator[dict[str, Any]]:
     ranks.start(1)
     with tempfile.TemporaryDirectory(prefix="bench-nt3-") as name:
         readers = compare_readers(Path(name), rows, rounds)
-        writers = compare_writers(Path(name), rounds)
         epochs = compare_epochs(4 * rounds)
     for name, each in readers.items():
         yield figure(f"{name}: a table of {WIDTH:,} features", each["rows_per_second"], "rows/s")
         yield figure(f"pandas / {name}", each["pandas_over_this"], "x")
-    yield figure("savetxt / our CSV writer", writers["savetxt_over_own"], "x")
     yield figure("an epoch / the bare loop", epochs["own_over_bare"], "x")
-    yield figure("Keras's fit / an epoch", epochs["keras_fit_over_own"], "x")
     ranks.stop()
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # A page, the rest of a page, or a table that a tool writes.
 GENERATED = re.compile(
-    r"\A<!-- tools/\S+ writes this page.*|<!-- [^>]*tools/\S+ writes what follows.*"
+    r"\A<!-- (?:tools|bench)/\S+ writes this page.*|<!-- [^>]*tools/\S+ writes what follows.*"
     r"|<!-- [^>]*tools/\S+ writes[^>]*-->\s*(?:^\|[^\n]*\n?)+",
     re.DOTALL | re.MULTILINE,
 )

@@ -28,14 +28,12 @@ SHORTEST = {
     "comparisons": "--comparisons 5",
     "data_loading": "--rounds 1 --edge 8 --samples 32",
     "execute": "--runs 100 --starts 3",
-    "gather": "--ranks 2",
     "history": "--series 1 --years 1 --sessions 40",
     "late_ranks": "--recordings 2",
     "layouts": "--sweeps 1",
     "log_warm_up": "--runs 2",
     "noop": "--runs 100 --rounds 1",
     "nt3": "--rounds 1 --rows 4",
-    "power": "--rounds 1",
     "prediction": "--series 1",
     "probes": "--rounds 1",
     "refresh": SMALL,
@@ -45,15 +43,15 @@ SHORTEST = {
     "slurm_load": "--jobs 2",
     "spans_protocol": "--rounds 1",
     "step_causes": "--campaigns 1",
-    "summaries": SMALL,
+    "summaries": "--repeats 1 --largest 2",
     "torch_loop": "--rounds 1",
     "torch_stamps": "--rounds 1",
     "traces": "--megabytes 1",
 }
 # Their shortest form takes more than 4 s of CPU.
 LONG = (
-    *("cnn_training", "comparisons", "data_loading", "execute", "gather", "history"),
-    *("noop", "nt3", "power", "prediction", "probes", "refresh", "repeats", "report"),
+    *("cnn_training", "comparisons", "data_loading", "execute", "history"),
+    *("noop", "nt3", "prediction", "probes", "refresh", "repeats", "report"),
     *("slurm_job", "slurm_load", "summaries", "torch_loop", "torch_stamps", "traces"),
 )
 WITHOUT_SLURM = missing_packages()

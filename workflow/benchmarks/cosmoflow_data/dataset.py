@@ -19,6 +19,7 @@ from harness import staging
 SEED = 20200805
 SPLITS = ("train", "valid")
 TARGETS = 4
+Y_ENTRY_BYTES = 11 + 4 * TARGETS  # of an Example, which it ends
 
 # Mean count of a voxel in channel c: exp(LOG_RATE + RATE_SLOPE * y[c]) with y uniform in [-1, 1],
 # that is 1.1 to 8.2 counts. This is the dependence a training benchmark can learn.
@@ -100,6 +101,14 @@ def example_bytes(x: bytes, y: np.ndarray, x_length: int | None = None) -> bytes
     head = _field(1, x_entry_size) + x_entry
     tail = _field(1, len(y_entry)) + y_entry
     return b"".join((_field(1, len(head) + length + len(tail)), head, x, tail))
+
+
+def parse(record: bytes, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return x int16 of `shape` and y float32 ``[4]`` of a message of `example_bytes`."""
+    values = int(np.prod(shape))
+    begin = len(record) - Y_ENTRY_BYTES - 2 * values
+    x = np.frombuffer(record, "<i2", values, begin)
+    return x.reshape(shape), np.frombuffer(record, "<f4", TARGETS, len(record) - 4 * TARGETS)
 
 
 def poisson_quantiles(rate: float, entries: int = 65536) -> np.ndarray:

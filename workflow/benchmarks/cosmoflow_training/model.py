@@ -4,7 +4,7 @@ After github.com/sparticlesteve/cosmoflow-benchmark (models/cosmoflow.py). There
 convolution, bias, LeakyReLU, pooling. A bias that is the same for all voxels and a LeakyReLU both
 keep the order of values, so the largest of a pooling window can be picked first: here they come
 after the pooling, on an eighth of the values. Results are those of the original's order, and a
-step on a CPU takes a tenth to a sixth less time (``bench/cosmoflow_training.py``).
+step on a CPU takes a tenth to a sixth less time.
 """
 
 from collections.abc import Sequence

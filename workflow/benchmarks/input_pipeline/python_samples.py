@@ -12,14 +12,11 @@ from collections.abc import Iterable, Iterator
 from itertools import cycle, islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-_BYTES, _FIXED32 = 2, 5  # wire types of protocol buffers
-_FEATURES = _ENTRY = _KEY = _LIST = _FLOATS_VALUE = 1
-_FEATURE = _FLOATS = 2
+from cosmoflow_data import dataset
 
 
 class Task(NamedTuple):
@@ -34,7 +31,8 @@ class Task(NamedTuple):
 
 def records(path: str, compression: str = "none") -> Iterator[bytes]:
     """Yield the records of a TFRecord file; ValueError where it ends within one."""
-    with _opened(path, compression) as file:
+    opened: Any = gzip.open if compression == "GZIP" else open
+    with opened(path, "rb") as file:
         while header := file.read(12):  # length, and its checksum
             size = int.from_bytes(header[:8], "little")
             record = file.read(size + 4)
@@ -43,51 +41,10 @@ def records(path: str, compression: str = "none") -> Iterator[bytes]:
             yield record[:size]
 
 
-def _opened(path: str, compression: str) -> BinaryIO:
-    return gzip.open(path) if compression == "GZIP" else Path(path).open("rb")  # type: ignore
-
-
-def parse(record: bytes) -> tuple[bytes, np.ndarray]:
-    """Return the features ``x`` (bytes) and ``y`` (float32) of a ``tf.train.Example``."""
-    values: dict[bytes, bytes] = {}
-    for features in _parts(record, _FEATURES):
-        for entry in _parts(features, _ENTRY):
-            values[next(_parts(entry, _KEY))] = next(_parts(entry, _FEATURE))
-    x = next(_parts(next(_parts(values[b"x"], _LIST)), _LIST))
-    y = b"".join(_parts(next(_parts(values[b"y"], _FLOATS)), _FLOATS_VALUE))
-    return x, np.frombuffer(y, np.float32)
-
-
-def _parts(message: bytes, wanted: int) -> Iterator[bytes]:
-    """Yield the payloads of a field of a message: bytes, or four bytes of a float."""
-    place = 0
-    while place < len(message):
-        tag, place = _varint(message, place)
-        number, kind = tag >> 3, tag & 7
-        size = 4
-        if kind == _BYTES:
-            size, place = _varint(message, place)
-        elif kind != _FIXED32:
-            raise ValueError(f"a field of wire type {kind}, which no sample has")
-        if number == wanted:
-            yield message[place : place + size]
-        place += size
-
-
-def _varint(message: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[place]
-        value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 0x80:
-            return value, place
-
-
 def mapped(record: bytes, shape: Iterable[int], passes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a record as sample x (float32, of `shape`) and y, as `pipelines` maps it."""
-    content, y = parse(record)
-    x = np.frombuffer(content, np.int16).reshape(tuple(shape)).astype(np.float32)
+    x, y = dataset.parse(record, tuple(shape))
+    x = x.astype(np.float32)
     for number in range(passes):
         x = np.log((x if number == 0 else np.abs(x)) + np.float32(1))
         x = (x - x.mean()) / np.sqrt(x.var() + np.float32(1e-6))

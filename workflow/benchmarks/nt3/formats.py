@@ -21,8 +21,8 @@ Rows = Iterable[tuple[int, np.ndarray]]
 def write_csv(path: str, rows: Rows, features: int) -> None:
     """Write a line per row: label and values, no header, as the original's.
 
-    Built a row at a time from a table of all numbers of five digits. numpy.savetxt takes more than
-    twice as long, generating the values included (bench/nt3.py).
+    Built a row at a time from a table of all numbers of five digits: numpy.savetxt takes more than
+    twice as long.
     """
     numbers = np.arange(UNITS)[:, None]
     powers = 10 ** np.arange(4, -1, -1)
