@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalesweep.compute.horovod_settings import visible_settings
 from scalesweep.compute.job_spec import Order, Patterns
 from scalesweep.compute.log_metrics import (
     LogsGoneError,
@@ -84,8 +83,6 @@ def keep_attempt(
         "srun_labels": extract["srun_labels"],
         "record": record,
     }
-    if horovod := visible_settings(spec["argv"], environment):
-        kept["exchange"] = horovod
     write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")
 
 
@@ -130,8 +127,6 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
 
         reading.add(read_log(declared, work, ranks, srun_labels))
     notes = {"extract": {"extract_digest": extract["digest"], "metrics": reading.notes}}
-    if "exchange" in kept:
-        notes["exchange"] = kept["exchange"]
     if stamps := extract.get("stamps"):
         from scalesweep.compute.stamp_arrays import read_stamps
 

@@ -19,7 +19,7 @@ READERS = (
     "report/profiles_section.py",
     "analysis/horovod_timeline.py", "analysis/trace_account.py", "analysis/kineto_*.py",
     "analysis/xplane.py", "analysis/default_parts.py",
-    "compute/horovod_settings.py", "compute/external_program.py",
+    "compute/external_program.py",
     "compute/log_lines.py", "compute/log_metrics.py", "compute/log_values.py", "compute/stamps.py",
     "compute/failure_cause.py", "compute/error_lines.py", "compute/hangs.py",
     "doctor/*",
