@@ -23,7 +23,7 @@ gc.set_threshold(200_000, 50, 1000)
 # On a full disk Snakemake's own log would show a traceback for each of its lines.
 logging.raiseExceptions = False
 
-# Not that of workflow.basedir where a study uses this file as a module.
+# Not that of workflow.basedir where a study includes this file.
 ROOT = Path(str(workflow.current_basedir))
 sys.path.insert(0, str(ROOT))
 
@@ -53,18 +53,15 @@ try:
         cluster="scalesweep_cluster" in facts.default_resources(workflow),
         # profiles/sge and the like set this one.
         batch="scalesweep_batch" in facts.default_resources(workflow),
-        dry=facts.only_shows(workflow),
-        verbs=facts.verbs(),
         by_nodes="nodes" in facts.limits(workflow),
+        collects=facts.collects(),
     )
 except UserError as error:
     sys.exit(f"error: {error}")
 
 # What only shows ends with its reader (`| head`); Snakemake's log would wait for ever.
-if facts.only_shows(workflow) or "plan" in facts.verbs():
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
-facts.heed_handlers(workflow)
 if SWEEP.submission:
     from scalesweep.smk.executor_hooks import (
         CampaignHooks,

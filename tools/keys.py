@@ -108,11 +108,8 @@ def commands() -> str:
         f"### scalesweep {name}\n\n```\n{parser_of(name).format_help()}```\n" for name in COMMANDS
     )
     keys = table(
-        "key | read by | meaning",
-        (
-            (f"`{key}`", ", ".join(f"`{verb}`" for verb in override.verbs), override.text)
-            for key, override in OVERRIDES.items()
-        ),
+        "key | meaning",
+        ((f"`{key}`", text) for key, text in OVERRIDES.items()),
     )
     return f"""\
 # Commands
@@ -126,8 +123,7 @@ def commands() -> str:
 {helps}
 ## Options of snakemake: --config
 
-`--config KEY=VALUE` takes these keys. Each is read by the calls named and refused by all others;
-`run` is `snakemake` without a target, or with a file to make.
+`--config KEY=VALUE` takes these keys.
 
 {keys}"""
 

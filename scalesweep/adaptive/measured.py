@@ -29,13 +29,10 @@ class Measured(NamedTuple):
     meanings: Meanings
 
 
-def measured(
-    folder: Path, states: Mapping[str, RunState], remember: bool = True
-) -> dict[str, Measured]:
+def measured(folder: Path, states: Mapping[str, RunState]) -> dict[str, Measured]:
     """What the finished ones among these runs of ``folder`` have measured.
 
-    ``remember``: keep what was read. A record that is damaged, or of no use, has no values: the
-    inventory says so.
+    A record that is damaged, or of no use, has no values: the inventory says so.
     """
     kept: dict[str, list[Any]] = {}
     with contextlib.suppress(OSError, ValueError):
@@ -49,9 +46,8 @@ def measured(
             every = {**row.epochs, **row.plain} if isinstance(row, Row) else {}
             finite = {name: value for name, value in every.items() if math.isfinite(value)}
             kept[run_id] = [done[run_id], finite, row.meanings if isinstance(row, Row) else {}]
-        if remember:
-            with contextlib.suppress(OSError):
-                write_atomic(folder / VALUES, orjson.dumps(kept), durable=False)
+        with contextlib.suppress(OSError):
+            write_atomic(folder / VALUES, orjson.dumps(kept), durable=False)
     return {i: Measured(*kept[i][1:]) for i in done}
 
 

@@ -56,18 +56,15 @@ class RunPlan:
                 entry["repeats"] = known
 
 
-def plan_runs(campaign: Campaign, remember: bool = True) -> RunPlan:
-    """The campaign with the runs that are planned by what is on disk now.
-
-    ``remember`` as in ``run_state.scan``. ``campaign`` may have any number of repeats already.
-    """
+def plan_runs(campaign: Campaign) -> RunPlan:
+    """The campaign, with any number of repeats, with those that are planned by what is on disk."""
     widest = _widest(campaign)
     ruled = [each for each in widest.experiments if each.until_precise or each.stop]
     if not ruled:
         return RunPlan(campaign)
     runs = {run.run_id: (experiment, run) for experiment in ruled for run in experiment.runs}
-    states = take_stock(campaign, runs, remember=remember)
-    return planned_runs(widest, states, measured(campaign.runs_folder, states, remember))
+    states = take_stock(campaign, runs)
+    return planned_runs(widest, states, measured(campaign.runs_folder, states))
 
 
 def planned_runs(
@@ -102,10 +99,10 @@ def _widest(campaign: Campaign) -> Campaign:
 
 def new_runs(plan: RunPlan) -> set[str]:
     """The planned runs that were never tried and wait for no other."""
-    states = take_stock(plan.campaign, plan.campaign.unique_runs(), remember=False)
+    states = take_stock(plan.campaign, plan.campaign.unique_runs())
     return {i for i, state in states.items() if state.status == Status.NEW and i not in plan.held}
 
 
 def stopped_at(campaign: Campaign) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
     """By experiment why its ``stop`` leaves a point out, planned or not; empty if it does not."""
-    return reasons_of(campaign, plan_runs(campaign, remember=False).series)
+    return reasons_of(campaign, plan_runs(campaign).series)

@@ -32,6 +32,7 @@ class Staging:
     def __init__(self, campaign: Campaign, runs: Iterable[tuple[Experiment, Run]]) -> None:
         self._campaign = campaign
         self._needs: dict[str, _Need] = {}  # by folder
+        self._looked_at: set[str] = set()  # folders
         for experiment, run in runs:
             self._take(experiment, run)
 
@@ -48,9 +49,18 @@ class Staging:
         return folder
 
     def marker(self, experiment: Experiment, run: Run) -> list[str]:
-        """Marker of the data set that a run reads, or nothing."""
+        """Marker of the data set that a run reads, or nothing. The marker of a set that has lost
+        files since is removed: it is staged again."""
         folder = self._take(experiment, run)  # it may be forced, and none of the pending ones
-        return [f"{folder}/staged-{self._needs[folder].wanted}"] if folder else []
+        if not folder:
+            return []
+        need = self._needs[folder]
+        marker = Path(folder, f"staged-{need.wanted}")
+        if folder not in self._looked_at:
+            self._looked_at.add(folder)
+            if not all(_has_files(Path(folder, split), n) for split, n in need.files.items()):
+                marker.unlink(missing_ok=True)
+        return [str(marker)]
 
     def command(self, folder: str, wanted: str, workers: int) -> str:
         """Shell command that makes the files that the marker ``staged-<wanted>`` represents.
@@ -69,23 +79,10 @@ class Staging:
         words += ["--params", parameters, "--workers", str(workers)]
         return shlex.join([*words, "--reserve-gb", f"{site.reserve_disk_gb:g}"])
 
-    def lost(self) -> set[str]:
-        """Markers of data sets that have lost files since; without them these are staged again."""
-        markers = ((Path(of, f"staged-{need.wanted}"), need) for of, need in self._needs.items())
-        return {
-            str(marker)
-            for marker, need in markers
-            if marker.exists() and not _are_there(str(marker.parent), need.files)
-        }
-
 
 def _files(experiment: Experiment, point: Mapping[str, Any]) -> Mapping[str, int]:
     data = experiment.benchmark.data
     return {} if data is None else data.needed(point)
-
-
-def _are_there(folder: str, files: Mapping[str, int]) -> bool:
-    return all(_has_files(Path(folder, split), count) for split, count in files.items())
 
 
 def _has_files(folder: Path, count: int) -> bool:

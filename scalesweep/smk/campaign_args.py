@@ -10,7 +10,6 @@ from scalesweep.adaptive.policy import RunPlan, plan_runs
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.study import campaign_file
 from scalesweep.core.errors import UserError
-from scalesweep.core.status import Status
 from scalesweep.slurm.commands import leave_job
 from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.run_state import RunState
@@ -47,9 +46,7 @@ def open_campaign(args: argparse.Namespace, write: bool = True, tell: bool = Fal
     campaign = open_plan(args, write).campaign
     if tell:
         runs = campaign.unique_runs()
-        states = take_stock(campaign, runs, remember=False)
-        odd = {i: state for i, state in states.items() if is_odd(state)}
-        warn(campaign, runs, odd, dry=True)
+        warn(campaign, runs, take_stock(campaign, runs))
     return campaign
 
 
@@ -84,8 +81,7 @@ def read_campaign(
     _check_names(campaign, in_slurm, where)
     if campaign.history:
         check_apart(campaign.history.folder, campaign.results, where["history"])
-    named = options.get("results") or campaign.results != Path("results")
-    claim_folder(campaign.results, where["results"], write, None if named else path)
+    claim_results(campaign, where["results"], write)
     if options.get("baseline") and campaign.history is None:
         raise UserError(
             f"{prefix}baseline: {path} names no history, which it is for; add {prefix}history"
@@ -99,7 +95,16 @@ def read_campaign(
             f"{path}: --profile slurm, but {campaign.site.file} has no 'slurm' section; "
             f"name another site with {site}, or leave out the profile"
         )
-    return plan_runs(campaign, remember=write)
+    return plan_runs(campaign)
+
+
+def claim_results(campaign: Campaign, where: str = "results", write: bool = True) -> None:
+    """Take the results folder for a campaign, or only look whether it may be taken.
+
+    ``where``: what named it. Raises UserError.
+    """
+    default = campaign.results == Path("results")
+    claim_folder(campaign.results, where, write, campaign.file if default else None)
 
 
 def _load(path: Path, options: Mapping[str, str | None], in_slurm: bool = False) -> Campaign:
@@ -114,18 +119,13 @@ def _load(path: Path, options: Mapping[str, str | None], in_slurm: bool = False)
     )
 
 
-def is_odd(state: RunState) -> bool:
-    """Whether something may be to be said of a run."""
-    return state.status in (Status.FAILED, Status.STALE)
-
-
-def warn(campaign: Campaign, runs: Runs, odd: Mapping[str, RunState], dry: bool) -> None:
-    """Warn of runs that are in no table though there are records; ``dry``: all stay as they are."""
+def warn(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> None:
+    """Warn of runs that are in no table though there are records."""
     for line in campaign.programs.unknown.values():
         _log.warning("%s before it runs", line)
-    if broken := untrusted(odd):
-        _log.warning("%s", tell_set_aside(broken, dry))
-    if stale := tell_stale(campaign, runs, odd):
+    if broken := untrusted(states):
+        _log.warning("%s", tell_set_aside(broken, to_be=True))
+    if stale := tell_stale(campaign, runs, states):
         _log.warning("%s", stale)
 
 

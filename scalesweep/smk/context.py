@@ -10,7 +10,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from scalesweep.core.formatting import counted
 from scalesweep.core.status import Status
 from scalesweep.core.visible import visible
 from scalesweep.jobs.submission import Submission
-from scalesweep.state.noted_state import STATE, note_state, shown_experiments
+from scalesweep.state.noted_state import STATE, shown_experiments
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock, tell_set_aside, untrusted
 
@@ -47,15 +47,13 @@ class SnakemakeContext:
     submission: Submission | None = None
     # Whether runs become jobs of another batch system (`--profile profiles/sge`).
     batch: bool = False
-    # Whether this Snakemake only shows what it would do: then nothing is written.
-    dry: bool = False
-    # Whether it reports on what is there, and runs nothing (`snakemake report`).
-    only_reports: bool = False
     # What is planned so far of points without a fixed number of repeats, and of series that may be
     # stopped.
     repeats: RunPlan | None = None
     # Which call of `scalesweep run` this is; after the first what failed is not tried again.
     round: str = ""
+    # Runs that Snakemake makes, known once it has built its graph.
+    to_run: set[str] = field(default_factory=set)
 
     @property
     def results(self) -> str:
@@ -70,8 +68,6 @@ class SnakemakeContext:
     @cached_property
     def awaited(self) -> tuple[str, ...]:
         """Ids of the runs that are not done, in plan order."""
-        if self.only_reports:
-            return ()
         held = self.repeats.held if self.repeats else frozenset()
         over = (Status.FAILED,) if self.round in (LATER, LAST) else ()
         left = {i for i, s in self.states.items() if not s.settled and s.status not in over}
@@ -120,41 +116,26 @@ class SnakemakeContext:
     def markers_of_call(self) -> str:
         """The folder of this call's markers, in the folder of the runs; it ends with the call."""
         name = f"{CALLS}/{time.time_ns()}"
-        if not self.dry:
-            atexit.register(shutil.rmtree, Path(self.runs_folder, name), ignore_errors=True)
+        atexit.register(shutil.rmtree, Path(self.runs_folder, name), ignore_errors=True)
         return name
 
-    def inventory_input(self) -> list[str]:
+    def inventory_input(self, only_reports: bool) -> list[str]:
         """What the plan and all behind it wait for: the markers of the pending runs, or, with none
-        pending, the noted state, which is newer than the plan if the plan is of another state."""
-        if self.pending:
+        awaited, the noted state, which is newer than the plan if the plan is of another state."""
+        if self.pending and not only_reports:
             return self.pending_markers()
         state = self.campaign.results / STATE
         return [str(state)] if state.exists() else []
 
     def next_block(self) -> str:
         """How many runs follow from what was measured, in words; empty if none do."""
-        if self.only_reports or not (self.repeats and self.repeats.grows):
+        if not (self.repeats and self.repeats.grows):
             return ""
-        more = new_runs(plan_runs(self.campaign, remember=False)) - set(self.pending)
+        more = new_runs(plan_runs(self.campaign)) - set(self.pending)
         if not more:
             return ""
         said = f"{counted(len(more), 'more run')} planned by what was measured"
         return said if self.round else f"{said}: call again, or `scalesweep run`, which goes on"
-
-    def note_new_state(self) -> None:
-        """Note the state on disk if no plan was made of it (a run imported, deleted or failed, a
-        campaign edited).
-
-        Done while parsing, in a dry run too: Snakemake takes a missing input of an existing file
-        for something it may skip, and only a newer one for a reason. Not for --report, which
-        collects what is there. Raises OSError.
-        """
-        collects = self.dry and self.only_reports
-        if not self.pending and not collects:
-            with contextlib.suppress(OSError) if self.dry else contextlib.nullcontext():
-                if not self.dry or self.campaign.results.exists():
-                    note_state(self.campaign, self.states)
 
     def parts(self, folder: str, made: object = None) -> list[str]:
         """The folders of all experiments in ``tables`` or ``figures``, once ``made`` says (a
@@ -193,9 +174,9 @@ class SnakemakeContext:
     def set_aside(self) -> str:
         """What is to be said about records that could not be trusted when they were read since the
         workflow was parsed; empty if there are none."""
-        now = take_stock(self.campaign, self.runs)
-        changed = {i: state for i, state in now.items() if state != self.states[i]}
-        if not (broken := untrusted(changed)):
+        known = untrusted(self.states)
+        now = untrusted(take_stock(self.campaign, self.runs))
+        if not (broken := {i: why for i, why in now.items() if i not in known}):
             return ""
         again = "run snakemake again to repeat these measurements"
         again = again if self.campaign.site.launch else "import again"

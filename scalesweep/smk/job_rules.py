@@ -93,9 +93,9 @@ class JobRules:
         """What makes Snakemake start runs in the order of the campaign, after everything else."""
         return -self.context.positions[run_id]
 
-    def step(self, run_id: str) -> str:
-        """A run in words, for people: ``toy ranks=2 size=8, repeat 1: 3 of 27``; in a dry run its
-        id too."""
+    def step(self, run_id: str, dry: bool) -> str:
+        """A run in words, for people: ``toy ranks=2 size=8, repeat 1: 3 of 27``; in a ``dry`` run
+        its id too."""
         experiment, run = self.context.runs[run_id]
         point = experiment.benchmark.scaled(run.point)
         axes = dict.fromkeys((*experiment.axes, *experiment.linked))
@@ -103,7 +103,7 @@ class JobRules:
         kind = f" under {run.profile}" if run.profile != NONE else ""
         head = " ".join([experiment.benchmark.name, *values]) + kind
         place = f"{self.context.positions[run_id]:,} of {len(self.context.positions):,}"
-        name = f" ({run_id})" if self.context.dry else ""
+        name = f" ({run_id})" if dry else ""
         return visible(f"{shorten(head, 160)}, repeat {run.repeat + 1}: {place}{name}")
 
     def run_resources(self) -> dict[str, Resource]:
@@ -153,7 +153,7 @@ class JobRules:
     def leave_order(self, run_id: str, attempt: int = 1) -> None:
         """Write the order of a run's next job, once. Raises UserError or OSError."""
         context = self.context
-        if (run_id, attempt) in self._ordered or context.dry:
+        if (run_id, attempt) in self._ordered or not self.preflight.claims.begun:
             return
         experiment, run = context.runs[run_id]
         request = context.submission.request(run_id, attempt) if context.submission else None
@@ -184,11 +184,6 @@ class JobRules:
         reading = (i for e, ids in by_experiment(context.runs) if e.benchmark.data for i in ids)
         wanted = [context.runs[run_id] for run_id in context.pending or reading]
         return Staging(context.campaign, wanted)
-
-    def mend_data(self) -> None:
-        """Have data sets that have lost files since staged again; a dry run only shows that."""
-        for marker in () if self.context.dry else self._staging.lost():
-            Path(marker).unlink()
 
     def stage_command(self, folder: str, wanted: str, threads: int) -> str:
         """Shell command that makes the files that the marker ``staged-<wanted>`` represents."""

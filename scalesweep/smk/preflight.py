@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.record import RECORD
 from scalesweep.jobs.job_cost import cost_of_jobs, spent_jobs
 from scalesweep.jobs.job_requests import shapes_for
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.planning.plan import budget_left, check_budget
 from scalesweep.slurm.commands import PATIENCE_S, live_jobs
 from scalesweep.slurm.job_identity import note_first_submission
+from scalesweep.smk.campaign_args import claim_results
 from scalesweep.smk.context import CALLS, SnakemakeContext
 from scalesweep.smk.results_lock import Claims
 from scalesweep.state.results_folder import check_writable
+from scalesweep.state.run_state import forget_unsupported, scan
+from scalesweep.state.stock import untrusted
 
 _log = logging.getLogger(__name__)
 
@@ -32,15 +36,13 @@ class Preflight:
     # Found while Snakemake builds its DAG, where an exception would come out as a traceback; the
     # Snakefile ends with the first of them before any job starts.
     problems: dict[str, str] = field(default_factory=dict)
-    # Runs in Snakemake's DAG.
-    _to_run: set[str] = field(default_factory=set)
 
     def look_at(self, run_id: str) -> bool:
         """Note a run that is to be made, and what hinders it; False if its site makes none."""
         context = self.context
         experiment, run = context.runs[run_id]
         site = context.campaign.site
-        self._to_run.add(run_id)
+        context.to_run.add(run_id)
         if site.launch is None:
             self.problems["launch"] = (
                 f"{context.campaign.file}: {len(context.awaited)} run(s) are missing, and site "
@@ -66,29 +68,48 @@ class Preflight:
         """
         for problem in self.problems.values():
             raise UserError(problem)
+        claim_results(self.context.campaign)
         check_writable(self.context.campaign.results)
         submission = self.context.submission
-        submits = bool(self._to_run)
+        to_run = self.context.to_run
+        submits = bool(to_run)
         if submission and submits and executor != EXECUTOR:
             raise UserError(
                 f"--executor {executor}: runs are submitted by the executor {EXECUTOR} of "
                 "profiles/slurm, which writes what their jobs read; leave out --executor"
             )
         states = self.context.states
-        pending = {run_id for run_id in self._to_run if not states[run_id].settled}
-        self.claims.begin(rules, pending, here=submission is None)
-        if pending:  # of a call that was killed
-            shutil.rmtree(self.context.campaign.runs_folder / CALLS, ignore_errors=True)
+        pending = {run_id for run_id in to_run if not states[run_id].settled}
+        self.claims.begin(rules, bool(pending), here=submission is None)
+        if pending:
+            self._make_way(pending)
         if submits:
             self._check_submission()
         self._await_staging()
+
+    def _make_way(self, pending: Collection[str]) -> None:
+        """Take away what pending runs have left: a launcher that finds a record measures nothing.
+
+        Raises UserError if another Snakemake has finished some of them since this one has looked.
+        """
+        folder = self.context.campaign.runs_folder
+        shutil.rmtree(folder / CALLS, ignore_errors=True)  # of a call that was killed
+        broken = untrusted({run_id: self.context.states[run_id] for run_id in pending})
+        scan(folder, broken, quarantine=True)
+        if "retry" in self.context.options:
+            forget_unsupported(folder, pending)
+        if done := sum((folder / run_id / RECORD).exists() for run_id in pending):
+            raise UserError(
+                f"{self.context.results}: another snakemake has meanwhile finished {done} of the "
+                "pending runs; run snakemake again for the rest"
+            )
 
     def _check_submission(self) -> None:
         """Look before jobs are submitted; raises UserError if Slurm or the budget says no."""
         submission = self.context.submission
         if submission is None:
             return
-        submission.check(self._to_run, PATIENCE_S)
+        submission.check(self.context.to_run, PATIENCE_S)
         campaign = self.context.campaign
         try:
             note_first_submission(campaign.runs_folder)

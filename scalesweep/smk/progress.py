@@ -36,10 +36,9 @@ class Progress:
         """Count from now on."""
         self._context = context
         self._folder = Path(context.runs_folder)
-        self._open = dict.fromkeys(context.pending)
-        self._total = len(self._open)
+        self._done: set[str] = set()
+        self._pending = frozenset(context.pending)
         self._since = time.time()
-        self._finished = 0
         self._failed: set[str] = set()
         self._rate = ""
         self._jobs: dict[int, str] = {}  # of Snakemake
@@ -66,13 +65,19 @@ class Progress:
 
     def _look_at(self, run_id: str) -> None:
         record = self._folder / run_id / RECORD
-        if run_id in self._open and record.exists():
-            del self._open[run_id]
+        if run_id in self._done or run_id not in self._pending:
+            return
+        if record.exists():
+            self._done.add(run_id)
             self._failed.discard(run_id)
-            self._finished += 1
             self._rate = _rate(record)
-        elif run_id in self._open and self._has_failed(run_id):
+        elif self._has_failed(run_id):
             self._failed.add(run_id)
+
+    def _open(self) -> list[str]:
+        """The runs that Snakemake makes and that have no record yet."""
+        made = self._context.to_run - self._done
+        return [run_id for run_id in self._context.pending if run_id in made]
 
     def _has_failed(self, run_id: str) -> bool:
         """Whether a run has failed in this call, and is not about to be tried again."""
@@ -90,26 +95,26 @@ class Progress:
     def _line(self) -> str:
         elapsed = time.time() - self._since
         failed = f", {len(self._failed)} failed" if self._failed else ""
-        done = f"runs: {self._finished} of {self._total} done{failed}"
+        done = f"runs: {len(self._done)} of {len(self._pending)} done{failed}"
         return f"{done}, elapsed {duration(elapsed)}{self._left(elapsed)}"
 
     def _left(self, elapsed: float) -> str:
-        ended = self._finished + len(self._failed)
-        left = self._total - ended
+        ended = len(self._done) + len(self._failed)
+        left = len(self._pending) - ended
         return f", about {duration(elapsed / ended * left)} left" if left > 0 and ended else ""
 
     def finish(self) -> bool:
         """Print the final count and what failed. True if any run has ended."""
         submission = self._context.submission
-        for run_id in list(self._open):
+        for run_id in self._open():
             self._look_at(run_id)
-            if submission and run_id in submission.in_hand and run_id in self._open:
+            if submission and run_id in submission.in_hand and run_id not in self._done:
                 # Snakemake looked for the output of its job in vain.
                 submission.give_up(run_id, Cause.KILLED, "its job completed, but left no record")
                 self._failed.add(run_id)
         for line in self._still_to_be_run():
             print(line, file=sys.stderr)
-        if not self._finished and not self._failed:
+        if not self._done and not self._failed:
             return False
         print(self._line(), file=sys.stderr)
         for line in failure_lines(self._failures()):
@@ -122,12 +127,12 @@ class Progress:
         """Lines on runs that have begun and not ended."""
         submission = self._context.submission
         if submission is None:
-            logs = {i: self._folder / i / LAUNCHER_LOG for i in self._open if i not in self._failed}
-            cut_off = [run_id for run_id, log in logs.items() if self._is_new(log)]
+            begun = [i for i in self._open() if self._is_new(self._folder / i / LAUNCHER_LOG)]
+            cut_off = [run_id for run_id in begun if run_id not in self._failed]
             ended = "ended without a result, as the launcher was killed or interrupted"
             runs = counted(len(cut_off), "run")
             return [f"{runs} {ended}: still to be run: {listed(cut_off)}"] if cut_off else []
-        called_off = submission.called_off & self._open.keys()
+        called_off = submission.called_off.intersection(self._open())
         if not called_off:
             return []
         lines = [f"{counted(len(called_off), 'run')} cancelled with this call: still to be run"]

@@ -12,7 +12,6 @@ from pathlib import Path
 from scalesweep.core.errors import UserError
 from scalesweep.core.locks import REPORT, RUNS, claim, release
 from scalesweep.core.orphans import end_orphans, marked
-from scalesweep.core.record import RECORD
 
 _log = logging.getLogger(__name__)
 
@@ -37,21 +36,16 @@ class Claims:
         self.begun = False
         atexit.register(self.end)
 
-    def begin(self, rules: Collection[str], pending: Collection[str], here: bool) -> None:
+    def begin(self, rules: Collection[str], pending: bool, here: bool) -> None:
         """Claim what jobs of these ``rules`` will write, before the first of them starts.
 
-        ``pending``: runs that are to be made; ``here``: on this machine. Raises UserError if
+        ``pending``: runs are to be made; ``here``: on this machine. Raises UserError if
         another Snakemake is at work in the folder, or something that a killed one has left.
         """
         if pending:
             self._held[RUNS] = claim(self._results)
             if here:
                 self._await_leftovers()
-            if done := sum((self._runs / run_id / RECORD).exists() for run_id in pending):
-                raise UserError(
-                    f"{self._results}: another snakemake has meanwhile finished {done} of the "
-                    "pending runs; run snakemake again for the rest"
-                )
         elif not _OF_RUNS.isdisjoint(rules):
             self._held[REPORT] = claim(self._results, REPORT)
         self.begun = True

@@ -5,45 +5,16 @@ Snakemake that is installed. ``workflow`` is the object that a Snakefile finds u
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from scalesweep.config.overrides import REPORT, RUN, VERBS
 from scalesweep.core.errors import UserError
-
-Handler = Callable[[Any], None]
 
 
 def configfiles(workflow: Any) -> Sequence[Path]:
-    """Files of --configfile; without any, those that the Snakefile of a study names (a module)."""
-    named = workflow.config_settings.configfiles or workflow.configfiles
-    return tuple(map(Path, named))
-
-
-def heed_handlers(workflow: Any) -> None:
-    """Let handlers of this workflow (onstart, onsuccess, onerror) count beside those of a study.
-
-    Of one that includes it Snakemake calls the last ones only; of one that uses it as a module none
-    of these. They are called in the order of the files.
-    """
-    for name in ("onstart", "onsuccess", "onerror"):
-        setattr(workflow, name, _adding(workflow, f"_{name}"))
-
-
-def _adding(workflow: Any, name: str) -> Callable[[Handler], Handler]:
-    def add(handler: Handler) -> Handler:
-        before: Handler = getattr(workflow, name)
-
-        def both(log: Any) -> None:
-            before(log)
-            handler(log)
-
-        setattr(workflow, name, both)
-        return handler
-
-    return add
+    """Files of --configfile; without any, those that the Snakefile of a study names."""
+    return tuple(map(Path, workflow.config_settings.configfiles or workflow.configfiles))
 
 
 def overrides(workflow: Any) -> Mapping[str, Any]:
@@ -69,45 +40,15 @@ def limits(workflow: Any) -> set[str]:
     return set(workflow.resource_settings.resources or ())
 
 
-# Options (destinations) with which Snakemake shows what there is, and runs nothing.
-_SHOWS = (
-    *("dryrun", "dag", "rulegraph", "filegraph", "d3dag", "summary", "detailed_summary", "lint"),
-    *("list_target_rules", "list_rules", "print_compilation", "list_changes", "list_untracked"),
-    *("list_input_changes", "list_params_changes", "containerize"),
-)
+def collects() -> bool:
+    """Whether Snakemake only collects what is there (--report), which it says nowhere else."""
+    given = {word.partition("=")[0] for word in sys.argv[1:]}
+    return "--report" in given and "--report-after-run" not in given
 
 
-def _arguments() -> Any:
-    """Snakemake's command line, parsed; None where it was not called by one.
-
-    While the Snakefile is parsed the workflow knows neither targets nor executor, and has no other
-    place for them: they are read where Snakemake itself keeps them.
-    """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_code.co_name != "args_to_api":
-        frame = frame.f_back
-    return frame and frame.f_locals.get("args")
-
-
-def only_shows(workflow: Any) -> bool:
-    """Whether nothing will be run: -n, --dag, --list-rules, --report and the like."""
-    arguments = _arguments()
-    if arguments is None:
-        return bool(workflow.dryrun)
-    collects = arguments.reporter and not arguments.report_after_run
-    return bool(collects) or any(getattr(arguments, name, None) for name in _SHOWS)
-
-
-def verbs() -> set[str]:
-    """What the command line asks for, of ``overrides.VERBS``: any other target is of a run.
-
-    --report collects what is there, as `snakemake report` does.
-    """
-    arguments = _arguments()
-    if arguments is not None and arguments.reporter and not arguments.report_after_run:
-        return {REPORT}
-    named = set(getattr(arguments, "targets", None) or ()) or {RUN}
-    return {name if name in VERBS else RUN for name in named}
+def only_reports(workflow: Any) -> bool:
+    """Whether a report of what is there is asked for, and no run. Not known while parsing."""
+    return collects() or set(workflow.dag_settings.targets) == {"report"}
 
 
 def executor(workflow: Any) -> str | None:

@@ -1,13 +1,14 @@
 """What happens while the Snakefile is parsed: the campaign is read, and the state of its runs."""
 
+import contextlib
 import logging
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scalesweep.config.overrides import REPORT, RUN, read_options
+from scalesweep.config.overrides import read_options
 from scalesweep.config.study import campaign_file, shown
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
@@ -15,13 +16,13 @@ from scalesweep.core.log import set_up
 from scalesweep.core.status import Status
 from scalesweep.jobs.submission import Submission
 from scalesweep.slurm.earlier import LEFT_TO_RUN
-from scalesweep.smk.campaign_args import is_odd, read_campaign, warn
+from scalesweep.smk.campaign_args import read_campaign, warn
 from scalesweep.smk.context import ROUND, SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 from scalesweep.state.frameworks import leave_unsupported, tell_lacking
-from scalesweep.state.results_folder import check_writable
-from scalesweep.state.run_state import RunState, forget_unsupported
+from scalesweep.state.noted_state import note_state
+from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock
 
 _log = logging.getLogger(__name__)
@@ -34,66 +35,48 @@ def prepare(
     configfiles: Sequence[Path],
     overrides: Mapping[str, Any],
     cluster: bool,
-    dry: bool,
-    verbs: Collection[str] = (RUN,),
     by_nodes: bool = False,
     batch: bool = False,
+    collects: bool = False,
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; with ``cluster``
-    runs become jobs of Slurm. ``dry``: nothing is run, and nothing is written, moved or removed.
-    ``verbs`` are what is asked for (``config.overrides.VERBS``). ``by_nodes``: Snakemake was told
-    how many nodes runs may have at once. ``batch``: runs become jobs of another batch system.
-    Broken records are set aside here, before Snakemake builds its DAG. Raises UserError.
+    runs become jobs of Slurm, with ``batch`` of another batch system. ``by_nodes``: Snakemake was
+    told how many nodes runs may have at once. ``collects``: it makes nothing again (--report).
+
+    Written are only caches, and failure.json of runs whose Slurm job ended unseen: what this call
+    is for is known when jobs start (``Preflight.begin``). Raises UserError.
     """
     set_up()
-    options = read_options(overrides, verbs)
-    only_reports = set(verbs) == {REPORT}
+    options = read_options(overrides)
     path = _campaign_file(configfiles, options)
-    repeats = read_campaign(path, options, cluster, write=not dry)
-    campaign = repeats.campaign
+    plan = read_campaign(path, options, cluster, write=False)
+    campaign = plan.campaign
     runs = campaign.unique_runs()
-    states = take_stock(campaign, runs, not dry, not dry)
-    odd = {i: state for i, state in states.items() if is_odd(state)}
+    states = take_stock(campaign, runs)
+    warn(campaign, runs, states)
+    for line in tell_lacking(campaign.site, runs, states):
+        _log.warning("%s", line)
     if "retry" in options:
-        if not dry:
-            forget_unsupported(campaign.runs_folder, runs)
-        again = {
-            i: RunState(Status.NEW) if s.status == Status.UNSUPPORTED else s
-            for i, s in states.items()
-        }
-        states = leave_unsupported(campaign.site, runs, again)
-    warn(campaign, runs, odd, dry)
-    if RUN in verbs:  # a plan says it in its own lines
-        for line in tell_lacking(campaign.site, runs, states):
-            _log.warning("%s", line)
+        new = {i: RunState(Status.NEW) for i, s in states.items() if s.status == Status.UNSUPPORTED}
+        states = leave_unsupported(campaign.site, runs, {**states, **new})
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(
-        campaign,
-        states,
-        options,
-        runs,
-        submission=submission,
-        batch=batch,
-        dry=dry,
-        only_reports=only_reports,
-        repeats=repeats,
-        round=os.environ.get(ROUND, ""),
+        campaign, states, options, runs, submission, batch, plan, os.environ.get(ROUND, "")
     )
-    if context.awaited and not dry:
-        check_writable(campaign.results)  # Snakemake would list its outputs as protected
+    if context.awaited and campaign.results.exists() and not os.access(campaign.results, os.W_OK):
+        # Snakemake would list its outputs as protected.
+        raise UserError(f"{campaign.results}: cannot write to this folder: it is read-only")
     if submission and context.awaited:
         context = _with_past(context, submission)
     preflight = Preflight(context)
-    jobs = JobRules(context, preflight, by_nodes and bool(campaign.site.slurm))
-    jobs.mend_data()
-    try:
-        context.note_new_state()
-    except OSError as error:
-        where = error.filename or campaign.results  # a write to an open file names none
-        raise UserError(f"{where}: cannot be written: {error.strerror}") from None
-    return context, preflight, jobs
+    # While parsing: of an existing file Snakemake takes a missing input for something that it may
+    # skip, and only a newer one for a reason to make it again.
+    if campaign.results.exists() and not collects:
+        with contextlib.suppress(OSError):
+            note_state(campaign, context.states)
+    return context, preflight, JobRules(context, preflight, by_nodes and bool(campaign.site.slurm))
 
 
 def _with_past(context: SnakemakeContext, submission: Submission) -> SnakemakeContext:
@@ -106,7 +89,7 @@ def _with_past(context: SnakemakeContext, submission: Submission) -> SnakemakeCo
     if submission.live:
         jobs = counted(len(submission.live), "run")
         _log.info("%s left out: jobs of an earlier call; %s", jobs, LEFT_TO_RUN)
-    if not context.dry and submission.settle_past(context.pending):
+    if submission.settle_past(context.pending):
         states = take_stock(context.campaign, context.runs)
         submission.states = states
         return replace(context, states=states)

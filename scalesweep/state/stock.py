@@ -78,9 +78,9 @@ def untrusted(states: Mapping[str, RunState]) -> dict[str, str]:
     return {i: state.detail for i, state in states.items() if state.cause == Cause.BAD_RECORD}
 
 
-def tell_set_aside(broken: Mapping[str, str], dry: bool = False) -> str:
-    """One line about records that were set aside (``dry``: will be): run id -> what is wrong."""
-    aside = "will be" if dry else "was" if len(broken) == 1 else "were"
+def tell_set_aside(broken: Mapping[str, str], to_be: bool = False) -> str:
+    """One line about records that were set aside (``to_be``: will be): run id -> what is wrong."""
+    aside = "will be" if to_be else "was" if len(broken) == 1 else "were"
     named = [f"{run_id} ({why})" for run_id, why in list(broken.items())[:SHOWN]]
     more = f" and {len(broken) - SHOWN} more, see plan.csv" if len(broken) > SHOWN else ""
     records = "1 record" if len(broken) == 1 else f"{len(broken)} records"

@@ -116,17 +116,17 @@ def make_claims(tmp_path: Path) -> Claims:
 
 def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path) -> None:
     one, two, three = (make_claims(tmp_path) for _ in range(3))
-    one.begin({"run", "inventory", "page"}, {"a"}, here=True)
-    two.begin({"inventory", "page"}, (), here=True)
+    one.begin({"run", "inventory", "page"}, pending=True, here=True)
+    two.begin({"inventory", "page"}, pending=False, here=True)
     with pytest.raises(
         UserError, match=f"process {os.getpid()} on .* is already using this results"
     ):
-        three.begin({"run"}, {"a"}, here=True)
+        three.begin({"run"}, pending=True, here=True)
     with pytest.raises(
         UserError, match=f"process {os.getpid()} on .* is already writing the report of this"
     ):
-        three.begin({"figures", "page"}, (), here=True)
-    three.begin({"plan"}, (), here=True)  # prints
+        three.begin({"figures", "page"}, pending=False, here=True)
+    three.begin({"plan"}, pending=False, here=True)  # prints
     # The first waits with its own report for the end of the other's.
     waiting = threading.Thread(target=one.report)
     waiting.start()
@@ -136,18 +136,9 @@ def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path)
     waiting.join(20)
     assert not waiting.is_alive()
     with pytest.raises(UserError, match="is already writing the report"):
-        three.begin({"page"}, (), here=True)
+        three.begin({"page"}, pending=False, here=True)
     for each in (one, two, three):
         each.end()
-
-
-def test_runs_that_were_finished_meanwhile_are_not_started(tmp_path: Path) -> None:
-    (tmp_path / "runs" / "a").mkdir(parents=True)
-    (tmp_path / "runs" / "a" / "record.json").touch()
-    with pytest.raises(
-        UserError, match=r"meanwhile finished 1 of the pending runs; run snakemake again"
-    ):
-        make_claims(tmp_path).begin({"run"}, {"a", "b"}, here=True)
 
 
 def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
@@ -164,13 +155,13 @@ def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
     try:
         monkeypatch.setattr(results_lock, "LEFTOVERS_S", 0.2)
         with pytest.raises(UserError, match=told):
-            refused.begin({"run"}, {"b"}, here=True)
+            refused.begin({"run"}, pending=True, here=True)
         refused.end()
-        slurm.begin({"run"}, {"b"}, here=False)  # of its jobs Slurm tells
+        slurm.begin({"run"}, pending=True, here=False)  # of its jobs Slurm tells
         slurm.end()
         monkeypatch.setattr(results_lock, "LEFTOVERS_S", 30.0)
         threading.Timer(0.3, program.kill).start()
-        one.begin({"run"}, {"b"}, here=True)
+        one.begin({"run"}, pending=True, here=True)
     finally:
         program.kill()
         program.wait()

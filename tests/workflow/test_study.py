@@ -1,4 +1,4 @@
-"""A study of one's own: made, run, extended, and with scalesweep as a Snakemake module."""
+"""A study of one's own: made, run, extended."""
 
 import json
 import os
@@ -15,27 +15,7 @@ from tests.fakes.snakemake_calls import call
 pytestmark = pytest.mark.slow
 
 INCLUDED = (ROOT / "resources" / "study" / "Snakefile").read_text()
-MODULE = """\
-from scalesweep.core.paths import SNAKEFILE
-
-
-configfile: "config/config.yaml"
-
-
-module scalesweep:
-    snakefile:
-        SNAKEFILE
-    config:
-        config
-
-
-use rule * from scalesweep
-"""
 OWN = """
-
-onsuccess:
-    print("the study's own handler")
-
 
 rule words:
     input:
@@ -89,21 +69,17 @@ def test_a_new_study_runs_to_its_report_at_once(study: Path) -> None:
     assert git(study, "status", "--porcelain") == ""  # results are not committed
 
 
-@pytest.mark.parametrize("snakefile", [INCLUDED, MODULE])
-def test_rules_and_handlers_of_its_own_work_beside_ours(
-    study: Path, tmp_path: Path, snakefile: str
-) -> None:
+def test_rules_of_its_own_work_beside_ours(study: Path, tmp_path: Path) -> None:
     deployed = shutil.copytree(study, tmp_path / "deployed", symlinks=True)
     # What snakedeploy copies too: sites have the names of those that are shipped, and are the same.
     shutil.copytree(ROOT / "config" / "sites", deployed / "config" / "sites", dirs_exist_ok=True)
-    (deployed / "Snakefile").write_text(snakefile + OWN)
+    (deployed / "Snakefile").write_text(INCLUDED + OWN)
     lost = next(deployed.glob("results/runs/my_machine/monte_carlo-r1-*"))
     shutil.rmtree(lost)
     done = snakemake(deployed, "words", "all")
     assert done.returncode == 0, done.stderr
     assert (lost / "record.json").is_file()
     assert "runs: 1 of 1 done" in done.stderr  # from a handler
-    assert "the study's own handler" in done.stdout
     assert int((deployed / "words.txt").read_text().split()[0]) > 100
 
 

@@ -26,7 +26,7 @@ rule plan:
 # The same as files, once everything that is pending has been done.
 rule inventory:
     input:
-        SWEEP.inventory_input(),
+        lambda wildcards: SWEEP.inventory_input(facts.only_reports(workflow)),
     output:
         json=f"{RESULTS}/plan.json",
         csv=report(

@@ -50,7 +50,7 @@ rule page:
 
 
 # `snakemake report`: the report of whatever is there, while runs are pending or have failed.
-# Asked for alone it finds no run pending (smk/startup.py).
+# Asked for alone it awaits no run (SWEEP.inventory_input).
 rule report:
     input:
         SWEEP.session(),
@@ -65,6 +65,8 @@ rule report:
 
 onstart:
     signal.signal(signal.SIGINT, INTERRUPT)
+    if SWEEP.to_run:
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         PREFLIGHT.begin(facts.rules_to_run(workflow), facts.executor(workflow))
     except UserError as error:
@@ -78,11 +80,11 @@ onsuccess:
         print(where, file=sys.stderr)
     if damaged := SWEEP.set_aside():
         # The report was made without them; of `snakemake report` no more was asked.
-        if SWEEP.only_reports:
+        if facts.only_reports(workflow):
             print(visible(f"warning: {damaged}"), file=sys.stderr)
         else:
             sys.exit(visible(f"error: {damaged}"))
-    if more := SWEEP.next_block():
+    if not facts.only_reports(workflow) and (more := SWEEP.next_block()):
         print(more, file=sys.stderr)
     if failed := PROGRESS.left_failed():
         sys.exit(f"error: {failed}")

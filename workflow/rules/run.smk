@@ -24,7 +24,7 @@ rule run:
     params:
         script=f"{SCRIPT}/launch.py",
         order=lambda wildcards: JOBS.run_order(wildcards.runs, wildcards.run_id),
-        step=lambda wildcards: JOBS.step(wildcards.run_id),
+        step=lambda wildcards: JOBS.step(wildcards.run_id, workflow.dryrun),
     message:
         "{params.step}"
     shell:

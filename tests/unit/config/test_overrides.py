@@ -1,25 +1,11 @@
-"""Keys of --config: each acts on the verb it is given to, or is refused."""
+"""Keys of --config."""
 
 from typing import Any
 
 import pytest
 
-from scalesweep.config.overrides import OVERRIDES, VERBS, read_options
+from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
-
-VALUES = {"profile": "cprofile", "retry": "unsupported", "try": "shapes"}
-
-
-@pytest.mark.parametrize("key", OVERRIDES)
-def test_a_key_is_read_or_refused_by_each_verb(key: str) -> None:
-    given = {key: VALUES.get(key, "text")}
-    for verb in VERBS:
-        if verb in OVERRIDES[key].verbs:
-            assert read_options(given, [verb]) == given
-            continue
-        with pytest.raises(UserError, match=f"^--config {key}: .* does not read it; read by: `"):
-            read_options(given, [verb])
-    assert read_options(given, VERBS) == given
 
 
 @pytest.mark.parametrize(

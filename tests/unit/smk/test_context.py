@@ -81,6 +81,7 @@ def test_asking_for_resources_writes_nothing_and_submitting_does(campaign: Campa
     assert not Path(context.runs_folder).exists()
     assert context.submission is not None
     hooks = CampaignHooks(jobs, context.submission)
+    jobs.preflight.claims.begun = True
     hooks.before("run", vars(wildcards), 1)
     assert read_order(order)["run_id"] == run_id and order.name == ORDER
     assert jobs.retries == 2 and rules_of(context_of(campaign)).retries == 0
@@ -177,7 +178,6 @@ def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path
         return done.returncode
 
     folder = folders(context)[0]
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / ORDER).write_text("{}")
     assert call("run", runs=context.runs_folder, run_id=folder.name) == 1
     assert "cannot read the job specification" in (folder / "launcher.log").read_text()

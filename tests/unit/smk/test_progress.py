@@ -24,7 +24,7 @@ def context_of(campaign: Campaign, slurm: bool = False) -> SnakemakeContext:
     runs = campaign.unique_runs()
     states = {run_id: RunState(Status.NEW) for run_id in runs}
     submission = Submission(campaign, states, runs) if slurm else None
-    return SnakemakeContext(campaign, states, {}, runs, submission=submission)
+    return SnakemakeContext(campaign, states, {}, runs, submission=submission, to_run={*runs})
 
 
 def fail(context: SnakemakeContext, run_id: str, detail: str, second: int) -> None:

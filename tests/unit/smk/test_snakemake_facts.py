@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from snakemake.settings.enums import Quietness
-from snakemake.settings.types import OutputSettings
+from snakemake.settings.types import DAGSettings, OutputSettings
 from snakemake_scheduler_plugin_firstfit import Scheduler, SchedulerSettings
 
 from scalesweep.core.errors import UserError
@@ -33,7 +33,7 @@ rule one:
 rule of_each:
     output: touch("{{n}}.b")
 onstart:
-    print("started", facts.only_shows(workflow), facts.executor(workflow),
+    print("started", facts.only_reports(workflow), facts.executor(workflow),
           facts.rules_to_run(workflow), file=sys.stderr)
 """
 
@@ -81,33 +81,20 @@ def test_of_the_ready_jobs_the_first_that_fit_are_started() -> None:
     assert picked == jobs[:8]
 
 
-def args_to_api(args: Any, call: Any) -> Any:
-    """Snakemake's own function of that name parses the Snakefile with ``args`` among its locals."""
-    return call()
-
-
 @pytest.mark.parametrize(
-    ("words", "shows"),
+    ("words", "targets", "reports"),
     [
-        (["-n"], True), (["plan", "-n"], True), (["--dag"], True), (["--summary"], True),
-        (["--list-rules"], True), (["--lint"], True), ([], False), (["report"], False),
-        (["--forcerun", "run"], False), (["--touch"], False),
+        ((), ["report"], True), ((), [], False), ((), ["report", "all"], False),
+        (("--report", "r.zip"), [], True), (("--report=r.zip",), [], True),
+        (("--report", "--report-after-run"), [], False),
     ],
 )  # fmt: skip
-def test_what_only_shows_is_known_while_the_snakefile_is_parsed(
-    words: list[str], shows: bool
+def test_a_report_alone_awaits_no_run(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], targets: list[str], reports: bool
 ) -> None:
-    from snakemake.cli import args_to_api as theirs
-    from snakemake.cli import get_argument_parser
-
-    assert "args" in theirs.__code__.co_varnames
-    args = get_argument_parser().parse_args([*words, "--cores", "1"])
-    assert not [name for name in facts._SHOWS if not hasattr(args, name)]
-    workflow: Any = SimpleNamespace(dryrun=False)  # which is not known by then
-    assert args_to_api(args, lambda: facts.only_shows(workflow)) is shows
-    assert args_to_api(args, facts.verbs) == ({"report", "plan"} & {*words} or {"run"})
-    # Without a command line, as from Snakemake's API.
-    assert facts.only_shows(SimpleNamespace(dryrun=True)) and facts.verbs() == {"run"}
+    monkeypatch.setattr(sys, "argv", ["snakemake", *words])
+    workflow = SimpleNamespace(dag_settings=DAGSettings(targets=targets))
+    assert facts.only_reports(workflow) is reports
 
 
 @pytest.mark.parametrize("twice", [("--config", "-C"), ("--configfile=a.yaml", "--configfiles")])

@@ -1,4 +1,4 @@
-"""What a call does while the Snakefile is parsed; a dry run does none of it."""
+"""What a call does while the Snakefile is parsed, and before the first job."""
 
 import json
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.startup import prepare
 from scalesweep.state.noted_state import STATE, note_state
+from scalesweep.state.run_index import INDEX
 from scalesweep.state.stock import take_stock
 from tests.fakes.folder_tree import tree
 
@@ -45,10 +46,8 @@ def record_of(run: Any, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def call(campaign: Campaign, dry: bool, reports: bool = False, **options: str) -> SnakemakeContext:
-    verbs = ("report",) if reports else ("run",)
-    context, _, _ = prepare([campaign.file], options, False, dry, verbs)
-    return context
+def call(campaign: Campaign, **options: str) -> SnakemakeContext:
+    return prepare([campaign.file], options, False)[0]
 
 
 def runs_of(campaign: Campaign) -> list[Path]:
@@ -98,68 +97,77 @@ def nothing(campaign: Campaign) -> None:
 
 
 def whole(folder: Path) -> dict[str, Any]:
-    """All but the noted state, a cache."""
-    noted = ("results", f"results/{STATE}")
-    return {name: what for name, what in tree(folder).items() if name not in noted}
+    """All but caches."""
+    caches = ("results", f"results/{STATE}", "results/runs/toy", f"results/runs/toy/{INDEX}")
+    return {name: what for name, what in tree(folder).items() if name not in caches}
 
 
 CHANGES = [nothing, damage, other, edited, no_record, all_done]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("known", [False, True], ids=["first look", "index"])
-def test_a_dry_run_changes_nothing(
-    campaign: Campaign, tmp_path: Path, change: Callable[[Campaign], None], known: bool
+def test_parsing_writes_nothing_but_caches(
+    campaign: Campaign, tmp_path: Path, change: Callable[[Campaign], None]
 ) -> None:
-    if known:
-        take_stock(campaign, campaign.unique_runs())
     change(campaign)
     before = whole(tmp_path)
-    for options in ({}, {"retry": "unsupported"}, {"reports": True}):
+    for options in ({}, {"retry": "unsupported"}):
         try:
-            call(campaign, dry=True, **options)
+            call(campaign, **options)
         except UserError as error:
             assert change is other
             assert "another version of scalesweep wrote the record (schema 4" in str(error)
         assert whole(tmp_path) == before
 
 
-def test_a_dry_run_shows_what_a_call_would_do(campaign: Campaign) -> None:
-    """Nothing is written meanwhile."""
+def test_what_is_in_the_way_of_pending_runs_is_set_aside_before_the_first(
+    campaign: Campaign,
+) -> None:
     done, unsupported, failed = (folder.name for folder in runs_of(campaign))
     damage(campaign)
-    context = call(campaign, dry=True)
-    missing = [Path(path) for path in context.pending_markers()]
-    assert [path.name for path in missing] == [done, failed]
-    assert not any(path.exists() for path in missing)
-    context = call(campaign, dry=True, retry="unsupported")
-    assert len(context.pending) == 3
-    # The same call, not dry: the record is set aside.
-    context = call(campaign, dry=False)
-    assert context.pending == (done, failed)
-    assert not any(Path(path).exists() for path in context.pending_markers())
-    assert (campaign.runs_folder / done / "record.json.broken").exists()
-    call(campaign, dry=False, retry="unsupported")
-    assert not (campaign.runs_folder / unsupported / RECORD).exists()
+    assert call(campaign).pending == (done, failed)
+    context, preflight, _ = prepare([campaign.file], {"retry": "unsupported"}, False)
+    assert sorted(context.pending) == sorted((done, unsupported, failed))
+    preflight.context.to_run.update(context.pending)
+    preflight.begin({"run"}, "local")
+    preflight.claims.end()
+    for run_id, name in ((done, "record.json.broken"), (unsupported, "record.json.unsupported")):
+        assert (campaign.runs_folder / run_id / name).exists()
+        assert not (campaign.runs_folder / run_id / RECORD).exists()
+
+
+def test_runs_that_were_finished_meanwhile_are_not_started(campaign: Campaign) -> None:
+    context, preflight, _ = prepare([campaign.file], {}, False)
+    (failed,) = context.pending
+    context.to_run.add(failed)
+    write_record(campaign.runs_folder / failed, record_of(context.runs[failed][1]))
+    with pytest.raises(UserError, match="meanwhile finished 1 of the pending runs; run snakemake"):
+        preflight.begin({"run"}, "local")
+    preflight.claims.end()
 
 
 def test_a_new_state_is_noted_and_known_then(campaign: Campaign) -> None:
     all_done(campaign)
     stamps = []
-    for dry in (True, False, False):
-        (noted,) = call(campaign, dry=dry).inventory_input()
+    for _ in range(2):
+        (noted,) = call(campaign).inventory_input(only_reports=False)
         stamps.append(Path(noted).read_text())
     # Until the inventory has said what tables are made of it is as good as new.
-    assert len(set(stamps)) == 3
+    assert len(set(stamps)) == 2
     (campaign.results / "plan").mkdir()
     (campaign.results / "plan" / "e.json").touch()
-    call(campaign, dry=False)
+    call(campaign)
     assert (campaign.results / STATE).read_text() == stamps[-1]
+
+
+def test_a_report_of_what_is_there_waits_for_no_run(campaign: Campaign) -> None:
+    context = call(campaign)
+    assert context.inventory_input(only_reports=True) == [str(campaign.results / STATE)]
+    assert context.inventory_input(only_reports=False) == context.pending_markers() != []
 
 
 def test_stale_runs_are_never_awaited(campaign: Campaign, caplog: pytest.LogCaptureFixture) -> None:
     edited(campaign)
-    context = call(campaign, dry=False)
     failed = runs_of(campaign)[2].name
-    assert context.awaited == (failed,)
+    assert call(campaign).awaited == (failed,)
     assert "rate was 1.0, is 3.0 (2 runs)" in caplog.text
