@@ -63,14 +63,10 @@ except UserError as error:
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 if SWEEP.submission:
-    from scalesweep.smk.executor_hooks import (
-        CampaignHooks,
-        leave_now,
-        leave_on_sigterm,
-    )
+    from scalesweep.smk.leaving import leave_now, leave_on_sigterm
     from snakemake_executor_plugin_scalesweep import Executor
 
-    Executor.hooks = CampaignHooks(JOBS, SWEEP.submission)
+    Executor.rules, Executor.queue = JOBS, SWEEP.submission
 if SWEEP.batch:
     from scalesweep.smk.batch_hooks import BatchHooks
     from snakemake_executor_plugin_scalesweep_batch import Executor as BatchExecutor

@@ -1,9 +1,8 @@
 """The executor of ``snakemake --profile slurm``: Snakemake's Slurm executor, for campaigns.
 
 Snakemake imports an executor by its name, at top level, before it parses the command line, so this
-package lies apart from ``scalesweep`` and imports nothing of it. The Snakefile sets
-``Executor.hooks`` (``scalesweep.smk.executor_hooks``), which knows the campaign. What differs from
-Snakemake's own:
+package lies apart from ``scalesweep`` and imports nothing of it. The Snakefile sets what knows the
+campaign, ``Executor.rules`` and ``Executor.queue``. What differs from Snakemake's own:
 
 * A job runs the launcher and no Snakemake; its request names no account that the site does not.
 * While Slurm does not answer, or takes no more jobs of this user, a submission is tried again,
@@ -45,18 +44,19 @@ _NO_REASON = "no reason given"  # sbatch was killed
 
 
 class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
-    """Snakemake's Slurm executor, with the campaign's hooks."""
+    """Snakemake's Slurm executor, for the jobs of a campaign."""
 
-    hooks: ClassVar[Any] = None  # scalesweep.smk.executor_hooks.CampaignHooks
+    rules: ClassVar[Any] = None  # scalesweep.smk.job_rules.JobRules: what jobs run
+    queue: ClassVar[Any] = None  # scalesweep.smk.submission.Submission: what becomes of them
     # Set when this Snakemake is to end at once, its jobs left to the next one.
     leaving: ClassVar[threading.Event] = threading.Event()
 
     def __post_init__(self, test_mode: bool = False) -> None:
         """As the Slurm executor does; jobs have the campaign's name and logs its folder."""
-        if self.hooks is None:
+        if self.queue is None:
             raise WorkflowError("profiles/slurm is for the Snakefile of scalesweep alone")
         super().__post_init__(test_mode)
-        self.run_uuid, self.slurm_logdir = self.hooks.job_name, self.hooks.logs
+        self.run_uuid, self.slurm_logdir = self.queue.name, self.queue.logs
         # Set when jobs are called off: a submission that waits for Slurm waits no more.
         self._ending = threading.Event()
         # What the Slurm executor reports of submissions that failed, by job.
@@ -70,9 +70,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         """Submit a job, after what it reads is written."""
         if self._ending.is_set():
             return
-        words = (job.name, job.wildcards_dict)
         try:
-            self.hooks.before(*words, job.attempt)
+            self.rules.before(job)
             # The Slurm executor would answer a full disk with a traceback.
             self._log_folder(job).mkdir(parents=True, exist_ok=True)
             why = self._submit(job)
@@ -81,7 +80,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         except Exception as error:
             why = str(error)
         if why:
-            self._end(SubmittedJobInfo(job), *self.hooks.refused(*words, why))
+            self._end(SubmittedJobInfo(job), *self.queue.refuse(job, why))
 
     def _submit(self, job: Any) -> str:
         """Submit a job until Slurm takes it; why it does not, or nothing."""
@@ -96,7 +95,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             if self._ending.is_set() or (why == _NO_REASON and self._ending.wait(_TICK_S)):
                 self._take_up(job)
                 return ""
-            if not self.hooks.passes(complaint, len(self._live)) or time.monotonic() >= last:
+            if not self.queue.passes(complaint, len(self._live)) or time.monotonic() >= last:
                 return why
             if why != self._said:
                 self._said = why
@@ -111,7 +110,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
     def _take_up(self, job: Any) -> bool:
         """Register a job that sbatch has left in the queue without saying so; whether it has."""
         try:
-            job_id = self.hooks.queued(job.name, job.wildcards_dict, not self._ending.is_set())
+            job_id = self.queue.queued(job, self._live, not self._ending.is_set())
         except Exception:
             if not self._ending.is_set():
                 raise
@@ -146,13 +145,11 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
 
         They took seconds of all nodes of a job, and did nothing that this one does not do.
         """
-        return str(self.hooks.command(job.name, job.wildcards_dict))
+        return str(self.rules.command(job))
 
     def report_job_submission(self, job_info: SubmittedJobInfo, register_job: bool = True) -> None:
-        """Register a job that Slurm has taken, after the hook."""
-        job, job_id = job_info.job, int(job_info.external_jobid or 0)
-        self._live[job_id] = job_info
-        self.hooks.submitted(job.name, job.wildcards_dict, job_id)
+        """Register a job that Slurm has taken."""
+        self._live[int(job_info.external_jobid or 0)] = job_info
         super().report_job_submission(job_info, register_job=register_job)
 
     async def check_active_jobs(
@@ -172,6 +169,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
             self._live.pop(job_id, None)
             self._quiet_since = time.monotonic()
             if ended[job_id]:
+                self.rules.release(info.job)
                 self.report_job_success(info)
             else:
                 await asyncio.to_thread(self._judge, info, job_id)
@@ -182,8 +180,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
     def _ended(self, active_jobs: Collection[SubmittedJobInfo]) -> Mapping[int, bool]:
         """Those of the jobs that are over: whether they left what they were to make."""
         try:
-            ids = sorted({int(info.external_jobid or 0) for info in active_jobs})
-            ended: Mapping[int, bool] = self.hooks.ended(ids)
+            jobs = {int(info.external_jobid or 0): info.job for info in active_jobs}
+            ended: Mapping[int, bool] = self.queue.ended(jobs)
         except Exception as error:  # of a full disk, say: the jobs are looked at again
             self.logger.error(f"Slurm jobs: {error}")
             return {}
@@ -191,9 +189,8 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
 
     def _judge(self, info: SubmittedJobInfo, job_id: int) -> None:
         """Ask whether another job may end better than this one, which has failed."""
-        job = info.job
         try:
-            verdict = self.hooks.failed(job.name, job.wildcards_dict, job.attempt, job_id)
+            verdict = self.queue.judge(info.job, job_id)
         except Exception as error:
             verdict = False, f"Slurm job {job_id}: {error}"
         self._end(info, *verdict)
@@ -202,7 +199,7 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         """Say how a job failed, and tell the scheduler: it is ``over``, or an error, which the
         scheduler tries again as often as the rule allows."""
         (self.logger.error if over else self.logger.warning)(line)
-        if over:
+        if over and self.rules.release(info.job):
             self.report_job_success(info)
         else:
             self.report_job_error(info)
@@ -225,11 +222,11 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._job_submission_executor.shutdown(wait=True, cancel_futures=True)
         self._call_off(known)
         if self.leaving.is_set() and self._live:
-            self.logger.info(f"{len(self._live)} job(s) stay in Slurm's queue: {self.hooks.LEFT}")
+            self.logger.info(f"{len(self._live)} job(s) stay in Slurm's queue: {self.queue.LEFT}")
 
     def _call_off(self, known: Collection[int]) -> None:
-        """Cancel the jobs in the queue that are not ``known``, after the hook."""
-        self.hooks.called_off(self.leaving.is_set())
+        """Cancel the jobs in the queue that are not ``known``."""
+        self.queue.called_off(self.leaving.is_set())
         jobs = [info for job_id, info in self._live.copy().items() if job_id not in known]
         if jobs and not self.leaving.is_set():
             super().cancel_jobs(jobs)

@@ -12,11 +12,11 @@ from scalesweep.jobs.batch_request import request_lines
 from scalesweep.jobs.job_cost import spent_jobs
 from scalesweep.jobs.job_requests import shapes_for
 from scalesweep.jobs.runtime_estimates import Estimates
-from scalesweep.jobs.submission import Submission
 from scalesweep.planning.plan import build_plan, kept_profiles, write_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_watch import why_pending
 from scalesweep.smk.campaign_args import add_campaign, plan_of
+from scalesweep.smk.submission import Submission
 from scalesweep.state.noted_state import note_state
 from scalesweep.state.stock import take_stock, tell_stale
 

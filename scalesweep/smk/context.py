@@ -22,7 +22,7 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
 from scalesweep.core.status import Status
 from scalesweep.core.visible import visible
-from scalesweep.jobs.submission import Submission
+from scalesweep.smk.submission import Submission
 from scalesweep.state.noted_state import STATE, shown_experiments
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock, tell_set_aside, untrusted
@@ -52,6 +52,8 @@ class SnakemakeContext:
     repeats: RunPlan | None = None
     # Which call of `scalesweep run` this is; after the first what failed is not tried again.
     round: str = ""
+    # Whether Snakemake only collects what is there (--report).
+    collects: bool = False
     # Runs that Snakemake makes, known once it has built its graph.
     to_run: set[str] = field(default_factory=set)
 
@@ -146,6 +148,8 @@ class SnakemakeContext:
     def together(self) -> list[str]:
         """The experiments, if several, of which one process makes tables and figures: those with
         pending runs or without any tables or figures yet."""
+        if self.collects:
+            return []
         begun = [self.runs[run_id][0] for run_id in self.pending]
         if self.round == LAST:  # earlier calls have run them
             begun = list(self.campaign.experiments)

@@ -2,9 +2,11 @@
 
 Resources are asked for at any time and for every job that is ready, so they have no effects. A
 job's order is written when the job is about to start: on this machine where its command is made,
-for Slurm before it is submitted (``scalesweep.smk.executor_hooks``).
+for Slurm before it is submitted.
 """
 
+import contextlib
+import logging
 import re
 import shlex
 import sys
@@ -12,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from scalesweep.compute.job_spec import LAUNCHER_LOG, ORDER, RunPlace, write_order
 from scalesweep.config.campaign import by_experiment
@@ -26,6 +28,9 @@ from scalesweep.jobs.run_spec import run_spec
 from scalesweep.slurm.job_shape import RESOURCES, Shape, of_slurm, staging_shape
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.preflight import Preflight
+from scalesweep.smk.submission import RUN
+
+_log = logging.getLogger(__name__)
 
 Resource = Callable[..., int | str | None]
 
@@ -141,19 +146,22 @@ class JobRules:
         return resource
 
     def run_order(self, runs: str, run_id: str) -> str:
-        """Path of the launcher's order, which is there when the run's job starts."""
+        """Path of the launcher's order, which is there when the run's job starts.
+
+        Snakemake asks while it plans, and again when the job is about to start.
+        """
         path = f"{runs}/{run_id}/{ORDER}"
-        if self.context.submission is None and not self.preflight.problems:
+        if self.preflight.claims.begun and self.context.submission is None:
             try:
                 self.leave_order(run_id)
             except OSError as error:
-                self.preflight.problems[path] = f"{path}: cannot be written: {error.strerror}"
+                _log.error("%s: cannot be written: %s", path, error.strerror)
         return path
 
     def leave_order(self, run_id: str, attempt: int = 1) -> None:
         """Write the order of a run's next job, once. Raises UserError or OSError."""
         context = self.context
-        if (run_id, attempt) in self._ordered or not self.preflight.claims.begun:
+        if (run_id, attempt) in self._ordered:
             return
         experiment, run = context.runs[run_id]
         request = context.submission.request(run_id, attempt) if context.submission else None
@@ -192,11 +200,34 @@ class JobRules:
         workers = most if away else min(threads, most)
         return self._staging.command(folder, wanted, workers)
 
-    def run_job(self, runs: str, run_id: str, forgive: bool = False) -> str:
-        """Shell command of the job of a run: the rule's, without a Snakemake around it.
+    def before(self, job: Any) -> None:
+        """Leave the order of a Slurm job that is about to be submitted. Raises UserError or
+        OSError."""
+        if job.name == RUN and self.context.submission:
+            self.context.submission.begin(job.wildcards_dict["run_id"])
+            self.leave_order(job.wildcards_dict["run_id"], job.attempt)
 
-        ``forgive``: the job succeeds although the run fails, which failure.json tells.
-        """
+    def release(self, job: Any) -> bool:
+        """Have what waits for a run begin, which a record or failure.json speaks for; whether that
+        could be: not on a full disk."""
+        if job.name != RUN:
+            return True
+        (marker,) = self.context.markers([job.wildcards_dict["run_id"]])
+        with contextlib.suppress(OSError):
+            Path(marker).parent.mkdir(parents=True, exist_ok=True)
+            Path(marker).touch()
+            return True
+        return False
+
+    def command(self, job: Any) -> str:
+        """What a Slurm job runs: the rule's command, without a Snakemake around it. What it prints
+        is in Slurm's log and in the rule's."""
+        words = job.wildcards_dict
+        return self.run_job(**words) if job.name == RUN else self.staging_job(**words)
+
+    def run_job(self, runs: str, run_id: str, forgive: bool = False) -> str:
+        """Shell command of the job of a run; ``forgive``: the job succeeds although the run fails,
+        which failure.json tells."""
         folder = f"{runs}/{run_id}"
         words = [sys.executable, str(REPO / "workflow" / "scripts" / "launch.py")]
         words += ["--order", f"{folder}/{ORDER}", f"--digest={self._digests.get(run_id, '')}"]
@@ -205,10 +236,10 @@ class JobRules:
         log = shlex.quote(f"{folder}/{LAUNCHER_LOG}")
         return shlex.join(["bash", "-c", f"exec {shlex.join(words)} > >(tee {log}) 2>&1"])
 
-    def staging_job(self, folder: str, wanted: str) -> str:
-        """Shell command of a staging job, likewise. Raises UserError if no run reads the data."""
-        log, marker = f"{folder}/logs/staged-{wanted}.log", f"{folder}/staged-{wanted}"
-        make = f"{self.stage_command(folder, wanted, 1)} 2>&1 | tee {shlex.quote(log)}"
+    def staging_job(self, folder: str, files: str) -> str:
+        """Shell command of a staging job. Raises UserError if no run reads the data."""
+        log, marker = f"{folder}/logs/staged-{files}.log", f"{folder}/staged-{files}"
+        make = f"{self.stage_command(folder, files, 1)} 2>&1 | tee {shlex.quote(log)}"
         logs = shlex.quote(f"{folder}/logs")
         script = f"set -o pipefail; mkdir -p {logs} && {make} && touch {shlex.quote(marker)}"
         return shlex.join(["bash", "-c", script])

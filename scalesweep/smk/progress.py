@@ -108,7 +108,8 @@ class Progress:
         submission = self._context.submission
         for run_id in self._open():
             self._look_at(run_id)
-            if submission and run_id in submission.in_hand and run_id not in self._done:
+            lost = submission and not submission.ending and run_id in submission.in_hand
+            if submission and lost and run_id not in self._done:
                 # Snakemake looked for the output of its job in vain.
                 submission.give_up(run_id, Cause.KILLED, "its job completed, but left no record")
                 self._failed.add(run_id)
@@ -132,10 +133,10 @@ class Progress:
             ended = "ended without a result, as the launcher was killed or interrupted"
             runs = counted(len(cut_off), "run")
             return [f"{runs} {ended}: still to be run: {listed(cut_off)}"] if cut_off else []
-        called_off = submission.called_off.intersection(self._open())
-        if not called_off:
+        cancelled = submission.in_hand.intersection(self._open()) if submission.ending else ()
+        if not cancelled:
             return []
-        lines = [f"{counted(len(called_off), 'run')} cancelled with this call: still to be run"]
+        lines = [f"{counted(len(cancelled), 'run')} cancelled with this call: still to be run"]
         if submission.live:
             jobs = counted(len(submission.live), "job")
             lines.append(f"{jobs} of an earlier call may still be queued: {LEFT_TO_RUN}")

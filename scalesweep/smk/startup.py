@@ -14,12 +14,12 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.log import set_up
 from scalesweep.core.status import Status
-from scalesweep.jobs.submission import Submission
 from scalesweep.slurm.earlier import LEFT_TO_RUN
 from scalesweep.smk.campaign_args import read_campaign, warn
 from scalesweep.smk.context import ROUND, SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
+from scalesweep.smk.submission import Submission
 from scalesweep.state.frameworks import leave_unsupported, tell_lacking
 from scalesweep.state.noted_state import note_state
 from scalesweep.state.run_state import RunState
@@ -63,7 +63,15 @@ def prepare(
         states = leave_unsupported(campaign.site, runs, {**states, **new})
     submission = Submission(campaign, states, runs) if cluster else None
     context = SnakemakeContext(
-        campaign, states, options, runs, submission, batch, plan, os.environ.get(ROUND, "")
+        campaign,
+        states,
+        options,
+        runs,
+        submission,
+        batch,
+        plan,
+        os.environ.get(ROUND, ""),
+        collects,
     )
     if context.awaited and campaign.results.exists() and not os.access(campaign.results, os.W_OK):
         # Snakemake would list its outputs as protected.

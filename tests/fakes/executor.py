@@ -1,6 +1,7 @@
 """What the executor of profiles/slurm is tested with: hooks, jobs and a logger that keep what they
 are told."""
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 
 class Hooks:
-    """Hooks that note what they are called with, and say what they are to say."""
+    """What an executor asks (``Executor.rules``, ``Executor.queue``): notes what it is called with,
+    and says what it is to say."""
 
     LEFT = "they are left"
 
@@ -20,52 +22,51 @@ class Hooks:
         self.away = False
         self.patient: bool | None = None
 
-    def before(self, rule: str, wildcards: dict[str, str], attempt: int) -> None:
-        self.calls.append(("before", rule, wildcards["run_id"], attempt))
-        if wildcards["run_id"] == "full":
+    def before(self, job: "Stub") -> None:
+        self.calls.append(("before", job.run_id))
+        if job.run_id == "full":
             raise OSError(28, "no space left", "order.json")
 
     def passes(self, said: str, queued: int) -> bool:
         return "Unable to contact" in said or "QOSLimit" in said
 
-    def command(self, rule: str, wildcards: dict[str, str]) -> str:
-        return f"launch {rule} {wildcards['run_id']}"
+    def command(self, job: "Stub") -> str:
+        return f"launch {job.name} {job.run_id}"
 
-    def queued(self, rule: str, wildcards: dict[str, str], patient: bool) -> int | None:
-        self.calls.append(("queued", wildcards["run_id"]))
+    def queued(self, job: "Stub", known: Collection[int], patient: bool) -> int | None:
+        self.calls.append(("queued", job.run_id))
         self.patient = patient
         if self.away and not patient:
             raise OSError("Slurm does not answer")
         return self.in_queue
 
-    def submitted(self, rule: str, wildcards: dict[str, str], job_id: int) -> None:
-        self.calls.append(("submitted", wildcards["run_id"], job_id))
+    def refuse(self, job: "Stub", why: str) -> tuple[bool, str]:
+        self.calls.append(("refuse", job.run_id, why))
+        return True, f"{job.run_id}: not submitted: {why}"
 
-    def refused(self, rule: str, wildcards: dict[str, str], why: str) -> tuple[bool, str]:
-        self.calls.append(("refused", wildcards["run_id"], why))
-        return True, f"{wildcards['run_id']}: not submitted: {why}"
+    def release(self, job: "Stub") -> bool:
+        self.calls.append(("release", job.run_id))
+        return True
 
-    def ended(self, job_ids: list[int]) -> dict[int, bool]:
-        if 13 in job_ids:
+    def ended(self, jobs: Mapping[int, "Stub"]) -> dict[int, bool]:
+        if 13 in jobs:
             raise OSError("disk full")
-        return {job_id: made for job_id, made in self.over.items() if job_id in job_ids}
+        return {job_id: made for job_id, made in self.over.items() if job_id in jobs}
 
     def called_off(self, left: bool) -> None:
         self.calls.append(("called_off", left))
 
-    def failed(
-        self, rule: str, wildcards: dict[str, str], attempt: int, job_id: int
-    ) -> tuple[bool, str]:
-        self.calls.append(("failed", wildcards["run_id"], attempt, job_id))
+    def judge(self, job: "Stub", job_id: int) -> tuple[bool, str]:
+        self.calls.append(("judge", job.run_id, job_id))
         return self.verdict, "TIMEOUT after 60 s"
 
 
 class Stub:
     """A job of the rule ``run`` as an executor sees it."""
 
-    def __init__(self, run_id: str = "a") -> None:
-        self.name, self.wildcards_dict = "run", {"runs": "r", "run_id": run_id}
-        self.attempt = 1
+    def __init__(self, run_id: str = "a", attempt: int = 1, runs: str = "r") -> None:
+        self.name, self.run_id, self.attempt = "run", run_id, attempt
+        self.wildcards_dict = {"runs": runs, "run_id": run_id}
         self.resources: dict[str, Any] = {"nodes": 2, "runtime": 4}
 
 

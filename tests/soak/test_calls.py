@@ -101,7 +101,7 @@ def test_a_record_outlives_the_failure_of_its_job(project: Project) -> None:
     whole, then = launch.read_text(), "    if args.marker and (code == 0 or args.forgive):\n"
     assert then in whole
     launch.write_text(whole.replace(then, f"    import os\n    os.kill(os.getpid(), 9)\n{then}"))
-    failed = project.snakemake(*WORDS, "--no-hooks")
+    failed = project.snakemake(*WORDS)
     assert failed.returncode == 1 and "a job execution failed" in failed.stderr
     (record,) = project.path.glob("results/runs/toy/*/record.json")
     launch.write_text(whole)  # the next call has nothing to run

@@ -16,9 +16,10 @@ from tests.fakes.executor import Hooks, Log
 
 @pytest.fixture
 def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
-    """Set for the executor; the Slurm executor's own part only notes that it was called."""
+    """What the executor asks; the Slurm executor's own part only notes that it was called."""
     hooks = Hooks()
-    monkeypatch.setattr(Executor, "hooks", hooks)
+    monkeypatch.setattr(Executor, "rules", hooks)
+    monkeypatch.setattr(Executor, "queue", hooks)
     monkeypatch.setattr(Executor, "leaving", threading.Event())
     for name in (
         *("run_job", "report_job_submission", "report_job_error", "handle_job_error"),

@@ -13,14 +13,14 @@ from scalesweep.adaptive.policy import plan_runs
 from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.status import Status
-from scalesweep.jobs.submission import Submission
 from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_identity import job_comment, job_name, joined
 from scalesweep.smk.context import LATER, SnakemakeContext
-from scalesweep.smk.executor_hooks import CampaignHooks
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
+from scalesweep.smk.submission import Submission
 from scalesweep.state.run_state import RunState
+from tests.fakes.executor import Stub
 from tests.fakes.slurm_jobs import JOB, by_launcher
 
 Load = Callable[..., Campaign]
@@ -79,10 +79,7 @@ def test_asking_for_resources_writes_nothing_and_submitting_does(campaign: Campa
         resource(wildcards, 1)
     order = Path(jobs.run_order(context.runs_folder, run_id))
     assert not Path(context.runs_folder).exists()
-    assert context.submission is not None
-    hooks = CampaignHooks(jobs, context.submission)
-    jobs.preflight.claims.begun = True
-    hooks.before("run", vars(wildcards), 1)
+    jobs.before(Stub(run_id))
     assert read_order(order)["run_id"] == run_id and order.name == ORDER
     assert jobs.retries == 2 and rules_of(context_of(campaign)).retries == 0
 
@@ -141,38 +138,31 @@ def test_larger_counts_begin_after_smaller_ones_are_over(
 
 def test_what_waits_for_a_run_begins_however_it_ends(campaign: Campaign) -> None:
     context = context_of(campaign, slurm=True)
-    assert context.submission is not None
-    hooks = CampaignHooks(rules_of(context), context.submission)
+    submission, rules = context.submission, rules_of(context)
+    assert submission is not None
     done, failed = folders(context)
-    words = [{"runs": context.runs_folder, "run_id": folder.name} for folder in (done, failed)]
-    for job_id, wildcards in enumerate(words, 6):
-        hooks.before("run", wildcards, 1)
-        hooks.submitted("run", wildcards, job_id)
+    jobs = {6: Stub(done.name), 7: Stub(failed.name)}
     (done / "record.json").touch()
     by_launcher(failed, job_id=7)
     over = {6: replace(JOB, job_id=6, state="NODE_FAIL"), 7: replace(JOB, job_id=7)}
-    hooks.watch.ended = lambda job_ids: over  # type: ignore[method-assign]
-    assert hooks.ended([6, 7]) == {6: True, 7: False}
+    submission.watch.ended = lambda job_ids: over  # type: ignore[method-assign]
+    assert submission.ended(jobs) == {6: True, 7: False}
     line = f"{failed.name}: NON_ZERO_EXIT: exit code 3"
-    assert hooks.failed("run", words[1], 1, 7) == (True, line)
-    assert marker_of(context, done).exists() and marker_of(context, failed).exists()
-    # One that sbatch refused is over too, and one that is called off with the call is not.
-    marker_of(context, failed).unlink()
-    assert hooks.refused("run", words[1], "no")[0] and marker_of(context, failed).exists()
-    context.submission.called_off.add(failed.name)
-    hooks.ended([7])
-    assert hooks.failed("run", words[1], 1, 7) == (False, f"{failed.name}: job 7 cancelled")
+    assert submission.judge(jobs[7], 7) == (True, line)
+    for folder in (done, failed):
+        assert rules.release(Stub(folder.name)) and marker_of(context, folder).exists()
+    # One that is called off with the call is not over.
+    submission.called_off(left=False)
+    submission.ended(jobs)
+    assert submission.judge(jobs[7], 7) == (False, f"{failed.name}: job 7 cancelled")
 
 
 def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path) -> None:
     context = context_of(campaign, slurm=True)
     jobs = rules_of(context)
-    assert context.submission is not None
-    hooks = CampaignHooks(jobs, context.submission)
-    assert hooks.job_name == job_name(campaign.runs_folder)
 
     def call(rule: str, **wildcards: str) -> int:
-        command = hooks.command(rule, wildcards)
+        command = jobs.command(SimpleNamespace(name=rule, wildcards_dict=wildcards))
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
         assert done.stderr == ""
         return done.returncode

@@ -51,7 +51,7 @@ def test_an_interrupt_that_ends_sbatch_is_no_failure(
     monkeypatch.setattr(slurm.Executor, "run_job", run_job)
     executor.run_job(Stub())
     assert list(executor._live) == ([9] if slurm_has_it else [])
-    assert {"refused", "report_job_error"}.isdisjoint(call[0] for call in hooks.calls)
+    assert {"refuse", "report_job_error"}.isdisjoint(call[0] for call in hooks.calls)
 
 
 def test_nobody_waits_for_a_slurm_that_is_away_once_the_call_ends(

@@ -10,11 +10,11 @@ import pytest
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.status import Status
-from scalesweep.jobs.submission import Submission
-from scalesweep.slurm import sacct
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.progress import Progress
+from scalesweep.smk.submission import Submission
 from scalesweep.state.run_state import RunState
+from tests.fakes.executor import Stub
 
 Load = Callable[..., Campaign]
 HEAD = "campaign: test\nsite: toy\n"
@@ -57,7 +57,7 @@ def test_what_is_about_to_be_tried_again_has_not_failed(
     for run_id in (again, failed):
         fail(context, run_id, "exit code 3", 1)
     submission.give_up(failed, "NON_ZERO_EXIT", "exit code 3")
-    submission.refuse(refused, "Invalid account")
+    submission.refuse(Stub(refused), "Invalid account")
     for job, run_id in enumerate((again, refused, failed)):
         progress.begins(job, run_id)
         progress.ends(job)
@@ -106,11 +106,7 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     for run_id in (failed, others[0]):
         fail(context, run_id, "exit code 3", 1)
     submission.give_up(failed, "NON_ZERO_EXIT", "exit code 3")
-    submission.call_off()
-    assert not submission.in_hand
-    # One job is judged before the queue is empty, and one is not; neither run has failed.
-    job = sacct.Job(22, "CANCELLED")
-    assert submission.judge(others[1], 1, job) == (False, f"{others[1]}: job 22 cancelled")
+    submission.called_off(left=False)
     assert progress.finish() and progress._failed == {failed}
     said = capsys.readouterr().err
     assert "3 runs cancelled with this call: still to be run" in said

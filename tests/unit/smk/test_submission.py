@@ -15,11 +15,18 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
-from scalesweep.jobs.submission import Submission
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.sacct import Job
+from scalesweep.smk.submission import Submission
 from scalesweep.state.run_state import RunState
+from tests.fakes.executor import Stub
 from tests.fakes.slurm_jobs import JOB, TIMEOUT
+
+
+def judge(submission: Submission, run_id: str, attempt: int, job: Job) -> tuple[bool, str]:
+    submission._ends[job.job_id] = job
+    return submission.judge(Stub(run_id, attempt), job.job_id)
+
 
 ASKED = {"nodes": 1, "minutes": 2, "limit_s": 60.0, "mem_mb": 612}
 
@@ -79,7 +86,7 @@ def test_a_failed_job_is_told_in_one_line(
 ) -> None:
     (run_id,) = submission.runs
     again = "trying again" in line
-    assert submission.judge(run_id, attempt, job) == (again, f"{run_id}: {line}")
+    assert judge(submission, run_id, attempt, job) == (not again, f"{run_id}: {line}")
     # Of a run that is tried again it is not yet said that it failed.
     assert (run_id in submission.in_hand, run_id in submission.given_up) == (again, not again)
     assert "None assigned" not in (submission.request(run_id, attempt + 1).shape.exclude)
@@ -88,8 +95,8 @@ def test_a_failed_job_is_told_in_one_line(
 def test_a_budget_that_is_used_up_ends_the_tries(submission: Submission) -> None:
     (run_id,) = submission.runs
     submission.budget_left = 0.01
-    assert submission.judge(run_id, 1, TIMEOUT) == (
-        False,
+    assert judge(submission, run_id, 1, TIMEOUT) == (
+        True,
         f"{run_id}: TIMEOUT after 60 s, not tried again: the budget has 0.01 node-hours "
         "left, the next job may take 0.05",
     )
@@ -98,12 +105,12 @@ def test_a_budget_that_is_used_up_ends_the_tries(submission: Submission) -> None
 def test_a_run_that_was_not_submitted_is_named(submission: Submission) -> None:
     (run_id,) = submission.runs
     folder = submission.campaign.runs_folder / run_id
-    submission.refuse(run_id, "Invalid node name specified")
+    submission.refuse(Stub(run_id), "Invalid node name specified")
     assert submission.given_up == {run_id: ("NOT_SUBMITTED", "Invalid node name specified")}
     assert (read_failure(folder) or {})["cause"] == "NOT_SUBMITTED"
     # The next request starts from how the last job ended.
     (folder / "failure.json").write_text(json.dumps({"cause": "TIMEOUT", "asked": ASKED}))
-    submission.refuse(run_id, "Invalid node name specified")
+    submission.refuse(Stub(run_id), "Invalid node name specified")
     assert (read_failure(folder) or {})["cause"] == "TIMEOUT"
 
 
@@ -116,10 +123,10 @@ def test_a_full_disk_is_the_cause_where_nothing_can_be_written(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("scalesweep.slurm.failure.write_atomic", full)
-    again, line = submission.judge(run_id, 1, JOB)
-    assert not again and "DISK_FULL: no space left on device in " in line
+    over, line = judge(submission, run_id, 1, JOB)
+    assert over and "DISK_FULL: no space left on device in " in line
     assert submission.given_up[run_id][0] == "DISK_FULL"
-    submission.refuse(run_id, "Invalid account")  # leaves no traceback either
+    submission.refuse(Stub(run_id), "Invalid account")  # leaves no traceback either
 
 
 def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
@@ -130,7 +137,7 @@ def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
     log = log / f"{submission.campaign.runs_folder}_{run_id}".replace("/", "_") / "12.log"
     log.parent.mkdir(parents=True)
     log.write_text("OSError: [Errno 28] No space left on device: 'results/x'\n")
-    _, line = submission.judge(run_id, 1, JOB)
+    _, line = judge(submission, run_id, 1, JOB)
     assert "DISK_FULL: OSError: [Errno 28] No space left on device" in line
 
 
@@ -139,7 +146,7 @@ def test_a_job_after_the_loss_of_a_node_leaves_out_what_slurm_can_spare(
 ) -> None:
     (run_id,) = submission.runs
     lost = replace(JOB, state="NODE_FAIL", node_list="node[2-3]")
-    assert "without node2, node3 (job 2" in submission.judge(run_id, 1, lost)[1]
+    assert "without node2, node3 (job 2" in judge(submission, run_id, 1, lost)[1]
     assert submission.request(run_id, 2).shape.exclude == "node[2-3]"
     # The next call knows it, as long as Slurm takes the request.
     later = Submission(submission.campaign, submission.states, submission.runs)
@@ -148,7 +155,7 @@ def test_a_job_after_the_loss_of_a_node_leaves_out_what_slurm_can_spare(
     monkeypatch.setattr(commands, "refusal", lambda words, *_, **more: why)
     later = Submission(submission.campaign, submission.states, submission.runs)
     assert later.request(run_id, 1).shape.exclude == ""
-    assert later.judge(run_id, 1, lost)[1].endswith("trying again (job 2 of 3)")
+    assert judge(later, run_id, 1, lost)[1].endswith("trying again (job 2 of 3)")
 
 
 def test_a_shape_is_refused_and_not_the_campaign(
@@ -182,7 +189,7 @@ def test_a_staging_job_is_asked_for_only_where_runs_read_data_sets(
     )  # fmt: skip
     submission.check(submission.runs)
     assert submission.refused == {}
-    monkeypatch.setattr("scalesweep.jobs.submission.data_folder", lambda *_: "data/8")
+    monkeypatch.setattr("scalesweep.smk.submission.data_folder", lambda *_: "data/8")
     with pytest.raises(UserError, match=r"too long \(for staging\)"):
         submission.check(submission.runs)
 
@@ -192,10 +199,11 @@ def test_a_record_of_a_suspended_job_is_no_record(submission: Submission) -> Non
     folder = submission.campaign.runs_folder / run_id
     (folder / "record.json").write_text("{}")
     job = replace(JOB, state="COMPLETED", exit_code=0, suspended_s=39)
-    submission.refuse_suspended(run_id, job)
+    submission.watch.ended = lambda job_ids: {12: job}  # type: ignore[method-assign]
+    assert submission.ended({12: Stub(run_id)}) == {12: False}
     assert (folder / "record.json.broken").exists() and not (folder / "record.json").exists()
-    assert submission.judge(run_id, 1, job) == (
-        True,
+    assert judge(submission, run_id, 1, job) == (
+        False,
         f"{run_id}: SUSPENDED: job 12 was suspended for 39 s: its times are not the program's, "
         "trying again (job 2 of 3)",
     )

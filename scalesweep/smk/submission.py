@@ -1,10 +1,15 @@
-"""Submitting runs: their requests, what is still in the queue, checks before, retries after."""
+"""Runs as jobs of Slurm: requests, what is in the queue, checks before, retries after.
+
+The executor in ``plugins/`` asks ``Submission`` about each job of the rules ``run`` and ``stage``.
+Its jobs are Snakemake's: ``name`` of the rule, ``wildcards_dict``, ``attempt``.
+"""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
 from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.config.campaign import Campaign
@@ -17,7 +22,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.host_list import expand
 from scalesweep.core.host_list import joined as joined_hosts
-from scalesweep.core.record import read_failure
+from scalesweep.core.record import RECORD, read_failure
 from scalesweep.jobs.job_requests import (
     Request,
     ended_so,
@@ -29,19 +34,33 @@ from scalesweep.jobs.job_requests import (
 from scalesweep.jobs.run_spec import data_folder
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
+from scalesweep.slurm.earlier import LEFT_TO_RUN
 from scalesweep.slurm.failure import leave_refusal, settle
-from scalesweep.slurm.job_identity import job_name, logs_of, run_of, stages_into
+from scalesweep.slurm.job_identity import (
+    job_comment,
+    job_name,
+    joined,
+    logs_folder,
+    logs_of,
+    run_of,
+    stages_into,
+)
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
+from scalesweep.slurm.job_watch import JobWatch
 from scalesweep.slurm.sacct import JobState
 from scalesweep.state.run_state import RunState
 from scalesweep.state.set_aside import set_aside
 
 _log = logging.getLogger(__name__)
 
+RUN = "run"  # the rule
+
 
 @dataclass
 class Submission:
     """A campaign's pending runs on their way into Slurm's queue and out of it."""
+
+    LEFT: ClassVar = LEFT_TO_RUN
 
     campaign: Campaign
     states: Mapping[str, RunState]
@@ -55,17 +74,30 @@ class Submission:
     blind: str = ""
     # Runs of this Snakemake that are to be submitted, are in the queue, or are tried again.
     in_hand: set[str] = field(default_factory=set)
+    # Whether this Snakemake was interrupted: the runs in hand are cancelled, none of them failed.
+    ending: bool = False
     # Runs whose last job of this Snakemake failed, or was not submitted: cause and detail.
     given_up: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # Runs whose jobs were cancelled when this Snakemake was interrupted: none of them has failed.
-    called_off: set[str] = field(default_factory=set)
     # How many jobs of this Snakemake are in the queue, in words.
     in_queue: str = ""
     # Runs whose request Slurm does not take, and its words.
     refused: dict[str, str] = field(default_factory=dict)
+    watch: JobWatch = field(default_factory=JobWatch)
+    # How the jobs ended that are over without what they were to make.
+    _ends: dict[int, sacct.Job] = field(default_factory=dict)
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
     # Whether Slurm takes a request that leaves out nodes.
     _accepted: dict[Shape, bool] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of every job of the campaign's runs, which the next call knows them by."""
+        return job_name(self.campaign.runs_folder)
+
+    @property
+    def logs(self) -> Path:
+        """Where Slurm's logs lie."""
+        return logs_folder(self.campaign.runs_folder).absolute()
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -79,9 +111,8 @@ class Submission:
         Raises UserError if the queue cannot be looked at; while Slurm does not answer, it is asked
         again for ``patience_s``.
         """
-        name = job_name(self.campaign.runs_folder)
         queue = commands.live_jobs(patience_s)
-        owned = ((run_of(job.comment, self.runs), job) for job in queue if job.name == name)
+        owned = ((run_of(job.comment, self.runs), job) for job in queue if job.name == self.name)
         self.live = {i: job for i, job in owned if i and not self.states[i].settled}
         data = Path(self.campaign.site.data)
         self.staging = [job for job in queue if stages_into(job.comment, data)]
@@ -114,16 +145,6 @@ class Submission:
         logs = {job_id: log for _, job_id, log in logs_of(self.campaign.runs_folder, {run_id})}
         folder, asked = self._folder(run_id), self._asked(run_id)
         return settle(folder, run_id, job, asked, logs.get(job.job_id))
-
-    def refuse_suspended(self, run_id: str, job: sacct.Job) -> None:
-        """Set aside the record of a run whose job was suspended, as the accounting has it and the
-        launcher did not notice. Raises OSError."""
-        folder = self._folder(run_id)
-        why = (
-            f"job {job.job_id} was suspended for {job.suspended_s} s: its times are not the "
-            "program's"
-        )
-        set_aside(folder, why, Cause.SUSPENDED, {"job_id": job.job_id, "ended": job.ended})
 
     def request(self, run_id: str, attempt: int) -> Request:
         """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...).
@@ -177,17 +198,75 @@ class Submission:
             self.refused.update(dict.fromkeys(runs, why))
             _log.warning("%s: not submitted: %s", counted(len(runs), "run"), why)
 
-    def judge(self, run_id: str, attempt: int, job: sacct.Job) -> tuple[bool, str]:
-        """Whether a run whose job number ``attempt`` has failed is worth another, and a line on it.
+    def begin(self, run_id: str) -> None:
+        """Note a run that is to be submitted. Raises UserError if Slurm does not take its shape."""
+        if why := self.refused.get(run_id):
+            raise UserError(why)
+        self.in_hand.add(run_id)
+
+    def passes(self, said: str, queued: int) -> bool:
+        """Whether what sbatch met may pass by itself: Slurm does not answer, or takes no more jobs
+        than the ``queued`` ones of this call and others."""
+        return commands.is_away(said) or bool(commands.submit_limit(said, queued))
+
+    def queued(self, job: Any, known: Collection[int], patient: bool) -> int | None:
+        """Id of this job in the queue, which sbatch left there without saying so.
+
+        ``known``: ids that sbatch has said. ``patient``: wait for Slurm, which did not answer a
+        moment ago. Raises UserError if it does not answer.
+        """
+        ours = (self.name, job_comment(job.name, *job.wildcards_dict.values()))
+        for live in commands.live_jobs(commands.PATIENCE_S if patient else 0.0):
+            if (live.name, live.comment) == ours and live.job_id not in known:
+                return live.job_id
+        return None
+
+    def ended(self, jobs: Mapping[int, Any]) -> dict[int, bool]:
+        """Those of these Slurm jobs that are over: whether they left what they were to make."""
+        ends = self.watch.ended(list(jobs))
+        seen = [self.watch.seen[i].state for i in jobs if i in self.watch.seen]
+        queued, running = seen.count(JobState.PENDING), seen.count(JobState.RUNNING)
+        self.in_queue = f", {queued} queued, {running} running" if seen else ""
+        made = {job_id: self._is_made(jobs[job_id], end) for job_id, end in ends.items()}
+        self._ends |= {job_id: end for job_id, end in ends.items() if not made[job_id]}
+        return made
+
+    def _is_made(self, job: Any, end: sacct.Job) -> bool:
+        """Whether a job's output is there: also of one that was killed in its last seconds.
+
+        A record of a suspended job is set aside: the accounting knows what its launcher did not
+        notice. Raises OSError.
+        """
+        # That a completed job has left nothing may be a network file system, which shows it late.
+        if job.name != RUN:
+            marker = Path(job.wildcards_dict["folder"], f"staged-{job.wildcards_dict['files']}")
+            return end.state == JobState.COMPLETED or marker.exists()
+        folder = self._folder(job.wildcards_dict["run_id"])
+        if not (folder / RECORD).exists():
+            return end.state == JobState.COMPLETED
+        if end.suspended_s:
+            why = f"job {end.job_id} was suspended for {end.suspended_s} s: its times are not the "
+            more = {"job_id": end.job_id, "ended": end.ended}
+            set_aside(folder, f"{why}program's", Cause.SUSPENDED, more)
+        return not end.suspended_s
+
+    def judge(self, job: Any, job_id: int) -> tuple[bool, str]:
+        """Whether the run of a job that failed is over, as no other one may end better, and a line
+        on it.
 
         Writes failure.json, and takes what the next job may cost off the budget: to be asked once
         per job that has failed.
         """
-        if run_id in self.called_off:
-            return False, f"{run_id}: job {job.job_id} cancelled"
+        end, words = self._ends.pop(job_id), job.wildcards_dict
+        if job.name != RUN:
+            log = self.logs / f"rule_{job.name}" / joined(*words.values()) / f"{job_id}.log"
+            return False, f"{job.name} {words.get('folder', '')}: {end.state}: see {log}"
+        run_id = words["run_id"]
+        if self.ending:
+            return False, f"{run_id}: job {job_id} cancelled"
         folder, asked = self._folder(run_id), self._asked(run_id)
         try:
-            cause = self._settle(run_id, job)
+            cause = self._settle(run_id, end)
             failure = read_failure(folder) or {}
         except OSError as error:
             if not disk_full.is_full(error):
@@ -195,17 +274,17 @@ class Submission:
             cause, failure = Cause.DISK_FULL, {"detail": disk_full.failure_text(error, folder)}
         if cause is None:
             cause = Cause.KILLED
-            failure = {"detail": f"job {job.job_id} left neither record nor failure"}
+            failure = {"detail": f"job {job_id} left neither record nor failure"}
         detail = str(failure.get("detail") or "")
-        again, why_not = self._another(run_id, attempt, cause, asked)
+        again, why_not = self._another(run_id, job.attempt, cause, asked)
         line = f"{run_id}: {ended_so(cause, detail, asked)}"
         if again is None:
             self.give_up(run_id, cause, detail)
-            return False, f"{line}, not tried again: {why_not}" if why_not else line
+            return True, f"{line}, not tried again: {why_not}" if why_not else line
         left_out = expand(again.shape.exclude)
         avoided = [node for node in expand(nodes_at_fault(failure)) if node in left_out]
-        most = of_slurm(self.campaign.site).max_attempts
-        return True, f"{line}, {tried_again(cause, again, avoided)} (job {attempt + 1} of {most})"
+        told, most = tried_again(cause, again, avoided), of_slurm(self.campaign.site).max_attempts
+        return False, f"{line}, {told} (job {job.attempt + 1} of {most})"
 
     def _another(
         self, run_id: str, attempt: int, cause: str, asked: Asked
@@ -228,22 +307,27 @@ class Submission:
             self.budget_left -= cost
         return request, ""
 
-    def call_off(self) -> None:
-        """Note that the jobs of all runs in hand are cancelled with this Snakemake."""
-        in_hand = self.in_hand.copy()  # others are being submitted
-        self.called_off |= in_hand
-        self.in_hand -= in_hand
+    def called_off(self, left: bool) -> None:
+        """Note that all jobs are cancelled with this Snakemake, or ``left`` to the next one."""
+        if left:
+            self.in_hand.clear()
+        else:
+            self.ending = True
 
     def give_up(self, run_id: str, cause: str, detail: str) -> None:
         """Note that this Snakemake does not try a run again."""
         self.in_hand.discard(run_id)
         self.given_up[run_id] = cause, detail
 
-    def refuse(self, run_id: str, why: str) -> None:
-        """Note a run that was not submitted: where nothing is known of it yet, in failure.json."""
-        self.give_up(run_id, Cause.NOT_SUBMITTED, why)
+    def refuse(self, job: Any, why: str) -> tuple[bool, str]:
+        """Note a job that was not submitted; as ``judge``."""
+        words = job.wildcards_dict
+        if job.name != RUN:
+            return False, f"staging {words.get('folder', '')}: not submitted: {why}"
+        self.give_up(words["run_id"], Cause.NOT_SUBMITTED, why)
         with disk_full.may_be():  # the call's summary names the run
-            leave_refusal(self._folder(run_id), run_id, why)
+            leave_refusal(self._folder(words["run_id"]), words["run_id"], why)
+        return True, f"{words['run_id']}: not submitted: {why}"
 
     def _folder(self, run_id: str) -> Path:
         return self.campaign.runs_folder / run_id

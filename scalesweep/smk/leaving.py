@@ -1,0 +1,35 @@
+"""The end of a Snakemake that SIGTERM tells to go, its Slurm jobs left to the next one."""
+
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from scalesweep.core.orphans import end_children
+
+
+def leave_on_sigterm(executor: Any) -> None:
+    """Have SIGTERM end this Snakemake within seconds, its jobs left to the next one.
+
+    Snakemake would wait for the end of every job, for which a batch system or a user that is
+    logging off gives it no time. ``executor`` is the class of the executor.
+    """
+
+    def leave(number: int, _frame: Any) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)
+        executor.leaving.set()
+        sys.exit(128 + number)  # Snakemake's scheduler shuts down its executor
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def leave_now() -> NoReturn:
+    """End this Snakemake and what it started here, as SIGTERM would.
+
+    An exit of Python's would wait for the threads of local jobs. What a process holds of the
+    results folder ends with it.
+    """
+    end_children()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(128 + signal.SIGTERM)
