@@ -247,10 +247,7 @@ class PlanDataSet(TypedDict):
     name: str  # its folder in the site's `data`
     experiments: list[str]
     bytes: int  # files of the point that reads most
-    nodes: int | None  # whose memory holds so many bytes, at least; null: memory not known
-    spilling: int  # points that read more than the memory of their nodes
-    # runs to come that read it and may do so at the same time; 0 where none overlap
-    overlapping: int
+    nodes: int  # whose memory holds so many bytes, at least
 
 
 class Plan(TypedDict):
@@ -268,9 +265,9 @@ class Plan(TypedDict):
     jobs: PlanJobs | None
     # what looking at the machine before and after each pending run costs
     canary: NotRequired[PlanCanary]
-    data_sets: NotRequired[list[PlanDataSet]]  # what runs read; absent where they read no data set
-    # GiB of a node for jobs, with data_sets; absent where not known
-    memory_gib_per_node: NotRequired[float]
+    data_sets: NotRequired[
+        list[PlanDataSet]
+    ]  # what runs read; absent without any, or if memory is not known
     # results folder of a campaign whose training reading is held against
     consumer: NotRequired[str]
     ceilings: NotRequired[str]  # results folder of the campaign whose probes measured the site

@@ -84,10 +84,8 @@ def build_plan(
         count = sum(not states[run_id].settled for run_id in campaign.unique_runs())
         seconds = canary_s(campaign) if count else 0.0
         plan["canary"] = {"runs": count, "seconds": seconds, "total_s": count * seconds}
-    if sets := data_sets(campaign, plan["experiments"]):
+    if sets := data_sets(campaign):
         plan["data_sets"] = sets
-        if campaign.site.memory_gib_per_node is not None:
-            plan["memory_gib_per_node"] = campaign.site.memory_gib_per_node
     if campaign.consumer and Path(campaign.consumer) != campaign.results:
         plan["consumer"] = campaign.consumer
     if campaign.site.ceilings and Path(campaign.site.ceilings) != campaign.results:

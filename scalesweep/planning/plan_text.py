@@ -67,12 +67,11 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         *filter(None, map(repeats_line, plan["experiments"])),
         *filter(None, map(_stop_line, plan["experiments"])),
         *_memory(plan),
-        *data_set_lines(plan.get("data_sets", []), plan.get("memory_gib_per_node")),
+        *data_set_lines(plan.get("data_sets", [])),
         *_profiled(plan),
         *_total(plan),
         *_canary(plan),
         *_jobs(plan["jobs"]),
-        *_trial(plan),
     ]
     lines += _reasons(plan, pending_limit)
     return "\n".join(lines) + "\n"
@@ -133,22 +132,6 @@ def _profiled(plan: Plan) -> list[str]:
 
 def _companions(kind: str) -> str:
     return "without exchange" if kind == NOEXCHANGE else f"profiled with {kind}"
-
-
-def _trial(plan: Plan) -> list[str]:
-    """How to try one run of each shape first, where many are pending of which none is done."""
-    shapes: dict[tuple[str, int], list[str]] = {}
-    for experiment in plan["experiments"]:
-        for run in experiment["runs"]:
-            if not run["reused"]:
-                key = experiment["name"], run["point"]["ranks"]
-                shapes.setdefault(key, []).append("to run" if _to_run(run) else "tried")
-    new = [states for states in shapes.values() if "tried" not in states]
-    runs = sum(map(len, new))
-    if not new or runs < 2 * len(new):
-        return []
-    count = counted(len(new), "run")
-    return [f"to try one run of each shape first ({count} of {runs:,}): --config try=shapes"]
 
 
 def _total(plan: Plan) -> list[str]:

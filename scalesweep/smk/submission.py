@@ -283,8 +283,8 @@ class Submission:
             return True, f"{line}, not tried again: {why_not}" if why_not else line
         left_out = expand(again.shape.exclude)
         avoided = [node for node in expand(nodes_at_fault(failure)) if node in left_out]
-        told, most = tried_again(cause, again, avoided), of_slurm(self.campaign.site).max_attempts
-        return False, f"{line}, {told} (job {job.attempt + 1} of {most})"
+        retry, most = tried_again(cause, again, avoided), of_slurm(self.campaign.site).max_attempts
+        return False, f"{line}, {retry} (job {job.attempt + 1} of {most})"
 
     def _another(
         self, run_id: str, attempt: int, cause: str, asked: Asked

@@ -1,5 +1,4 @@
 # Figures of an experiment: SVG for the report, PDF and PNG for papers and slides.
-from scalesweep.smk.report_labels import FigureTexts
 
 
 localrules:
@@ -18,9 +17,7 @@ rule experiment_figures:
             caption="../report/figure.rst",
             category="Figures",
             subcategory="{experiment}",
-            labels=lambda wildcards, params: {
-                "figure": params.texts.label(wildcards.experiment, wildcards.figure)
-            },
+            labels={"figure": "{figure}"},
         ),
     log:
         f"{RESULTS}/logs/figures-{{experiment}}.log",
@@ -30,7 +27,6 @@ rule experiment_figures:
     params:
         script=f"{SCRIPT}/figures.py",
         results=lambda wildcards: RESULTS,
-        texts=FigureTexts(f"{RESULTS}/figures"),
         experiments=lambda wildcards: wildcards.experiment,
     message:
         "Drawing figures of {params.experiments}"
