@@ -9,15 +9,15 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import JobShapeEntry, PlanJobs
 from scalesweep.jobs.runtime_estimates import BASES, Estimates
 from scalesweep.slurm.job_shape import Shape
-from scalesweep.slurm.job_table import JOBS, Collected, overhead_s, spent
+from scalesweep.slurm.job_table import Collected, overhead_s, spent
 
 
 def spent_jobs(campaign: Campaign, budget: float | None = None) -> Collected:
-    """The jobs of a campaign so far (``job_table.spent``), those of calls that were killed too.
+    """The jobs of a campaign so far (``job_table.spent``).
 
     Raises UserError where there is a ``budget`` and nothing says what jobs have cost.
     """
-    spent_ = spent(campaign.unique_runs(), campaign.runs_folder, campaign.results / JOBS)
+    spent_ = spent(campaign.unique_runs(), campaign.runs_folder)
     if spent_.blind and budget is not None:
         raise UserError(
             f"{campaign.file}: {budget:g} node-hours are the budget, and what was spent is not "

@@ -80,15 +80,14 @@ def is_away(said: object) -> bool:
     return _AWAY.search(str(said)) is not None
 
 
-def submit_limit(said: str, queued: int) -> str:
-    """Slurm's word for a limit of submitted jobs that sbatch met; empty if it failed otherwise.
+def passes(said: str, queued: int) -> bool:
+    """Whether what sbatch met passes by itself: Slurm does not answer, or takes no more jobs.
 
-    Some versions say only that a policy was violated: with jobs of the same call in the queue
-    (``queued``), all of whose requests Slurm has accepted before, that is their number.
+    Some versions say of such a limit only that a policy was violated: with jobs of the same call in
+    the queue (``queued``), all of whose requests Slurm has accepted before, that is their number.
     """
-    if named := _FULL.search(said):
-        return named[1]
-    return "job submit limit" if queued and _POLICY.search(said) else ""
+    full = _FULL.search(said) or (queued and _POLICY.search(said))
+    return is_away(said) or bool(full)
 
 
 def ask(*words: str, patience_s: float = 0.0) -> str:

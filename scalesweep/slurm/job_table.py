@@ -22,7 +22,6 @@ from scalesweep.slurm.job_identity import (
     job_name,
     logs_of,
     run_of,
-    sacct_time,
 )
 from scalesweep.slurm.sacct import FINAL, Job, JobState, cause_of, named
 
@@ -80,59 +79,45 @@ class Collected:
 
 
 def collect(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
-    """Bring the table ``out`` up to date with the jobs of these runs; returns its rows.
+    """Write the table ``out`` of the jobs of these runs; returns its rows.
 
-    A copy beside it has the rows of all campaigns of the folder. If the accounting does not
-    answer, the table is older than all it is made from, so that Snakemake makes it again.
+    If the accounting does not answer, the table is older than all it is made from, so that
+    Snakemake makes it again.
     """
-    rows, mine = _gather(run_ids, runs, out)
+    mine = spent(run_ids, runs)
     if not mine.rows and not mine.notes:
         mine.notes.append("no job was submitted for this campaign")
     out.parent.mkdir(parents=True, exist_ok=True)
-    if not mine.blind:
-        _write(_kept(out), rows)
-    _write(out, mine.rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(mine.rows)
+    write_atomic(out, text.getvalue())
     if mine.away:
         os.utime(out, (0, 0))
     return mine
 
 
-def spent(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
-    """The rows that ``collect`` would bring into the table ``out``; nothing is written."""
-    return _gather(run_ids, runs, out)[1]
+def spent(run_ids: Collection[str], runs: Path) -> Collected:
+    """The jobs of these runs, those of calls that were killed too: one question to the accounting.
 
-
-def _gather(run_ids: Collection[str], runs: Path, out: Path) -> tuple[list[Row], Collected]:
-    """All rows that are known, and those of these runs.
-
-    One question to the accounting, for jobs that were there since it was last asked. Without an
-    answer known rows stay, and a note says why there are no more.
+    Without an answer there are none, and a note says why.
     """
-    copy = _kept(out)
-    rows = {row["job_id"]: row for row in read_jobs(copy)}
     mine = Collected([])
     if since := first_submission(runs):
         try:
-            last = sacct_time(copy.stat().st_mtime) if rows else since
-            jobs = named(job_name(runs), max(since, last))
+            jobs = named(job_name(runs), since)
         except UserError as error:
             mine.blind, mine.away = True, is_away(error)
             mine.notes.append(f"no accounting data: {error}")
-        else:
-            ids = {*run_ids, *(path.name for path in runs.iterdir())}
-            logged = {job_id: run_id for run_id, job_id, _ in logs_of(runs, ids)}
-            for job_id, job in jobs.items():
-                run_id = logged.get(job_id) or run_of(job.comment, ids)
-                if run_id or not is_run(job.comment):
-                    rows[job_id] = _row(job, run_id, runs)
-    every = [rows[job_id] for job_id in sorted(rows)]
-    mine.rows = [row for row in every if row["run_id"] is None or row["run_id"] in run_ids]
-    return every, mine
-
-
-def _kept(out: Path) -> Path:
-    """A copy under another name, because Snakemake deletes outputs before it makes them again."""
-    return out.with_name(f".{out.name}.previous")
+            return mine
+        ids = {*run_ids, *(path.name for path in runs.iterdir())}
+        logged = {job_id: run_id for run_id, job_id, _ in logs_of(runs, ids)}
+        for job_id, job in sorted(jobs.items()):
+            run_id = logged.get(job_id) or run_of(job.comment, ids)
+            if run_id in run_ids or (run_id is None and not is_run(job.comment)):
+                mine.rows.append(_row(job, run_id, runs))
+    return mine
 
 
 def _row(job: Job, run_id: str | None, runs: Path) -> Row:
@@ -174,14 +159,6 @@ def _launcher_notes(folder: Path, job: Job) -> tuple[float | None, str]:
 def _between(start: Any, end: Any) -> float | None:
     first, last = epoch_s(start), epoch_s(end)
     return None if first is None or last is None else round(last - first, 3)
-
-
-def _write(path: Path, rows: Sequence[Row]) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_atomic(path, text.getvalue())
 
 
 def read_jobs(path: Path) -> list[Row]:

@@ -205,9 +205,8 @@ class Submission:
         self.in_hand.add(run_id)
 
     def passes(self, said: str, queued: int) -> bool:
-        """Whether what sbatch met may pass by itself: Slurm does not answer, or takes no more jobs
-        than the ``queued`` ones of this call and others."""
-        return commands.is_away(said) or bool(commands.submit_limit(said, queued))
+        """Whether what sbatch met passes by itself; ``queued``: jobs of this call."""
+        return commands.passes(said, queued)
 
     def queued(self, job: Any, known: Collection[int], patient: bool) -> int | None:
         """Id of this job in the queue, which sbatch left there without saying so.

@@ -16,14 +16,14 @@ from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import counted
-from scalesweep.core.paths import CHECKOUT, REPO
+from scalesweep.core.paths import CHECKOUT
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
 
 
 def lacks_framework(site: Site, benchmark: Benchmark) -> str | None:
     """Why a site cannot start a benchmark's programs, with what mends it; None if it can, or if
-    that cannot be seen from here (a prologue that brings it, a path of the nodes' own)."""
+    that cannot be seen from here (a prologue that brings it, the nodes of a cluster)."""
     name = benchmark.framework
     if name is None or benchmark.python is not None or site.launch is None:
         return None
@@ -36,9 +36,10 @@ def lacks_framework(site: Site, benchmark: Benchmark) -> str | None:
             f"{site.file} names no Python that has {name}: add 'python: {{{name}: PATH}}' to it "
             f"(`{makes}` makes {own})"
         )
-    if site.prologue or _may_be_there(site, known.python):
+    path = Path(known.python)
+    if site.prologue or site.slurm or path.exists() or shutil.which(path):
         return None
-    mend = f"`{makes}` makes it" if Path(known.python) == own else "correct the path"
+    mend = f"`{makes}` makes it" if path == own else "correct the path"
     return f"{site.file}: python.{name}: {known.python!r} is not there: {mend}"
 
 
@@ -76,13 +77,3 @@ def without_framework(site: Site, runs: Mapping[str, tuple[Experiment, Run]]) ->
         if (why := lacks_framework(site, experiment.benchmark)) is not None
         for run_id in run_ids
     }
-
-
-def _may_be_there(site: Site, python: str) -> bool:
-    """Whether a Python is there, as far as this machine can tell."""
-    path = Path(python)
-    if path.exists() or shutil.which(python):
-        return True
-    # Nodes may have folders that this machine has not; what is in folders of both is in neither.
-    both = any(path.is_relative_to(folder) for folder in (REPO, Path.cwd(), Path.home()))
-    return site.slurm is not None and not both and not (path.is_absolute() and path.parent.is_dir())

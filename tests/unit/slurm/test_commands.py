@@ -9,6 +9,9 @@ from scalesweep.slurm import commands
 from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_identity import job_comment
 
+AWAY = "Unable to contact slurm controller (connect failure)"
+POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+
 
 def test_the_queue_from_wherever_jobs_were_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
@@ -27,13 +30,10 @@ def test_the_queue_from_wherever_jobs_were_submitted(monkeypatch: pytest.MonkeyP
 
 def test_a_command_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UserError, match="sbatch not found on this machine: run snakemake where"):
+    with pytest.raises(UserError, match="sbatch not found on this machine"):
         commands.check_commands()
     with pytest.raises(UserError, match="squeue not found on this machine"):
         commands.ask("squeue")
-
-
-AWAY = "Unable to contact slurm controller (connect failure)"
 
 
 def test_slurm_is_asked_again_while_it_does_not_answer(
@@ -42,8 +42,7 @@ def test_slurm_is_asked_again_while_it_does_not_answer(
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    tries = tmp_path / "tries"
-    script = tmp_path / "squeue"
+    tries, script = tmp_path / "tries", tmp_path / "squeue"
     script.write_text(
         f"#!/bin/sh\necho >> {tries}\n[ $(wc -l < {tries}) -gt 3 ] && exec echo 7\n"
         f"echo 'squeue: error: {AWAY}' >&2; exit 1\n"
@@ -61,33 +60,20 @@ def test_slurm_is_asked_again_while_it_does_not_answer(
 
 
 @pytest.mark.parametrize(
-    ("said", "away"),
+    ("said", "queued", "passes"),
     [
-        (f"sbatch: error: Batch job submission failed: {AWAY}", True),
-        ("sbatch: error: Batch job submission failed: Socket timed out on send/recv", True),
-        ("sacct: error: failed to open connection to host:localhost: Connection refused", True),
-        ("squeue did not answer within 60 s", True),
-        ("Batch job submission failed: Invalid node name specified", False),
-        ("Slurm accounting storage is disabled", False),
+        (f"sbatch: error: Batch job submission failed: {AWAY}", 0, True),
+        ("sbatch: error: Batch job submission failed: Socket timed out on send/recv", 0, True),
+        ("sacct: error: failed to open connection to host:localhost: Connection refused", 0, True),
+        ("squeue did not answer within 60 s", 0, True),
+        ("Batch job submission failed: Invalid node name specified", 0, False),
+        ("Slurm accounting storage is disabled", 0, False),
+        ("sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job ...", 0, True),
+        ("sbatch: error: AssocGrpSubmitJobsLimit\n", 0, True),
+        (POLICY, 3, True),
+        (POLICY, 0, False),
+        ("sbatch: error: QOSMaxWallDurationPerJobLimit\n", 5, False),
     ],
 )
-def test_what_passes_by_itself(said: str, away: bool) -> None:
-    assert commands.is_away(said) is away
-
-
-@pytest.mark.parametrize(
-    ("said", "queued", "limit"),
-    [
-        ("sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job ...", 0,
-         "QOSMaxSubmitJobPerUserLimit"),
-        ("sbatch: error: AssocGrpSubmitJobsLimit\n", 0, "AssocGrpSubmitJobsLimit"),
-        ("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", 3,
-         "job submit limit"),
-        ("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", 0,
-         ""),
-        ("sbatch: error: QOSMaxWallDurationPerJobLimit\n", 5, ""),
-        ("sbatch: error: Invalid account", 5, ""),
-    ],
-)  # fmt: skip
-def test_limits_of_submitted_jobs(said: str, queued: int, limit: str) -> None:
-    assert commands.submit_limit(said, queued) == limit
+def test_what_passes_by_itself(said: str, queued: int, passes: bool) -> None:
+    assert commands.passes(said, queued) is passes

@@ -11,6 +11,7 @@ import pytest
 
 from scalesweep.core.status import Status
 from scalesweep.slurm.failure import settle
+from scalesweep.slurm.sacct import Job
 from scalesweep.state.run_state import scan
 from tests.fakes.slurm_jobs import ASKED, JOB, TIMEOUT, by_launcher
 
@@ -27,17 +28,19 @@ def test_a_record_needs_no_word(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
 
 
-def test_the_launchers_word_stands(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("job", "more"),
+    [
+        (JOB, {"cause": "NON_ZERO_EXIT"}),
+        (TIMEOUT, {"cause": "TIMEOUT", "detail": "job 12 reached its limit of 60 min"}),
+    ],
+)
+def test_the_launchers_word_stands_unless_slurm_knows_better(
+    tmp_path: Path, job: Job, more: dict[str, str]
+) -> None:
     failure = by_launcher(tmp_path)
-    assert settle(tmp_path, "a", JOB, ASKED) == "NON_ZERO_EXIT"
-    assert failure_in(tmp_path) == {**failure, "asked": ASKED, "nodes": "node[1-2]"}
-
-
-def test_slurm_outranks_the_launcher(tmp_path: Path) -> None:
-    failure = by_launcher(tmp_path)
-    assert settle(tmp_path, "a", TIMEOUT, ASKED) == "TIMEOUT"
-    told = {"cause": "TIMEOUT", "detail": "job 12 reached its limit of 60 min"}
-    assert failure_in(tmp_path) == {**failure, **told, "asked": ASKED, "nodes": "node[1-2]"}
+    assert settle(tmp_path, "a", job, ASKED) == more["cause"]
+    assert failure_in(tmp_path) == {**failure, **more, "asked": ASKED, "nodes": "node[1-2]"}
 
 
 @pytest.mark.parametrize(
@@ -57,17 +60,20 @@ def test_a_killed_launcher_is_spoken_for(tmp_path: Path, old: dict[str, Any]) ->
     log = tmp_path / "12.log"
     log.write_text("first\n\n" + "line\n" * 30 + "slurmstepd: error\n")
     killed = replace(JOB, exit_code=0, signal=9)
-    assert settle(folder, "a", killed, ASKED, log) == "KILLED"
-    found = failure_in(folder)
-    assert found["detail"] == (
-        "Slurm job 12 ended (FAILED, exit code 0, signal 9) before the launcher wrote a result"
-    )
-    assert (found["job_id"], found["attempt"]) == (12, 0)
-    assert (found["exit_code"], found["signal"]) == (None, 9)
-    assert (found["asked"], found["nodes"]) == (ASKED, "node[1-2]")
-    assert found["last_lines"] == [*["line"] * 19, "slurmstepd: error"]
+    for _ in range(2):  # doing it again changes nothing
+        assert settle(folder, "a", killed, ASKED, log) == "KILLED"
+        found = failure_in(folder)
+        assert found["detail"] == (
+            "Slurm job 12 ended (FAILED, exit code 0, signal 9) before the launcher wrote a result"
+        )
+        assert (found["job_id"], found["attempt"]) == (12, 0)
+        assert (found["exit_code"], found["signal"]) == (None, 9)
+        assert (found["asked"], found["nodes"]) == (ASKED, "node[1-2]")
+        assert found["last_lines"] == [*["line"] * 19, "slurmstepd: error"]
     state = scan(tmp_path, ["a"])["a"]
     assert (state.status, state.cause, state.detail) == (Status.FAILED, "KILLED", found["detail"])
+    # The accounting is complete a moment later.
+    assert settle(folder, "a", TIMEOUT, ASKED) == "TIMEOUT"
 
 
 def test_last_lines_are_of_this_try(tmp_path: Path) -> None:
@@ -80,22 +86,12 @@ def test_last_lines_are_of_this_try(tmp_path: Path) -> None:
         seconds = datetime.fromisoformat(began).timestamp()
         os.utime(attempt / "run.json", (seconds, seconds))
     (tmp_path / "12.log").write_text("log\n")
-    assert settle(tmp_path, "a", TIMEOUT, ASKED, tmp_path / "12.log") == "TIMEOUT"
-    found = failure_in(tmp_path)
-    assert (found["attempt"], found["last_lines"]) == (10, ["out 10", "err 10"])
     later = replace(TIMEOUT, job_id=13, started="2026-03-01T09:00:00+00:00")
-    settle(tmp_path, "a", later, ASKED, tmp_path / "12.log")
-    found = failure_in(tmp_path)
-    assert (found["attempt"], found["last_lines"]) == (0, ["log"])
-    settle(tmp_path, "a", replace(later, job_id=14), ASKED)
-    assert failure_in(tmp_path)["last_lines"] == []
-
-
-def test_settling_again_changes_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "a"
-    assert settle(folder, "a", JOB, ASKED) == "KILLED"
-    before = (folder / "failure.json").stat().st_mtime_ns
-    assert settle(folder, "a", JOB, ASKED) == "KILLED"
-    assert (folder / "failure.json").stat().st_mtime_ns == before
-    # The accounting is complete a moment later.
-    assert settle(folder, "a", TIMEOUT, ASKED) == "TIMEOUT"
+    for job, log, attempt_, lines in (
+        (TIMEOUT, tmp_path / "12.log", 10, ["out 10", "err 10"]),
+        (later, tmp_path / "12.log", 0, ["log"]),
+        (replace(later, job_id=14), None, 0, []),
+    ):
+        assert settle(tmp_path, "a", job, ASKED, log) == "TIMEOUT"
+        found = failure_in(tmp_path)
+        assert (found["attempt"], found["last_lines"]) == (attempt_, lines)
