@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.fakes.torch_python import TORCH, needs_torch
 from tests.slurm.cluster import Cluster
 from tests.slurm.jobs import needs_slurm
 from tests.slurm.support import SITE, SlurmProject
@@ -66,22 +65,6 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     assert record["study"] is None  # in no repository
     assert record["resources"]["slurm"]["nodes"] == 2
     assert str(study.path / "benchmarks" / "monte_carlo" / "monte_carlo.py") in record["command"]
-
-
-@needs_torch
-def test_ranks_of_pytorch_meet_across_nodes_by_the_words_of_the_site(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    study = make_study(tmp_path / "study", cluster)
-    points = "{benchmark: torch_training, fixed: {ranks: 2, ranks_per_node: 1, model: mlp}}"
-    study.write("config/config.yaml", f"campaign: c\nsite: mine\nexperiments:\n  e: {points}\n")
-    site = SITE.replace("toy_cluster", "mine")
-    study.write("config/sites/mine.yaml", f"{site}python: {{torch: {TORCH}}}\nslurm: {{}}\n")
-    _, states = ask_doctor(study)
-    assert states["launcher"] == (
-        "ok", "2 ranks on node1, node2 exchange data through torch.distributed over gloo"
-    )  # fmt: skip
-    assert "PyTorch" in states["software"][1] and states["core binding"][0] == "ok"
 
 
 def test_a_sweep_runs_as_jobs_by_one_line(cluster: Cluster, tmp_path: Path) -> None:

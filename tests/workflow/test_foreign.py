@@ -122,18 +122,6 @@ def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
     assert "Nothing to be done" in again.stdout + again.stderr
 
 
-def test_patterns_that_match_nothing_change_nothing(finished: Project) -> None:
-    before = finished.records()
-    edit(finished, r"'total: (\S+)'", r"'Total: (\S+)'")
-    done = finished.scalesweep("reread", "c.yaml")
-    assert done.returncode == 1
-    assert "logs of 4 runs read again, 4 failed; nothing was run" in done.stdout
-    assert "4 runs could not be read again and stay as they are" in done.stderr
-    assert finished.records() == before and starts(finished) == 6
-    plan = finished.snakemake("plan", "--configfile", "c.yaml")
-    assert "4 stale" in plan.stdout and "remaining time" not in plan.stdout
-
-
 def reasons(project: Project) -> set[tuple[str, str, str]]:
     with (project.path / "results" / "plan.csv").open() as file:
         return {(row["status"], row["cause"], row["reason"]) for row in csv.DictReader(file)}
@@ -198,15 +186,6 @@ def test_a_bad_result_is_told_and_mended_without_a_run(tmp_path: Path) -> None:
     assert totals(project) == [8.5, 16.5] and starts(project) == 2
     again = project.snakemake("--configfile", "c.yaml")
     assert "Nothing to be done" in again.stdout + again.stderr
-
-
-def test_what_two_ranks_print_without_labels_is_counted_once(tmp_path: Path) -> None:
-    project = foreign_project(tmp_path / "project", words='"--plain", ')
-    project.write("c.yaml", CAMPAIGN.replace("[1, 2], size: [4, 8]", "[2], size: [4]"))
-    done = project.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (record,) = records(project)
-    assert record["metrics"]["total_rate"]["value"] == 8.5 and starts(project) == 2
 
 
 def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:

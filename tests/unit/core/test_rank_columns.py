@@ -14,9 +14,7 @@ from scalesweep.core.rank_columns import (
     machine_names,
 )
 from scalesweep.core.record import (
-    completed,
     parse_record,
-    record_text,
 )
 from scalesweep.core.record_check import SCHEMA, BadRecordError
 from tests.unit.tables.test_summary import make_record
@@ -111,16 +109,6 @@ def test_hosts_of_which_the_ranks_are_not_known() -> None:
     assert by_rank(machine_column(resources), 8) is None
     one = by_column({**foreign, "resources": {"hosts": ["a"], "slurm_nodes": ["a"]}})["resources"]
     assert machine_names(one) == ["a"] and by_rank(machine_column(one), 8) is None
-
-
-@pytest.mark.parametrize(("per_host", "most"), [(1, 110_000), (8, 40_000)])
-def test_a_record_of_1024_ranks_is_small(per_host: int, most: int) -> None:
-    """With power and memory of every host, and names of 34 letters: shorter in bench/."""
-    told = rows(1024, per_host)
-    record = make_record("data_loading-r1024-0", point={"ranks": 1024}, samples=None, **told)
-    assert len(record_text(completed(record, "data_loading-r1024-0"))) < most
-    del record["energy"]
-    assert len(record_text(completed(record, "data_loading-r1024-0"))) < 60_000
 
 
 @pytest.mark.parametrize("literal", ["1e16", "1E-5", "-0.0", "18446744073709551617", '"\\u00e9"'])

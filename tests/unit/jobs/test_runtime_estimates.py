@@ -1,7 +1,5 @@
 """Expected wall times: what they rest on, in which order, with the numbers worked out by hand."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +10,6 @@ import pytest
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.state.run_state import RunState
-from tests.conftest import ROOT
 
 READER = """
 name: reader
@@ -165,16 +162,6 @@ def test_after_a_timeout_a_point_takes_at_least_its_limit(study: Study) -> None:
 @pytest.mark.parametrize("source", ["imported", "simulated"])
 def test_only_measured_runs_count(study: Study, source: str) -> None:
     assert last(study(({}, 50.0), ({"amount": 3}, None), source=source)) == (None, "")
-
-
-def test_it_imports_nothing_heavy() -> None:
-    heavy = "{'numpy', 'pandas', 'pyarrow', 'scipy', 'snakemake'}"
-    modules = "scalesweep.jobs.runtime_estimates, scalesweep.planning.plan"
-    code = f"import sys, {modules}; print({heavy} & set(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "set()"
 
 
 def test_a_prediction_comes_before_scaling_by_work(study: Study, tmp_path: Path) -> None:

@@ -83,26 +83,3 @@ def test_what_must_be_known_is_named(tmp_path: Path) -> None:
     }
     line = memory_line(entry, tmp_path)
     assert line == "memory in e (by the default constants): not judged without dtype"
-
-
-def test_points_that_will_not_start_are_named(tmp_path: Path) -> None:
-    """Of an import: torch_training refuses them."""
-    torch = load_benchmark("torch_training")
-    small = {"model": "transformer", "batch_size": 16, "ranks": 16}
-    assert torch.transformer and torch.memory
-    entry: Any = {
-        "name": "e",
-        "benchmark": "b",
-        "axes": ["pp"],
-        "linked": [],
-        "transformer": torch.transformer.texts,
-        "mesh": {"pp": "pp"},
-        "memory": torch.memory.on("80").texts,
-        "runs": [
-            {"point": {**torch.defaults, **small, "pp": pp}, "reused": False} for pp in (1, 4, 16)
-        ],
-    }
-    assert memory_line(entry, tmp_path) == (
-        "memory in e (by the default constants): 1 point will not start: a stage of "
-        "the pipeline has nothing to do"
-    )

@@ -12,7 +12,7 @@ import pytest
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import duration
-from scalesweep.planning.plan import build_plan, check_budget, hours, plan_csv
+from scalesweep.planning.plan import build_plan, check_budget, plan_csv
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_shape import Shape
 from scalesweep.state.noted_state import state_digest
@@ -89,14 +89,6 @@ def test_estimates_come_from_alike_runs(campaign_of: Callable[..., Campaign]) ->
     assert estimate["wall_s"] == 2 * 10 + 2 * 20
     assert estimate["core_hours"] == 60 * 2 / 3600  # a node of two cores
     assert build_plan(campaign, states)["jobs"] is None
-
-
-def test_what_has_no_estimate_is_named(campaign_of: Callable[..., Campaign]) -> None:
-    """An experiment of which nothing has run yet is named: others may be over long ago."""
-    campaign = campaign_of("repeats: 4")
-    text = plan_text(build_plan(campaign, states_of(campaign)))
-    name = campaign.experiments[0].name
-    assert f"remaining time: unknown until a run of {name} has finished" in text
 
 
 def test_estimates_before_the_first_run(campaign_of: Callable[..., Campaign]) -> None:
@@ -207,28 +199,6 @@ def test_jobs_of_which_nothing_is_known(campaign_of: Callable[..., Campaign]) ->
     check_budget(campaign, plan["jobs"])  # there is none
 
 
-def test_a_shape_of_runs_known_and_unknown(toy: Path) -> None:
-    path = toy / "campaign.yaml"
-    path.write_text(
-        "campaign: t\nsite: toy\nexperiments:\n"
-        "  a: {benchmark: toy, axes: {rate: [1, 2, 3]}, expected_minutes: 2}\n"
-        "  b: {benchmark: toy, axes: {rate: [4, 5]}, fixed: {size: 9}}\n"
-    )
-    campaign = load_campaign(path)
-    states = states_of(campaign)
-    shapes = dict.fromkeys(states, shape_of(1))
-    (line,) = build_plan(campaign, states, shapes)["jobs"]["shapes"]
-    assert (line["jobs"], line["expected_s"], line["basis"]) == (5, 120.0, "campaign")
-    assert line["node_hours_expected"] is None  # of two it is not known
-    first = campaign.experiments[0].runs[0].run_id
-    states[first] = RunState("done", "1", wall_s=30.0, source="measured")
-    del shapes[first]
-    (line,) = build_plan(campaign, states, shapes)["jobs"]["shapes"]
-    # Two runs of 30 s, two of nine times the work.
-    assert (line["expected_s"], line["basis"]) == (150.0, "scaled by work")
-    assert line["node_hours_expected"] == pytest.approx((2 * 30 + 2 * 270) / 3600)
-
-
 def test_a_finished_campaign_has_no_jobs(campaign_of: Callable[..., Campaign]) -> None:
     campaign = campaign_of("repeats: 1", HEAD)
     states = dict.fromkeys(campaign.unique_runs(), RunState("done", "1", wall_s=1.0))
@@ -283,12 +253,3 @@ def test_the_limit_is_held_against_the_budget(
     )
     plan = build_plan(campaign, states, shapes, [job(spent, 1.0)])
     assert f"these jobs take up to 1, {over} too many" in plan_text(plan)
-
-
-def test_a_site_without_slurm_has_no_budget_to_hold(campaign_of: Callable[..., Campaign]) -> None:
-    check_budget(campaign_of("repeats: 1", HEAD), None)
-
-
-def test_node_hours_for_people() -> None:
-    told = [hours(value) for value in (None, 0, 0.0125, 1.0, 99.94, 1234.6)]
-    assert told == ["unknown", "0", "0.0125", "1", "99.9", "1,235"]

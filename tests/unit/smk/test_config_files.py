@@ -1,7 +1,5 @@
 """A faulty --configfile: one line, from a real Snakemake."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -34,16 +32,3 @@ def test_one_line_for_a_file_that_snakemake_cannot_read(
     with pytest.raises(SystemExit) as end:
         ConfigSettings(configfiles=[Path(name)])
     assert str(end.value).startswith(f"error: {message}")
-
-
-@pytest.mark.slow
-def test_a_whole_call_ends_with_that_line(tmp_path: Path) -> None:
-    done = subprocess.run(  # noqa: PLW1510 (the code is looked at)
-        [sys.executable, "-m", "snakemake", "-s", REPO / "Snakefile", "--configfile", "plan"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("error: --configfile plan: no such file")
-    assert "Traceback" not in done.stderr

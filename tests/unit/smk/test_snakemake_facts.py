@@ -3,7 +3,6 @@
 A failure here after an update of Snakemake means: look at ``scalesweep.smk.snakemake_facts`` again.
 """
 
-import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 from snakemake.settings.enums import Quietness
 from snakemake.settings.types import DAGSettings, OutputSettings
-from snakemake_scheduler_plugin_firstfit import Scheduler, SchedulerSettings
 
 from scalesweep.core.errors import UserError
 from scalesweep.smk import snakemake_facts as facts
@@ -68,17 +66,6 @@ def test_what_is_read_of_a_workflow_is_there(tmp_path: Path) -> None:
 def test_how_much_is_logged(verbose: bool, quiet: Any, asked: str) -> None:
     settings = OutputSettings(verbose=verbose, quiet=quiet)
     assert facts.verbosity(SimpleNamespace(output_settings=settings)) == asked
-
-
-def test_of_the_ready_jobs_the_first_that_fit_are_started() -> None:
-    settings = SchedulerSettings(greediness=1, omit_prioritize_by_temp_and_input=True)
-    scheduler = Scheduler(SimpleNamespace(), settings, logging.getLogger("test"))  # type: ignore[arg-type]
-    jobs = [
-        SimpleNamespace(priority=-place, scheduler_resources={"_cores": 1}, name=str(place))
-        for place in range(3000)
-    ]
-    picked = scheduler.select_jobs(jobs[::-1], jobs, {"_cores": 8}, {})  # type: ignore[arg-type]
-    assert picked == jobs[:8]
 
 
 @pytest.mark.parametrize(

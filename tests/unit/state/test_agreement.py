@@ -15,15 +15,12 @@ import yaml
 
 from scalesweep.compute.launcher import launch
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.core.record import RECORD, read_record, write_record
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, kept_profiles, plan_csv
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.state import agreement
 from scalesweep.state.noted_state import state_digest
-from scalesweep.state.programs import program_order
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock, tell_stale
 from tests.conftest import ROOT
@@ -203,18 +200,6 @@ def test_a_changed_command_is_stale(
     assert stock(measured("accept_stale: [command]"))[1].status == "done"
 
 
-def test_a_launcher_of_others_makes_nothing_stale(foreign: Path, measured: Load) -> None:
-    """A run of one rank is not started by ``launch.multi``, whatever that becomes."""
-    campaign = measured()
-    experiment, run = next(iter(campaign.unique_runs().values()))
-    order = program_order(campaign, experiment.benchmark, run.point)
-    before = {**order, "launch": {"single": [], "multi": ["mpirun"]}}
-    now = {**order, "launch": {"single": [], "multi": ["srun", "-n", "{ranks}"]}}
-    assert agreement._command(before, now, "single") == ""
-    assert agreement._command(before, now, "multi") == "the benchmark's launch.multi was changed"
-    assert agreement._command({**order, "launch": None}, {**order, "launch": None}, "multi") == ""
-
-
 def test_a_changed_program_is_stale_and_code_of_ours_is_not(foreign: Path, measured: Load) -> None:
     for path in (foreign / "speaker.py", foreign / "benchmarks" / "toy" / "main.py"):
         path.write_text(path.read_text() + "# a comment\n")
@@ -260,12 +245,3 @@ def test_profiled_runs_are_compared_too(foreign: Path, measured: Load) -> None:
     campaign = measured()
     (state,) = kept_profiles(campaign, campaign.unique_runs()).values()
     assert (state.status, state.detail) == ("stale", "rate was 1.0, is 2.0")
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [("[all]", "'all'"), ("program", "'program' is not"), ("[program, program]", "")],
-)
-def test_only_named_causes_are_accepted(load: Load, value: str, told: str) -> None:
-    with pytest.raises(UserError, match=rf"c\.yaml: accept_stale.*{told}"):
-        load(f"accept_stale: {value}")

@@ -161,19 +161,6 @@ def test_a_file_that_cannot_be_read_is_no_damage(
     assert all((runs / run_id / RECORD).exists() for run_id in IDS)
 
 
-def test_many_are_told_in_one_line() -> None:
-    told = tell_set_aside({f"run{i}": "cut" for i in range(500)})
-    assert told.startswith("500 records cannot be trusted and were set aside: run0 (cut), run1")
-    assert told.endswith("run9 (cut) and 490 more, see plan.csv")
-
-
-def test_an_index_that_cannot_be_kept_is_done_without(tmp_path: Path) -> None:
-    write_record(tmp_path / "a", make_record("a", wall_s=10**30))
-    for _ in range(2):
-        assert scan(tmp_path, ["a"])["a"].wall_s == 10**30
-    assert not (tmp_path / INDEX).exists()
-
-
 def test_a_damaged_index_costs_nothing_but_time(runs: Path) -> None:
     before = scan(runs, IDS)
     content = (runs / INDEX).read_bytes()
