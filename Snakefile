@@ -71,7 +71,7 @@ if SWEEP.batch:
     from scalesweep.smk.batch_hooks import BatchHooks
     from snakemake_executor_plugin_scalesweep_batch import Executor as BatchExecutor
 
-    BatchExecutor.hooks = BatchHooks(JOBS)
+    BatchExecutor.rules, BatchExecutor.hooks = JOBS, BatchHooks(JOBS)
 
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder

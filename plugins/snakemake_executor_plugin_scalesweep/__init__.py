@@ -1,37 +1,43 @@
-"""The executor of ``snakemake --profile slurm``: Snakemake's Slurm executor, for campaigns.
+"""The executor of profiles/slurm: the jobs of a campaign go through Slurm.
 
-Snakemake imports an executor by its name, at top level, before it parses the command line, so this
-package lies apart from ``scalesweep`` and imports nothing of it. The Snakefile sets what knows the
-campaign, ``Executor.rules`` and ``Executor.queue``. What differs from Snakemake's own:
+Snakemake imports every module of such a name, at top level, before it parses the command line, so
+this package lies apart from ``scalesweep`` and imports nothing of it. The Snakefile sets what knows
+the campaign, ``Executor.rules`` and ``Executor.queue``. What differs from other executors:
 
-* A job runs the launcher and no Snakemake; its request names no account that the site does not.
+* A job runs the launcher and no Snakemake.
 * While Slurm does not answer, or takes no more jobs of this user, a submission is tried again,
   unless the job is in the queue in spite of it.
-* Which jobs are over one ``squeue`` for all says; the plugin of Slurm compares sacct's
-  ``CANCELLED by 0`` with ``CANCELLED``, and waits for ever.
+* Which jobs are over one ``squeue`` for all says.
 * A run that has failed is an error only if another job may end better; else it is over, and what
   waits for it begins.
 * SIGTERM leaves the jobs in the queue, Ctrl-C cancels them.
 """
 
 import asyncio
-import re
-import shlex
 import threading
 import time
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
-from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
-from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings
-from snakemake_executor_plugin_slurm.utils import get_job_wildcards
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+from snakemake_interface_executor_plugins.settings import CommonSettings
 
 from snakemake_executor_plugin_scalesweep.config_files import explain_config_files
 
-__all__ = ["Executor", "ExecutorSettings", "common_settings"]
+__all__ = ["Executor", "common_settings"]
+
+common_settings = CommonSettings(
+    non_local_exec=True,
+    implies_no_shared_fs=False,
+    job_deploy_sources=False,
+    pass_default_storage_provider_args=True,
+    pass_default_resources_args=True,
+    pass_envvar_declarations_to_cmd=False,
+    auto_deploy_default_storage_provider=False,
+)
 
 # Snakemake imports this at every start, before it reads the files of --configfile.
 explain_config_files()
@@ -40,41 +46,39 @@ explain_config_files()
 # at most.
 PATIENCE_S, LONGEST_S = 600.0, 30.0
 _TICK_S = 0.2
-_NO_REASON = "no reason given"  # sbatch was killed
 
 
-class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
-    """Snakemake's Slurm executor, for the jobs of a campaign."""
+class Executor(RemoteExecutor):  # type: ignore[misc]  # untyped
+    """Submits the jobs of a campaign, and looks after them."""
 
     rules: ClassVar[Any] = None  # scalesweep.smk.job_rules.JobRules: what jobs run
     queue: ClassVar[Any] = None  # scalesweep.smk.submission.Submission: what becomes of them
     # Set when this Snakemake is to end at once, its jobs left to the next one.
     leaving: ClassVar[threading.Event] = threading.Event()
 
-    def __post_init__(self, test_mode: bool = False) -> None:
-        """As the Slurm executor does; jobs have the campaign's name and logs its folder."""
+    def __post_init__(self) -> None:
+        """Nothing is in the queue yet."""
         if self.queue is None:
             raise WorkflowError("profiles/slurm is for the Snakefile of scalesweep alone")
-        super().__post_init__(test_mode)
-        self.run_uuid, self.slurm_logdir = self.queue.name, self.queue.logs
+        self._submitting = ThreadPoolExecutor(max_workers=2)
         # Set when jobs are called off: a submission that waits for Slurm waits no more.
         self._ending = threading.Event()
-        # What the Slurm executor reports of submissions that failed, by job.
-        self._complaints: dict[Any, str] = {}
         # Jobs in the queue, by id: Snakemake has no list of them while they are looked at.
         self._live: dict[int, SubmittedJobInfo] = {}
         self._said = ""
         self._quiet_since = time.monotonic()
 
     def run_job(self, job: Any) -> None:
-        """Submit a job, after what it reads is written."""
+        """Have a job submitted by a thread: sbatch may take its time."""
+        self._submitting.submit(self._submit, job)
+
+    def _submit(self, job: Any) -> None:
+        """Submit a job, after what it reads is written; one that is refused has failed."""
         if self._ending.is_set():
             return
         try:
             self.rules.before(job)
-            # The Slurm executor would answer a full disk with a traceback.
-            self._log_folder(job).mkdir(parents=True, exist_ok=True)
-            why = self._submit(job)
+            why = self._until_taken(job)
         except OSError as error:
             why = f"{error.strerror or error}: {error.filename}"
         except Exception as error:
@@ -82,20 +86,22 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         if why:
             self._end(SubmittedJobInfo(job), *self.queue.refuse(job, why))
 
-    def _submit(self, job: Any) -> str:
+    def _until_taken(self, job: Any) -> str:
         """Submit a job until Slurm takes it; why it does not, or nothing."""
         last, pause_s = time.monotonic() + PATIENCE_S, 1.0
         while True:
-            super().run_job(job)
-            complaint = self._complaints.pop(job, None)
-            if complaint is None:
+            job_id, said = self.queue.submit(job, self.rules.command(job))
+            if job_id is not None:
+                self._register(job, job_id)
                 return ""
             # Ctrl-C ends sbatch too, maybe before this thread learns of it.
-            why = sbatch_said(complaint)
-            if self._ending.is_set() or (why == _NO_REASON and self._ending.wait(_TICK_S)):
+            if self._ending.is_set() or (not said and self._ending.wait(_TICK_S)):
                 self._take_up(job)
                 return ""
-            if not self.queue.passes(complaint, len(self._live)) or time.monotonic() >= last:
+            lines: list[str] = said.strip().splitlines() or ["no reason given"]
+            # The last line says what came of it; what precedes may be a warning of the site's.
+            why = lines[-1].removeprefix("sbatch: ").removeprefix("error: ")
+            if not self.queue.passes(said, len(self._live)) or time.monotonic() >= last:
                 return why
             if why != self._said:
                 self._said = why
@@ -116,49 +122,20 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
                 raise
             return False
         if job_id is not None:
-            log = {"slurm_logfile": self._log_folder(job) / f"{job_id}.log"}
-            self.report_job_submission(SubmittedJobInfo(job, str(job_id), log))
+            self._register(job, job_id)
         return job_id is not None
 
-    def _log_folder(self, job: Any) -> Path:
-        return Path(self.slurm_logdir, f"rule_{job.name}", get_job_wildcards(job))
-
-    def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
-        """Keep what the Slurm executor has against a submission, for ``_submit`` to judge."""
-        self._complaints[job_info.job] = msg
-
-    def get_account_arg(self, job: Any) -> Iterator[str]:
-        """The account that the job's site names, else Slurm's default one.
-
-        The Slurm executor asks the accounting for each job whether there is such an account.
-        """
-        account = job.resources.get("slurm_account")
-        yield f" -A {shlex.quote(str(account))}" if account else ""
-
-    def get_partition_arg(self, job: Any) -> str:
-        """The partition that the job's site names, else Slurm's default one, likewise."""
-        partition = job.resources.get("slurm_partition")
-        return f" -p {shlex.quote(str(partition))}" if partition else ""
-
-    def format_job_exec(self, job: Any) -> str:
-        """The job's command, without the two Snakemakes that the Slurm executor has it start.
-
-        They took seconds of all nodes of a job, and did nothing that this one does not do.
-        """
-        return str(self.rules.command(job))
-
-    def report_job_submission(self, job_info: SubmittedJobInfo, register_job: bool = True) -> None:
-        """Register a job that Slurm has taken."""
-        self._live[int(job_info.external_jobid or 0)] = job_info
-        super().report_job_submission(job_info, register_job=register_job)
+    def _register(self, job: Any, job_id: int) -> None:
+        self._live[job_id] = info = SubmittedJobInfo(job, str(job_id))
+        self.report_job_submission(info)
 
     async def check_active_jobs(
         self, active_jobs: list[SubmittedJobInfo]
     ) -> AsyncIterator[SubmittedJobInfo]:
         """Report the jobs that are over, yield the others."""
-        least_s = self.workflow.executor_settings.init_seconds_before_status_checks
+        least_s = self.workflow.remote_execution_settings.seconds_between_status_checks
         self.next_seconds_between_status_checks = least_s
-        if not active_jobs:  # nor may ``__post_init__`` have ended, which asks Slurm
+        if not active_jobs:  # nor may ``__post_init__`` have ended
             return
         ended = await asyncio.to_thread(self._ended, active_jobs)
         for info in active_jobs:
@@ -219,28 +196,17 @@ class Executor(SlurmExecutor):  # type: ignore[misc]  # untyped
         self._call_off(known=())
         known = set(self._live)
         # What is being submitted comes into the queue only now.
-        self._job_submission_executor.shutdown(wait=True, cancel_futures=True)
+        self._submitting.shutdown(wait=True, cancel_futures=True)
         self._call_off(known)
         if self.leaving.is_set() and self._live:
             self.logger.info(f"{len(self._live)} job(s) stay in Slurm's queue: {self.queue.LEFT}")
 
     def _call_off(self, known: Collection[int]) -> None:
         """Cancel the jobs in the queue that are not ``known``."""
-        self.queue.called_off(self.leaving.is_set())
-        jobs = [info for job_id, info in self._live.copy().items() if job_id not in known]
-        if jobs and not self.leaving.is_set():
-            super().cancel_jobs(jobs)
+        jobs = [job_id for job_id in self._live if job_id not in known]
+        self.queue.call_off(jobs, self.leaving.is_set())
 
     def shutdown(self) -> None:
         """End, without the submissions that have not begun."""
-        self._job_submission_executor.shutdown(wait=True, cancel_futures=True)
+        self._submitting.shutdown(wait=True, cancel_futures=True)
         super().shutdown()
-
-
-def sbatch_said(complaint: str) -> str:
-    """The words of sbatch in what the Slurm executor reports of it, without the command."""
-    match = re.search(r"The error message was '(.*?)'\.\n", complaint, re.DOTALL)
-    lines = (match[1] if match else complaint).strip().splitlines()
-    said = [re.sub(r"^sbatch: (?:error: )?", "", line.strip()) for line in lines if line.strip()]
-    # The last line says what came of it; what precedes may be a warning of the site's.
-    return said[-1] if said else _NO_REASON

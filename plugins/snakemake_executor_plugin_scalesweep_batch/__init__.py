@@ -1,8 +1,8 @@
 """The executor of profiles/sge, profiles/pbs and profiles/lsf: any batch system, by three commands.
 
 A profile says how a job is submitted, which jobs are in the queue, and how jobs are cancelled. A
-job runs the launcher and no Snakemake. The Snakefile sets ``Executor.hooks``
-(``scalesweep.smk.batch_hooks``), which knows the campaign. What Slurm's executor does beyond that,
+job runs the launcher and no Snakemake. The Snakefile sets ``Executor.rules`` and
+``Executor.hooks``, which know the campaign. What Slurm's executor does beyond that,
 this one does not: jobs that an earlier call left in the queue are not found, and nothing is tried
 again within a call.
 """
@@ -58,7 +58,8 @@ class ExecutorSettings(ExecutorSettingsBase):  # type: ignore[misc]  # untyped
 class Executor(RemoteExecutor):  # type: ignore[misc]  # untyped
     """Jobs of a campaign in a batch system."""
 
-    hooks: ClassVar[Any] = None  # scalesweep.smk.batch_hooks.BatchHooks
+    rules: ClassVar[Any] = None  # scalesweep.smk.job_rules.JobRules: what jobs run
+    hooks: ClassVar[Any] = None  # scalesweep.smk.batch_hooks.BatchHooks: what becomes of them
 
     def __post_init__(self) -> None:
         """Refuse the Snakefile of another workflow."""
@@ -71,9 +72,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # untyped
 
     def run_job(self, job: Any) -> None:
         """Submit a job, after what it reads is written."""
-        words, info = (job.name, job.wildcards_dict), SubmittedJobInfo(job)
+        info = SubmittedJobInfo(job)
         try:
-            self.hooks.before(*words)
+            self.rules.before(job)
             script = self.get_jobscript(job)
             self.write_jobscript(job, script)
             command = job.format_wildcards(self.workflow.executor_settings.submit_cmd)
@@ -83,14 +84,14 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # untyped
         except (OSError, subprocess.SubprocessError) as error:
             why, number = _why(error), None
         if number is None:
-            self._end(info, *self.hooks.refused(*words, why))
+            self._end(info, *self.hooks.refuse(job, why))
         else:
             self.report_job_submission(SubmittedJobInfo(job, number[0]))
 
     def format_job_exec(self, job: Any) -> str:
         """The job's command, without a Snakemake around it."""
         folder = shlex.quote(self.workflow.workdir_init)
-        return f"cd {folder} && {self.hooks.command(job.name, job.wildcards_dict)}"
+        return f"cd {folder} && {self.rules.command(job)}"
 
     async def check_active_jobs(
         self, active_jobs: list[SubmittedJobInfo]
@@ -98,18 +99,18 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # untyped
         """Report the jobs that are over, yield the others: one look at the queue for all."""
         queued = await asyncio.to_thread(self._queued) if active_jobs else None
         for info in active_jobs:
-            words, job_id = (info.job.name, info.job.wildcards_dict), info.external_jobid
+            job_id = info.external_jobid
             if queued is None or job_id in queued:
                 yield info
                 continue
             # On a network file system what a job has left is seen late.
             since = time.monotonic() - self._missed.setdefault(job_id, time.monotonic())
-            if self.hooks.is_made(*words):
+            if self.rules.made(info.job).exists():
                 self.report_job_success(info)
             elif since < self.workflow.execution_settings.latency_wait:
                 yield info
             else:
-                self._end(info, *self.hooks.lost(*words, job_id))
+                self._end(info, *self.hooks.lost(info.job, job_id))
 
     def _queued(self) -> set[str] | None:
         """Ids of the jobs in the queue; None if the batch system does not answer."""

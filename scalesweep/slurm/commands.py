@@ -108,6 +108,18 @@ def ask(*words: str, patience_s: float = 0.0) -> str:
         attempt += 1
 
 
+def sbatch(words: Sequence[str], script: str) -> tuple[int | None, str]:
+    """Submit a shell script: the job's id, or None and what sbatch has against it, which is nothing
+    if it was ended."""
+    command = ["sbatch", "--parsable", *words]
+    done = subprocess.run(
+        command, input=f"#!/bin/sh\n{script}\n", capture_output=True, text=True, check=False
+    )
+    # Sites may print more than the number and, where there are several, the cluster.
+    number = re.search(r"^(\d+)(?:;.*)?$", done.stdout, re.MULTILINE)
+    return (int(number[1]), "") if number and not done.returncode else (None, done.stderr)
+
+
 def _ask_once(*words: str) -> str:
     env = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "standard"}
     try:

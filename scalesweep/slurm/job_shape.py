@@ -1,7 +1,6 @@
 """What one job asks of Slurm, derived from a point and its site: the only place where it is."""
 
 import math
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +17,6 @@ MB_PER_GB = 1024
 STARTUP_MB = 128
 # In front of an experiment's constraint: the nodes must meet the site's too.
 EXTENDS = "+"
-# Resources of a Snakemake job that its Slurm plugin reads, and that a shape may set.
-RESOURCES = (
-    *("nodes", "tasks", "mpi", "cpus_per_task", "runtime", "slurm_extra"),
-    *("mem_mb", "constraint", "slurm_account", "slurm_partition", "qos"),
-    *("gres", "tasks_per_gpu"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +49,6 @@ class Shape:
         """The most that the job can cost: nodes times its limit, in hours."""
         return self.nodes * self.minutes / 60
 
-    def _further_words(self) -> list[str]:
-        words = [f"--ntasks-per-node={self.tasks_per_node}"]
-        kinds = {word.removeprefix("--").partition("=")[0] for word in self.extra}
-        if self.gpus_per_node and "gpus-per-node" not in kinds:
-            # Not --gpus: the plugin would add --ntasks-per-gpu.
-            words.append(f"--gpus-per-node={self.gpus_per_node}")
-        if self.exclusive and "exclusive" not in kinds:
-            words.append("--exclusive")
-        if self.exclude:
-            words.append(f"--exclude={self.exclude}")
-        return [*words, *self.extra]
-
     def sbatch_words(self) -> list[str]:
         """The request as options of sbatch."""
         words = [f"--nodes={self.nodes}", f"--ntasks={self.tasks}"]
@@ -77,33 +58,15 @@ class Shape:
         for name in ("account", "partition", "qos", "constraint", "gres"):
             if value := getattr(self, name):
                 words.append(f"--{name}={value}")
-        return words + self._further_words()
-
-    def resources(self) -> dict[str, int | str]:
-        """The same as resources of a Snakemake job, as its Slurm plugin reads them."""
-        resources: dict[str, int | str] = {
-            "nodes": self.nodes,
-            "tasks": self.tasks,
-            # Set, or the job's body would run inside a step, where another srun hangs; but the
-            # plugin refuses any value with one task.
-            "mpi": "srun" if self.tasks > 1 else "",
-            "cpus_per_task": self.cpus_per_task,
-            "runtime": self.minutes,
-            # The last one takes effect: after NODE_FAIL the plugin would keep every later job off
-            # all nodes of the failed one, the sound ones too. It has the user's nodes as well.
-            "slurm_extra": shlex.join([*self._further_words(), f"--exclude={self.exclude}"]),
-        }
-        optional = {
-            "mem_mb": self.mem_mb,
-            "constraint": self.constraint,
-            "slurm_account": self.account,
-            "slurm_partition": self.partition,
-            "qos": self.qos,
-            "gres": self.gres,
-            # Below 1, or the plugin takes the tasks of the job for tasks of each GPU.
-            "tasks_per_gpu": -1 if self.gres else None,
-        }
-        return resources | {name: value for name, value in optional.items() if value}
+        words.append(f"--ntasks-per-node={self.tasks_per_node}")
+        kinds = {word.removeprefix("--").partition("=")[0] for word in self.extra}
+        if self.gpus_per_node and "gpus-per-node" not in kinds:
+            words.append(f"--gpus-per-node={self.gpus_per_node}")
+        if self.exclusive and "exclusive" not in kinds:
+            words.append("--exclusive")
+        if self.exclude:
+            words.append(f"--exclude={self.exclude}")
+        return [*words, *self.extra]
 
 
 def run_shape(

@@ -21,7 +21,6 @@ from scalesweep.slurm.job_identity import (
     is_run,
     job_name,
     logs_of,
-    run_of,
 )
 from scalesweep.slurm.sacct import FINAL, Job, JobState, cause_of, named
 
@@ -114,8 +113,9 @@ def spent(run_ids: Collection[str], runs: Path) -> Collected:
         ids = {*run_ids, *(path.name for path in runs.iterdir())}
         logged = {job_id: run_id for run_id, job_id, _ in logs_of(runs, ids)}
         for job_id, job in sorted(jobs.items()):
-            run_id = logged.get(job_id) or run_of(job.comment, ids)
-            if run_id in run_ids or (run_id is None and not is_run(job.comment)):
+            run_id = logged.get(job_id) or (job.comment if job.comment in ids else None)
+            # Of staging, or of an accounting that keeps no comments: of a job that never began.
+            if run_id in run_ids or (run_id is None and not (job.comment and is_run(job.comment))):
                 mine.rows.append(_row(job, run_id, runs))
     return mine
 

@@ -58,6 +58,11 @@ class SnakemakeContext:
     to_run: set[str] = field(default_factory=set)
 
     @property
+    def away(self) -> bool:
+        """Whether runs are jobs of a batch system."""
+        return self.batch or self.submission is not None
+
+    @property
     def results(self) -> str:
         """The campaign's results folder."""
         return str(self.campaign.results)

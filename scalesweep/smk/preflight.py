@@ -51,7 +51,7 @@ class Preflight:
             )
             return False
         benchmark = experiment.benchmark
-        here = context.submission is None and not context.batch
+        here = not context.away
         campaign, point = context.campaign, run.point
         self.problems.update(missing_programs(campaign, benchmark, point, here, run.profile))
         return True

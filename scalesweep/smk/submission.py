@@ -4,6 +4,7 @@ The executor in ``plugins/`` asks ``Submission`` about each job of the rules ``r
 Its jobs are Snakemake's: ``name`` of the rule, ``wildcards_dict``, ``attempt``.
 """
 
+import contextlib
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,6 @@ from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
-from scalesweep.config.site import Site
 from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
@@ -37,13 +37,11 @@ from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.earlier import LEFT_TO_RUN
 from scalesweep.slurm.failure import leave_refusal, settle
 from scalesweep.slurm.job_identity import (
-    job_comment,
     job_name,
-    joined,
     logs_folder,
     logs_of,
-    run_of,
     stages_into,
+    staging_comment,
 )
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_watch import JobWatch
@@ -61,6 +59,7 @@ class Submission:
     """A campaign's pending runs on their way into Slurm's queue and out of it."""
 
     LEFT: ClassVar = LEFT_TO_RUN
+    passes: ClassVar = staticmethod(commands.passes)
 
     campaign: Campaign
     states: Mapping[str, RunState]
@@ -112,8 +111,8 @@ class Submission:
         again for ``patience_s``.
         """
         queue = commands.live_jobs(patience_s)
-        owned = ((run_of(job.comment, self.runs), job) for job in queue if job.name == self.name)
-        self.live = {i: job for i, job in owned if i and not self.states[i].settled}
+        mine = {job.comment: job for job in queue if job.name == self.name}
+        self.live = {i: mine[i] for i in self.runs if i in mine and not self.states[i].settled}
         data = Path(self.campaign.site.data)
         self.staging = [job for job in queue if stages_into(job.comment, data)]
 
@@ -181,22 +180,51 @@ class Submission:
         Runs of a shape that it refuses are ``refused``, and a line says so. Raises UserError if it
         refuses all.
         """
-        site = self.campaign.site
         commands.check_commands()
         if self.blind:
             raise UserError(self.blind)
         shapes = {run_id: self.request(run_id, 1).shape for run_id in sorted(run_ids)}
-        if not shapes:
-            return
-        staging = any(
-            data_folder(self.campaign, experiment.benchmark, run.point)
-            for experiment, run in map(self.runs.__getitem__, shapes)
-        )
-        refused = refused_shapes(site, set(shapes.values()), staging, patience_s)
+        reading = (data_folder(self.campaign, e.benchmark, run.point)
+                   for e, run in map(self.runs.__getitem__, shapes))  # fmt: skip
+        staging = staging_shape(self.campaign.site) if any(reading) else None
+        if staging and (why := self._against(staging, patience_s)):
+            raise UserError(f"{why} (for staging)")
+        # Limits may differ from point to point: Slurm that takes the longest of equal requests
+        # takes the others.
+        taken: set[Shape] = set()
+        refused: dict[Shape, str] = {}
+        for shape in sorted({*shapes.values()}, key=lambda s: (-s.minutes, -s.nodes)):
+            if replace(shape, minutes=0) in taken:
+                continue
+            if why := self._against(shape, patience_s):
+                refused[shape] = why
+            else:
+                taken.add(replace(shape, minutes=0))
+        if refused and not taken:
+            raise UserError(next(iter(refused.values())))
         for shape, why in refused.items():
             runs = [run_id for run_id, own in shapes.items() if own == shape]
             self.refused.update(dict.fromkeys(runs, why))
             _log.warning("%s: not submitted: %s", counted(len(runs), "run"), why)
+
+    def _against(self, shape: Shape, patience_s: float) -> str:
+        """What Slurm has against a request, with the words to change; empty for nothing."""
+        words = shape.sbatch_words()
+        why = commands.refusal(words, patience_s)
+        where = f"{self.campaign.site.file}: slurm: Slurm refuses sbatch {' '.join(words)}"
+        return f"{where}: {why}" if why else ""
+
+    def submit(self, job: Any, script: str) -> tuple[int | None, str]:
+        """Hand a job to sbatch once, as ``commands.sbatch``. Raises OSError."""
+        words = job.wildcards_dict
+        if job.name == RUN:
+            shape, folder = self.request(words["run_id"], job.attempt).shape, words["run_id"]
+        else:
+            shape, folder = staging_shape(self.campaign.site), job.name
+        logs = self.logs / folder
+        logs.mkdir(parents=True, exist_ok=True)
+        own = [f"--job-name={self.name}", f"--comment={_comment(job)}", f"--output={logs}/%j.log"]
+        return commands.sbatch([*own, *shape.sbatch_words()], script)
 
     def begin(self, run_id: str) -> None:
         """Note a run that is to be submitted. Raises UserError if Slurm does not take its shape."""
@@ -204,17 +232,13 @@ class Submission:
             raise UserError(why)
         self.in_hand.add(run_id)
 
-    def passes(self, said: str, queued: int) -> bool:
-        """Whether what sbatch met passes by itself; ``queued``: jobs of this call."""
-        return commands.passes(said, queued)
-
     def queued(self, job: Any, known: Collection[int], patient: bool) -> int | None:
         """Id of this job in the queue, which sbatch left there without saying so.
 
         ``known``: ids that sbatch has said. ``patient``: wait for Slurm, which did not answer a
         moment ago. Raises UserError if it does not answer.
         """
-        ours = (self.name, job_comment(job.name, *job.wildcards_dict.values()))
+        ours = (self.name, _comment(job))
         for live in commands.live_jobs(commands.PATIENCE_S if patient else 0.0):
             if (live.name, live.comment) == ours and live.job_id not in known:
                 return live.job_id
@@ -258,7 +282,7 @@ class Submission:
         """
         end, words = self._ends.pop(job_id), job.wildcards_dict
         if job.name != RUN:
-            log = self.logs / f"rule_{job.name}" / joined(*words.values()) / f"{job_id}.log"
+            log = self.logs / job.name / f"{job_id}.log"
             return False, f"{job.name} {words.get('folder', '')}: {end.state}: see {log}"
         run_id = words["run_id"]
         if self.ending:
@@ -306,12 +330,15 @@ class Submission:
             self.budget_left -= cost
         return request, ""
 
-    def called_off(self, left: bool) -> None:
-        """Note that all jobs are cancelled with this Snakemake, or ``left`` to the next one."""
+    def call_off(self, job_ids: Collection[int], left: bool) -> None:
+        """Cancel these jobs, the last of this Snakemake; or all are ``left`` to the next one."""
         if left:
             self.in_hand.clear()
-        else:
-            self.ending = True
+            return
+        self.ending = True
+        if job_ids:
+            with contextlib.suppress(UserError):  # it does not answer: they stay
+                commands.ask("scancel", "--quiet", *map(str, job_ids))
 
     def give_up(self, run_id: str, cause: str, detail: str) -> None:
         """Note that this Snakemake does not try a run again."""
@@ -339,33 +366,7 @@ class Submission:
         return asked or {"nodes": None, "minutes": None, "limit_s": None, "mem_mb": None}
 
 
-def refused_shapes(
-    site: Site, shapes: Iterable[Shape], staging: bool, patience_s: float = 0.0
-) -> dict[Shape, str]:
-    """Those of these requests that Slurm would not take, and why; each kind is asked for once.
-
-    ``staging``: whether data sets may have to be made; ``patience_s``: as for ``commands.ask``.
-    Raises UserError if it takes none, or no staging job that is needed.
-    """
-
-    def against(shape: Shape) -> str:
-        words = shape.sbatch_words()
-        why = commands.refusal(words, patience_s)
-        return f"{site.file}: slurm: Slurm refuses sbatch {' '.join(words)}: {why}" if why else ""
-
-    if staging and (why := against(staging_shape(site))):
-        raise UserError(f"{why} (for staging)")
-    refused: dict[Shape, str] = {}
-    # Limits may differ from point to point: Slurm that takes the longest of equal requests takes
-    # the others.
-    taken: set[Shape] = set()
-    for shape in sorted(shapes, key=lambda s: (-s.minutes, -s.nodes, s.sbatch_words())):
-        if (key := replace(shape, minutes=0)) in taken:
-            continue
-        if why := against(shape):
-            refused[shape] = why
-        else:
-            taken.add(key)
-    if refused and not taken:
-        raise UserError(next(iter(refused.values())))
-    return refused
+def _comment(job: Any) -> str:
+    """By which a job is known in the queue."""
+    words = job.wildcards_dict
+    return str(words["run_id"]) if job.name == RUN else staging_comment(Path(words["folder"]))

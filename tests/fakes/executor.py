@@ -2,7 +2,6 @@
 are told."""
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
@@ -16,6 +15,7 @@ class Hooks:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
+        self.answers: list[str] = []
         self.over: dict[int, bool] = {}
         self.verdict = True
         self.in_queue: int | None = None
@@ -31,7 +31,13 @@ class Hooks:
         return "Unable to contact" in said or "QOSLimit" in said
 
     def command(self, job: "Stub") -> str:
-        return f"launch {job.name} {job.run_id}"
+        return f"launch {job.run_id}"
+
+    def submit(self, job: "Stub", script: str) -> tuple[int | None, str]:
+        """Meets what ``answers`` has, one after the other; then Slurm takes the job."""
+        assert script == f"launch {job.run_id}"
+        self.calls.append(("submit", job.run_id))
+        return (None, self.answers.pop(0)) if self.answers else (7, "")
 
     def queued(self, job: "Stub", known: Collection[int], patient: bool) -> int | None:
         self.calls.append(("queued", job.run_id))
@@ -53,8 +59,8 @@ class Hooks:
             raise OSError("disk full")
         return {job_id: made for job_id, made in self.over.items() if job_id in jobs}
 
-    def called_off(self, left: bool) -> None:
-        self.calls.append(("called_off", left))
+    def call_off(self, job_ids: Collection[int], left: bool) -> None:
+        self.calls.append(("call_off", [*job_ids], left))
 
     def judge(self, job: "Stub", job_id: int) -> tuple[bool, str]:
         self.calls.append(("judge", job.run_id, job_id))
@@ -64,10 +70,9 @@ class Hooks:
 class Stub:
     """A job of the rule ``run`` as an executor sees it."""
 
-    def __init__(self, run_id: str = "a", attempt: int = 1, runs: str = "r") -> None:
+    def __init__(self, run_id: str = "a", attempt: int = 1) -> None:
         self.name, self.run_id, self.attempt = "run", run_id, attempt
-        self.wildcards_dict = {"runs": runs, "run_id": run_id}
-        self.resources: dict[str, Any] = {"nodes": 2, "runtime": 4}
+        self.wildcards_dict = {"run_id": run_id}
 
 
 class Log:
@@ -79,4 +84,4 @@ class Log:
 
 
 def info(job: Stub, job_id: str | None = "7") -> SubmittedJobInfo:
-    return SubmittedJobInfo(job, job_id, {"slurm_logfile": Path("l/7.log")})  # type: ignore[arg-type]
+    return SubmittedJobInfo(job, job_id)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ launch:
   multi: [srun, "--mpi=none", -N, "{nodes}", -n, "{ranks}", -c, "{cpus_per_rank}"]
 """
 # As a user would, but looking at the queue often.
-SNAKEMAKE = ("-P", "-m", "snakemake", "--scalesweep-init-seconds-before-status-checks", "1")
+SNAKEMAKE = ("-P", "-m", "snakemake", "--seconds-between-status-checks", "1")
 
 
 @dataclass

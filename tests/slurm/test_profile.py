@@ -69,7 +69,7 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
         on_flat = ("squeue", "-hwnode3,node4", "-tR", "-o%N %k")
         assert wait_until(lambda: bool(cluster.run(*on_flat).strip()), 60)
         node, comment = cluster.run(*on_flat).split()
-        run = project.path / "results" / "runs" / "toy_cluster" / comment.rpartition("_")[2]
+        run = project.path / "results" / "runs" / "toy_cluster" / comment
         log = run / "attempt-1" / "stdout.log"
         assert wait_until(lambda: log.exists() and "toy" in log.read_text(), 60)
         with cluster.without_node(node):

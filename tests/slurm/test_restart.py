@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.slurm.job_identity import first_submission, job_name, run_of
+from scalesweep.slurm.job_identity import first_submission, job_name
 from scalesweep.slurm.sacct import named
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm
@@ -31,11 +31,6 @@ experiments:
     fixed: {{ranks: 1, ranks_per_node: 1}}
     repeats: 2
 """
-
-
-def ids_of(runs: Path) -> set[str]:
-    """Ids of the runs that have a folder."""
-    return {path.name for path in runs.iterdir() if path.is_dir()}
 
 
 def test_the_next_call_waits_for_what_is_in_the_queue(
@@ -81,7 +76,7 @@ def test_the_next_call_waits_for_what_is_in_the_queue(
     since = first_submission(runs)
     assert since is not None
     jobs = named(job_name(runs), since)
-    owners = {i: run_of(job.comment, ids_of(runs)) for i, job in jobs.items()}
+    owners = {i: job.comment for i, job in jobs.items()}
     with (project.path / "results" / "jobs.csv").open(newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: row["started"])
     assert owners == {int(row["job_id"]): row["run_id"] for row in rows}

@@ -78,8 +78,8 @@ def test_ranks_read_on_as_many_nodes(cluster: Cluster, tmp_path: Path, controlle
     report = (project.path / "results" / "report.html").read_text()
     assert "3 of 3 runs done" in report and 'id="jobs"' in report
     # Staging was a job; planning, tables, figures and the report were not.
-    logs = project.path / "results" / "logs" / "slurm"
-    assert sorted(path.name for path in logs.iterdir()) == ["rule_run", "rule_stage"]
+    logs = project.path / "results" / "logs" / "slurm" / "test_cluster"
+    assert {path.name for path in logs.iterdir()} == {*ids.values(), "stage"}
     # Nothing is left to do, and that costs no job.
     code, said = project.slurm("--configfile", "sweep.yaml")
     assert code == 0 and "Nothing to be done" in said

@@ -91,7 +91,7 @@ def test_a_full_queue_is_waited_for_and_the_users_options_hold(
     (run_id,) = re.findall(r"^(\S+): SUSPENDED: (?:stopped|job \d+ was suspended)", said, re.M)
     # The record is that of the second attempt, which nothing stopped.
     assert project.result(run_id, "record.json")["attempt"] == 2
-    ids = [path.stem for path in project.path.glob("results/logs/slurm/rule_run/*/*.log")]
+    ids = [path.stem for path in project.path.glob("results/logs/slurm/*/*/*.log")]
     nodes = cluster.run("sacct", "-nXP", f"-j{','.join(ids)}", "--format=nodelist").split()
     assert len(nodes) == len(ids) == 5 and set(nodes) <= {"node2", "node4"}
 

@@ -8,11 +8,11 @@ rule run:
     output:
         # Not the record: Snakemake removes what a failed job has made, and a launcher that is
         # killed in its last milliseconds has written a record that is whole.
-        marker=f"{{runs}}/{SWEEP.markers_of_call}/{{run_id}}",
+        marker=f"{RUNS}/{SWEEP.markers_of_call}/{{run_id}}",
     log:
-        "{runs}/{run_id}/launcher.log",
+        f"{RUNS}/{{run_id}}/launcher.log",
     wildcard_constraints:
-        runs=JOBS.runs_pattern,
+        run_id="[^/]+",
     priority: lambda wildcards: JOBS.priority(wildcards.run_id)
     # The most there may be; after a failure the executor of profiles/slurm decides by its cause.
     retries: JOBS.retries
@@ -23,7 +23,7 @@ rule run:
         **JOBS.run_resources(),
     params:
         script=f"{SCRIPT}/launch.py",
-        order=lambda wildcards: JOBS.run_order(wildcards.runs, wildcards.run_id),
+        order=lambda wildcards: JOBS.run_order(wildcards.run_id),
         step=lambda wildcards: JOBS.step(wildcards.run_id, workflow.dryrun),
     message:
         "{params.step}"

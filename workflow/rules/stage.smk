@@ -9,7 +9,7 @@ rule stage:
     wildcard_constraints:
         files=r"[a-z0-9-]+",
     # All cores, for the same reason as in run.smk: no staging during a measurement.
-    threads: JOBS.threads_of_staging(workflow.cores)
+    threads: 1 if SWEEP.away else workflow.cores or 1
     resources:
         **JOBS.stage_resources(),
     params:

@@ -7,7 +7,6 @@ import pytest
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import commands
 from scalesweep.slurm.commands import LiveJob
-from scalesweep.slurm.job_identity import job_comment
 
 AWAY = "Unable to contact slurm controller (connect failure)"
 POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
@@ -15,15 +14,13 @@ POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/
 
 def test_the_queue_from_wherever_jobs_were_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
-        "12|RUNNING|n1|scalesweep_a|None|rule_run_wildcards_results_runs_s_x-r1-0f\n"
-        "13|PENDING||scalesweep_b|Priority|rule_stage_wildcards_a|b_train1\n"
+        "12|RUNNING|n1|scalesweep_a|None|x-r1-0f\n13|PENDING||scalesweep_b|Priority|stage /a|b\n"
         "15|RUNNING|n2|bash|None|(null)\nnoise\n9|RUNNING\n"
     )
     jobs = [
-        LiveJob(12, "RUNNING", "scalesweep_a", job_comment("run", "results/runs/s", "x-r1-0f"),
-                "None", "n1"),
-        LiveJob(13, "PENDING", "scalesweep_b", "rule_stage_wildcards_a|b_train1", "Priority"),
-    ]  # fmt: skip
+        LiveJob(12, "RUNNING", "scalesweep_a", "x-r1-0f", "None", "n1"),
+        LiveJob(13, "PENDING", "scalesweep_b", "stage /a|b", "Priority"),
+    ]
     monkeypatch.setattr(commands, "ask", lambda *words, patience_s: text)
     assert commands.live_jobs() == jobs and [*commands.queue_states()] == [12, 13, 15]
 
@@ -77,3 +74,23 @@ def test_slurm_is_asked_again_while_it_does_not_answer(
 )
 def test_what_passes_by_itself(said: str, queued: int, passes: bool) -> None:
     assert commands.passes(said, queued) is passes
+
+
+@pytest.mark.parametrize(
+    ("program", "answer"),
+    [
+        ("echo 'Welcome to job 9'; echo '17;cluster'", (17, "")),
+        ("echo oh no >&2; exit 1", (None, "oh no\n")),
+        ("kill $$", (None, "")),
+    ],
+)
+def test_sbatch_takes_a_script(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, answer: tuple[int | None, str]
+) -> None:
+    path = tmp_path / "sbatch"
+    path.write_text(f"#!/bin/sh\necho $* > {tmp_path}/words\ncat > {tmp_path}/script\n{program}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert commands.sbatch(["--nodes=2"], "exec launch") == answer
+    assert (tmp_path / "words").read_text() == "--parsable --nodes=2\n"
+    assert (tmp_path / "script").read_text() == "#!/bin/sh\nexec launch\n"

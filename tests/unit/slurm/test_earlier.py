@@ -8,7 +8,7 @@ import pytest
 
 from scalesweep.slurm import earlier
 from scalesweep.slurm.commands import LiveJob
-from scalesweep.slurm.job_identity import job_comment, job_name
+from scalesweep.slurm.job_identity import job_name, staging_comment
 
 RUNS = Path("results/runs/site")
 
@@ -17,10 +17,10 @@ RUNS = Path("results/runs/site")
 def queue(monkeypatch: pytest.MonkeyPatch) -> list[LiveJob]:
     ours = job_name(RUNS)
     jobs = [
-        LiveJob(7, "RUNNING", ours, job_comment("run", str(RUNS), "a")),
-        LiveJob(8, "PENDING", ours, job_comment("run", str(RUNS), "b")),
-        LiveJob(9, "PENDING", ours, job_comment("stage", "data", "train8")),
-        LiveJob(10, "PENDING", "scalesweep_else", job_comment("run", "r", "a")),
+        LiveJob(7, "RUNNING", ours, "a"),
+        LiveJob(8, "PENDING", ours, "b"),
+        LiveJob(9, "PENDING", ours, staging_comment(Path("data/8"))),
+        LiveJob(10, "PENDING", "scalesweep_else", "a"),
     ]
     monkeypatch.setattr(earlier, "live_jobs", lambda patience_s: jobs)
     return jobs

@@ -1,4 +1,4 @@
-"""Whose a Slurm job is: names of results folders, comments of runs, the first submission."""
+"""Whose a Slurm job is: names of results folders, comments, the first submission."""
 
 import os
 import re
@@ -9,11 +9,11 @@ import pytest
 from scalesweep.slurm.job_identity import (
     SINCE,
     first_submission,
-    job_comment,
+    is_run,
     job_name,
     note_first_submission,
-    run_of,
     stages_into,
+    staging_comment,
 )
 
 
@@ -32,21 +32,10 @@ def test_a_name_is_of_the_real_folder_and_the_site(
     assert len({name, job_name(shared.with_name("other")), *names}) == 5
 
 
-@pytest.mark.parametrize("runs", ["results/runs/my_site", "/abs/col_a/runs/s", "r"])
-def test_a_comment_names_its_run(runs: str) -> None:
-    ids = {"toy-r1-0123456789ab", "a_toy-r1-0123456789ac", "toy-r1-0123456789ab.cprofile"}
-    for run_id in ids:
-        assert run_of(job_comment("run", runs, run_id), ids) == run_id
-    assert run_of(job_comment("run", runs, "toy-r2-0123456789ab"), ids) is None
-    for comment in ("", "(null)", "rule_run_", "rule_stage_wildcards_x_toy-r1-0123456789ab"):
-        assert run_of(comment, ids) is None
-
-
 def test_staging_is_known_by_the_folder_of_the_data(tmp_path: Path) -> None:
-    where = str(tmp_path / "data" / "set").replace("/", "_")
-    assert stages_into(f"rule_stage_wildcards_{where}_train8", tmp_path / "data")
-    assert not stages_into(f"rule_stage_wildcards_{where}_train8", tmp_path / "dat")
-    assert not stages_into(f"rule_run_wildcards_{where}_train8", tmp_path / "data")
+    comment = staging_comment(tmp_path / "data" / "set")
+    assert stages_into(comment, tmp_path / "data") and not is_run(comment)
+    assert not stages_into(comment, tmp_path / "dat") and is_run("toy-r1-0123456789ab")
 
 
 def test_the_first_submission_is_noted_once(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from scalesweep.slurm import job_table
 from scalesweep.slurm.failure import settle
 from scalesweep.slurm.job_identity import (
     SINCE,
-    job_comment,
     job_name,
     logs_folder,
     note_first_submission,
+    staging_comment,
 )
 from scalesweep.slurm.job_table import (
     COLUMNS,
@@ -54,7 +54,7 @@ class Books:
     def noted(self, run_id: str, *job_ids: int) -> None:
         """Jobs that have begun: there are logs of them."""
         note_first_submission(self.folder / self.runs)
-        folder = logs_folder(self.folder / self.runs) / "rule_run" / f"results_runs_site_{run_id}"
+        folder = logs_folder(self.folder / self.runs) / run_id
         folder.mkdir(parents=True, exist_ok=True)
         (self.folder / self.runs / run_id).mkdir(exist_ok=True)
         for job_id in job_ids:
@@ -86,10 +86,10 @@ def test_whose_a_job_is_its_log_or_its_comment_says(books: Books) -> None:
     books.noted("a", 12)
     comments = {
         12: "",
-        13: job_comment("run", "/another/way/to/results/runs/site", "b"),
-        14: "rule_stage_wildcards_data_x_train8",
+        13: "b",
+        14: staging_comment(Path("data/x")),
         15: "",  # no comments are kept, and it never began
-        16: job_comment("run", "results/runs/site", "of_another_campaign"),
+        16: "of_another_campaign",
     }
     books.jobs = {n: replace(JOB, job_id=n, comment=text) for n, text in comments.items()}
     (books.runs / "of_another_campaign").mkdir()

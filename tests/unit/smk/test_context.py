@@ -14,7 +14,7 @@ from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.status import Status
 from scalesweep.slurm.commands import LiveJob
-from scalesweep.slurm.job_identity import job_comment, job_name, joined
+from scalesweep.slurm.job_identity import job_name, staging_comment
 from scalesweep.smk.context import LATER, SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
@@ -70,14 +70,11 @@ def rules_of(context: SnakemakeContext) -> JobRules:
     return JobRules(context, Preflight(context))
 
 
-def test_asking_for_resources_writes_nothing_and_submitting_does(campaign: Campaign) -> None:
+def test_an_order_is_written_before_its_job_is_submitted(campaign: Campaign) -> None:
     context = context_of(campaign, slurm=True)
     jobs = rules_of(context)
     run_id = next(iter(context.runs))
-    wildcards: Any = SimpleNamespace(runs=context.runs_folder, run_id=run_id)
-    for resource in jobs.run_resources().values():
-        resource(wildcards, 1)
-    order = Path(jobs.run_order(context.runs_folder, run_id))
+    order = Path(jobs.run_order(run_id))
     assert not Path(context.runs_folder).exists()
     jobs.before(Stub(run_id))
     assert read_order(order)["run_id"] == run_id and order.name == ORDER
@@ -101,13 +98,12 @@ def test_live_jobs_are_known_by_name_and_comment(
     here, hers = context.runs
     ours = job_name(campaign.runs_folder)
     elsewhere = job_name(campaign.runs_folder.parent / "other_site")
-    data = str(Path(campaign.site.data).resolve())
+    data = Path(campaign.site.data)
     queue = [
-        # Another clone submitted it, which spells the results folder otherwise.
-        LiveJob(5, "PENDING", ours, job_comment("run", "/mnt/clone/results", here)),
-        LiveJob(6, "PENDING", elsewhere, job_comment("run", context.runs_folder, hers)),
-        LiveJob(7, "PENDING", elsewhere, f"rule_stage_wildcards_{joined(data, 'set', 'train1')}"),
-        LiveJob(8, "PENDING", ours, f"rule_stage_wildcards_{joined('/elsewhere', 'set')}"),
+        LiveJob(5, "PENDING", ours, here),
+        LiveJob(6, "PENDING", elsewhere, hers),
+        LiveJob(7, "PENDING", elsewhere, staging_comment(data / "set")),
+        LiveJob(8, "PENDING", ours, staging_comment(Path("/elsewhere/set"))),
     ]
     monkeypatch.setattr("scalesweep.slurm.commands.live_jobs", lambda patience_s: queue)
     submission.find_live()
@@ -152,7 +148,7 @@ def test_what_waits_for_a_run_begins_however_it_ends(campaign: Campaign) -> None
     for folder in (done, failed):
         assert rules.release(Stub(folder.name)) and marker_of(context, folder).exists()
     # One that is called off with the call is not over.
-    submission.called_off(left=False)
+    submission.call_off([], left=False)
     submission.ended(jobs)
     assert submission.judge(jobs[7], 7) == (False, f"{failed.name}: job 7 cancelled")
 
@@ -169,7 +165,7 @@ def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path
 
     folder = folders(context)[0]
     (folder / ORDER).write_text("{}")
-    assert call("run", runs=context.runs_folder, run_id=folder.name) == 1
+    assert call("run", run_id=folder.name) == 1
     assert "cannot read the job specification" in (folder / "launcher.log").read_text()
     assert not marker_of(context, folder).exists()
 

@@ -9,9 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import snakemake_executor_plugin_slurm as slurm
-from snakemake_executor_plugin_scalesweep import Executor, ExecutorSettings, common_settings
-from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+from snakemake_executor_plugin_scalesweep import Executor
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from scalesweep.slurm.commands import LiveJob
@@ -20,32 +18,15 @@ from tests.conftest import ROOT
 from tests.fakes.executor import Hooks, Stub, info
 
 
-def test_snakemake_finds_it_by_its_name_with_the_settings_of_slurms() -> None:
+def test_snakemake_finds_it_by_its_name() -> None:
     plugin = ExecutorPluginRegistry().get_plugin("scalesweep")
-    assert plugin.executor is Executor and issubclass(Executor, slurm.Executor)
-    assert ExecutorSettings is slurm.ExecutorSettings and common_settings is slurm.common_settings
+    assert plugin.executor is Executor and plugin.common_settings.non_local_exec
     keys = (ROOT / "profiles" / "slurm" / "config.yaml").read_text()
-    assert "executor: scalesweep" in keys and "\nslurm-" not in keys
+    assert "executor: scalesweep" in keys and "\nseconds-between-status-checks: 5" in keys
 
 
-def test_what_it_overrides_is_there() -> None:
-    for name in (
-        *("run_job", "report_job_submission", "print_job_error", "sleep", "check_active_jobs"),
-        *("cancel_jobs", "shutdown", "format_job_exec", "get_account_arg", "get_partition_arg"),
-        "_report_job_error_threadsafe",
-    ):
-        assert name in vars(Executor) and callable(getattr(slurm.Executor, name))
-    # All jobs have the name of the session, and this is what they run.
-    names = {*slurm.Executor.run_job.__code__.co_names}
-    assert {"run_uuid", "format_job_exec", "slurm_logdir"} <= names
-
-
-REFUSAL = (
-    "SLURM sbatch failed. The error message was 'sbatch: a word of the site\n{said}'.\n"
-    '    sbatch call:\n        sbatch --parsable ... --wrap="a page"\n'
-)
 AWAY = "sbatch: error: Batch job submission failed: Unable to contact slurm controller"
-INVALID = "sbatch: error: Batch job submission failed: Invalid node name specified"
+INVALID = "sbatch: a word of the site\nsbatch: error: Invalid node name specified"
 FULL = "sbatch: error: QOSLimit\nsbatch: error: Batch job submission failed: Job violates policy"
 TAKEN = ["report_job_submission"]
 REFUSED = ["refuse", "release", "report_job_success"]  # what waits for it begins
@@ -54,36 +35,27 @@ REFUSED = ["refuse", "release", "report_job_success"]  # what waits for it begin
 @pytest.mark.parametrize(
     ("run_id", "said", "in_queue", "calls", "pauses"),
     [
-        ("a", [], None, ["before", *TAKEN], []),
-        ("full", [], None, ["before", *REFUSED], []),
-        ("a", [INVALID], None, ["before", *REFUSED], []),
-        ("a", [AWAY] * 3, None, ["before", *["queued"] * 3, *TAKEN], [1, 2, 4]),
+        ("a", [], None, ["submit", *TAKEN], []),
+        ("full", [], None, REFUSED, []),
+        ("a", [INVALID], None, ["submit", *REFUSED], []),
+        ("a", [AWAY] * 3, None, [*["submit", "queued"] * 3, "submit", *TAKEN], [1, 2, 4]),
         # Slurm has taken it without saying so.
-        ("a", [AWAY], 9, ["before", "queued", *TAKEN], [1]),
-        ("a", [FULL] * 2, None, ["before", *["queued"] * 2, *TAKEN], [1, 2]),
+        ("a", [AWAY], 9, ["submit", "queued", *TAKEN], [1]),
+        ("a", [FULL] * 2, None, [*["submit", "queued"] * 2, "submit", *TAKEN], [1, 2]),
     ],
 )
 def test_submissions(
     executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch,
     run_id: str, said: list[str], in_queue: int | None, calls: list[str], pauses: list[float],
 ) -> None:  # fmt: skip
-    answers, waits = list(said), []
-    hooks.in_queue = in_queue
-
-    def run_job(self: Any, job: Any) -> None:
-        if answers:
-            message = REFUSAL.format(said=answers.pop(0))
-            self._report_job_error_threadsafe(SubmittedJobInfo(job), message)
-        else:
-            self.report_job_submission(info(job))
-
-    monkeypatch.setattr(slurm.Executor, "run_job", run_job)
+    waits: list[float] = []
+    hooks.answers, hooks.in_queue = list(said), in_queue
     monkeypatch.setattr(executor._ending, "wait", waits.append)
-    executor.run_job(Stub(run_id))
-    assert [call[0] for call in hooks.calls] == calls and waits == pauses
+    executor._submit(Stub(run_id))
+    assert [call[0] for call in hooks.calls] == ["before", *calls] and waits == pauses
     lines = executor.logger.lines
     if calls[-1] == "report_job_success":
-        why = "no space left: order.json" if run_id == "full" else INVALID.partition("error: ")[2]
+        why = "no space left: order.json" if run_id == "full" else "Invalid node name specified"
         assert lines == [f"{run_id}: not submitted: {why}"]
     else:
         assert list(executor._live) == [in_queue or 7]
@@ -94,13 +66,9 @@ def test_submissions(
 
 def test_patience_has_an_end(executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("snakemake_executor_plugin_scalesweep.PATIENCE_S", -1.0)
-    message = REFUSAL.format(said=AWAY)
-    monkeypatch.setattr(
-        slurm.Executor, "run_job",
-        lambda self, job: self._report_job_error_threadsafe(SubmittedJobInfo(job), message),
-    )  # fmt: skip
-    executor.run_job(Stub())
-    assert hooks.calls[1][0] == "refuse" and hooks.calls[1][2].endswith("controller")
+    hooks.answers = [AWAY]
+    executor._submit(Stub())
+    assert hooks.calls[2][0] == "refuse" and hooks.calls[2][2].endswith("controller")
 
 
 def look(executor: Any, *jobs: str) -> list[str | None]:
@@ -113,11 +81,11 @@ def look(executor: Any, *jobs: str) -> list[str | None]:
     return asyncio.run(check())
 
 
-def test_a_look_before_there_are_jobs_needs_nothing(hooks: Hooks) -> None:
-    """The thread that looks begins before the executor is complete, while that asks Slurm."""
+def test_a_look_before_there_are_jobs_needs_nothing() -> None:
+    """The thread that looks begins before the executor is complete."""
     executor: Any = object.__new__(Executor)
-    settings = SimpleNamespace(init_seconds_before_status_checks=5)
-    executor.workflow = SimpleNamespace(executor_settings=settings)
+    settings = SimpleNamespace(seconds_between_status_checks=5)
+    executor.workflow = SimpleNamespace(remote_execution_settings=settings)
     assert look(executor) == [] and executor.next_seconds_between_status_checks == 5
 
 
@@ -193,25 +161,57 @@ def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
 def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:
     executor._live = {7: info(Stub())}
     executor.cancel_jobs([])
-    assert hooks.calls == [("called_off", False), ("cancel_jobs", None), ("called_off", False)]
+    assert hooks.calls == [("call_off", [7], False), ("call_off", [], False)]
     hooks.calls.clear()
     executor._ending.clear()
     executor.leaving.set()
     executor.cancel_jobs([])
-    assert {*hooks.calls} == {("called_off", True)}
+    assert hooks.calls == [("call_off", [7], True), ("call_off", [], True)]
     assert executor.logger.lines == ["1 job(s) stay in Slurm's queue: they are left"]
-    executor.run_job(Stub())  # what waits for its turn is not submitted
-    assert "run_job" not in [call[0] for call in hooks.calls]
+    executor._submit(Stub())  # what waits for its turn is not submitted
+    assert len(hooks.calls) == 2
 
 
-def test_a_job_runs_what_the_hooks_say_and_asks_the_accounting_for_nothing(
-    executor: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_job_that_is_being_submitted_is_cancelled_too(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert executor.format_job_exec(Stub()) == "launch run a"
-    monkeypatch.setattr(slurm, "validate_account", None)
-    monkeypatch.setattr(slurm, "get_account", None)
-    job = Stub()
-    assert next(executor.get_account_arg(job)) == "" == executor.get_partition_arg(job)
-    job.resources |= {"slurm_account": "a b", "slurm_partition": "p"}
-    assert next(executor.get_account_arg(job)) == " -A 'a b'"
-    assert executor.get_partition_arg(job) == " -p p"
+    """Ctrl-C while jobs are submitted: none stays in the queue, none counts as failed."""
+    begun = threading.Event()
+
+    def submit(job: Any, script: str) -> tuple[int, str]:
+        begun.set()
+        assert executor._ending.wait(60)
+        time.sleep(0.1)
+        return 9, ""
+
+    monkeypatch.setattr(hooks, "submit", submit)
+    executor._live = {7: info(Stub())}
+    executor.run_job(Stub("late"))
+    assert begun.wait(60)
+    executor.cancel_jobs([])
+    cancelled = [call[1] for call in hooks.calls if call[0] == "call_off"]
+    assert cancelled == [[7], [9]]
+
+
+@pytest.mark.parametrize("slurm_has_it", [True, False, None])
+def test_an_interrupt_that_ends_sbatch_is_no_failure(
+    executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, slurm_has_it: bool | None
+) -> None:
+    """Ctrl-C ends every process of the terminal, maybe before the call knows of it."""
+    hooks.in_queue, hooks.away = 9 if slurm_has_it else None, slurm_has_it is None
+    hooks.answers = [""]
+    monkeypatch.setattr("snakemake_executor_plugin_scalesweep._TICK_S", 60.0)
+    threading.Timer(0.05, executor._ending.set).start()
+    executor._submit(Stub())
+    assert list(executor._live) == ([9] if slurm_has_it else [])
+    assert {"refuse", "report_job_error"}.isdisjoint(call[0] for call in hooks.calls)
+
+
+def test_nobody_waits_for_a_slurm_that_is_away_once_the_call_ends(
+    executor: Any, hooks: Hooks
+) -> None:
+    hooks.away, hooks.answers = True, [AWAY]
+    threading.Timer(0.2, executor._ending.set).start()
+    executor._submit(Stub())
+    assert [call[0] for call in hooks.calls] == ["before", "submit", "queued"]
+    assert hooks.patient is False

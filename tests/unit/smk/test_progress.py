@@ -106,7 +106,7 @@ def test_what_an_interrupted_call_has_cancelled_has_not_failed(
     for run_id in (failed, others[0]):
         fail(context, run_id, "exit code 3", 1)
     submission.give_up(failed, "NON_ZERO_EXIT", "exit code 3")
-    submission.called_off(left=False)
+    submission.call_off([], left=False)
     assert progress.finish() and progress._failed == {failed}
     said = capsys.readouterr().err
     assert "3 runs cancelled with this call: still to be run" in said

@@ -133,8 +133,7 @@ def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
     submission: Submission, tmp_path: Path
 ) -> None:
     (run_id,) = submission.runs
-    log = tmp_path / "results/logs/slurm/rule_run"
-    log = log / f"{submission.campaign.runs_folder}_{run_id}".replace("/", "_") / "12.log"
+    log = tmp_path / "results" / "logs" / "slurm" / "toy" / run_id / "12.log"
     log.parent.mkdir(parents=True)
     log.write_text("OSError: [Errno 28] No space left on device: 'results/x'\n")
     _, line = judge(submission, run_id, 1, JOB)
@@ -217,15 +216,28 @@ def test_what_ended_while_no_snakemake_was_there_is_settled(
     books = {n: replace(JOB, job_id=n) for n in (12, 14)}
     monkeypatch.setattr(sacct, "query", lambda ids: {n: books[n] for n in ids if n in books})
     assert not submission.settle_past([run_id])  # no job has begun
-    # As the call that submitted it spelled the folder; 13 is of the same run elsewhere.
-    logs = submission.campaign.results / "logs" / "slurm" / "rule_run"
-    for job_id, place in ((12, "a_results_runs_toy"), (14, "results_runs_toy"), (15, "runs_other")):
-        (logs / f"{place}_{run_id}").mkdir(parents=True)
-        (logs / f"{place}_{run_id}" / f"{job_id}.log").touch()
+    logs = submission.logs / run_id
+    logs.mkdir(parents=True)
+    for job_id in (12, 14):
+        (logs / f"{job_id}.log").touch()
     assert submission.settle_past([run_id])
     assert (read_failure(folder) or {})["job_id"] == 14
     assert not submission.settle_past([run_id])  # it is known
     # What was cancelled has not failed.
-    (logs / f"results_runs_toy_{run_id}" / "16.log").touch()
+    (logs / "16.log").touch()
     books[16] = replace(JOB, job_id=16, state="CANCELLED")
     assert submission.settle_past([run_id]) and (read_failure(folder) or {})["job_id"] == 14
+
+
+def test_what_sbatch_is_told(submission: Submission, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run_id,) = submission.runs
+    told: list[Any] = []
+    monkeypatch.setattr(commands, "sbatch", lambda *words: (told.append(words), (7, ""))[1])
+    assert submission.submit(Stub(run_id), "launch") == (7, "")
+    ((words, script),) = told
+    logs = submission.logs / run_id
+    assert words == [
+        f"--job-name={submission.name}", f"--comment={run_id}", f"--output={logs}/%j.log",
+        *submission.request(run_id, 1).shape.sbatch_words(),
+    ]  # fmt: skip
+    assert script == "launch" and logs.is_dir()
