@@ -48,9 +48,10 @@ def test_the_grid_of_the_design_leaves_out_what_cannot_be_combined(tmp_path: Pat
         2**power for power in range(11)
     }
     left_out = Counter(reason.split(";")[0] for _, reason in grid.excluded)
-    # Of 11 x 3 x 3 x 3 x 2 x 5: replicated at ten counts, two kinds of servers there with 1 inter.
+    # Of 11 x 3 x 3 x 3 x 2 x 5: at ten counts two modes of one process, and servers with 1 inter.
     assert len(grid.points) + sum(left_out.values()) == 2970
     assert left_out == {
         "cnn_training: replicated is for the devices of one process": 10 * 54,
-        "cnn_training: a step on TensorFlow's servers blocks a thread for each device": 10 * 2 * 18,
+        "cnn_training: distributed_replicated is for the devices of one process": 10 * 54,
+        "cnn_training: a step on TensorFlow's servers blocks a thread for each device": 10 * 18,
     }
