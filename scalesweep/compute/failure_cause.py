@@ -104,12 +104,9 @@ def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
     code = code or outcome.exit_code
     if text or not (code in _BY_ERROR or outcome.signal == signal.SIGABRT):
         reason = None  # the program has said more, or ends so by its own choice
-    text = text or (reason.text if reason else _own_line(said.of(blamed), spec["benchmark"]))
-    if not text and not (said.ends and several):
-        # What others print after a silent rank has gone is of its end.
-        stdout = last_lines(work / "stdout.log")
-        text = _own_line([*stdout, *said.own], spec["benchmark"], or_last=False)
-        text = text or (said.own[-1].strip() if said.own else "")
+    # What others print after a silent rank has gone is of its end.
+    lines = said.of(blamed) or ([] if said.ends and several else said.own)
+    text = text or (reason.text if reason else _own_line(lines, spec["benchmark"]))
     cause, detail = _cause(outcome, code, spec, reason, text)
     if reason and reason.weight != OWN and said.left and cause == Cause.NON_ZERO_EXIT:
         detail = f"exit code {code}: {said.left} had ended with exit code 0 before: {text}"
@@ -184,26 +181,20 @@ class Said:
         if left := _LOCAL_LEFT.match(text):
             self.left = self.left or left[1]
         elif end := local or _SRUN_END.match(text):
-            self._end(end, by_srun=local is None)
+            number = None if end["code"] else _SIGNALS.get(end["signal"])
+            # srun ends the others by SIGTERM, of whom local_ranks.py says nothing.
+            if end["code"] or (number and (local or number != signal.SIGTERM)):
+                self._until = len(self._lines) if self._until is None else self._until
+                code = int(end["code"]) if end["code"] else None
+                self.ends.append(End(end["ranks"].strip("[]"), end["node"], code, number))
         elif missing := _NOT_STARTED.match(text):
             self._lines.append((f"cannot start {missing[1]}: {missing[2]}", rank))
         elif not _SLURM.match(text):
             return False
-        if not self.memory and _SLURM.match(text) and _MEMORY.search(text):
-            self.memory = _SLURM.sub("", text)
-        if not self.launch and _NOT_LAUNCHED.match(text):
-            self.launch = _SLURM.sub("", text)
+        own = _SLURM.sub("", text)
+        self.memory = self.memory or (own if own != text and _MEMORY.search(text) else "")
+        self.launch = self.launch or (own if _NOT_LAUNCHED.match(text) else "")
         return True
-
-    def _end(self, line: "re.Match[str]", by_srun: bool) -> None:
-        number = None if line["code"] else _SIGNALS.get(line["signal"])
-        # srun ends the others by SIGTERM, because of the first; local_ranks.py tells of that only.
-        if line["code"] is None and (number is None or (number == signal.SIGTERM and by_srun)):
-            return
-        if self._until is None:
-            self._until = len(self._lines)
-        code = int(line["code"]) if line["code"] else None
-        self.ends.append(End(line["ranks"].strip("[]"), line["node"], code, number))
 
     def of(self, end: End | None) -> list[str]:
         """The last lines of these ranks (of the first of several); without labels, what all had
@@ -283,14 +274,12 @@ def _native_error(work: Path) -> tuple[int | None, str]:
         return None, ""
 
 
-def _own_line(lines: Sequence[str], benchmark: str, or_last: bool = True) -> str:
-    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), else the last one, if
-    that says something too (``or_last``)."""
+def _own_line(lines: Sequence[str], benchmark: str) -> str:
+    """The program's own error line (``error: ...`` or ``<benchmark>: ...``), else the last one."""
     for line in reversed(lines):
-        text = _STREAM_LABEL.sub("", line)
-        start, _, rest = text.partition(": ")
+        start, _, rest = line.partition(": ")
         if rest and start in ("error", benchmark):
             return rest.strip()
-        if text.startswith("cannot start"):
-            return text
-    return lines[-1].strip() if lines and or_last else ""
+        if line.startswith("cannot start"):
+            return line
+    return lines[-1].strip() if lines else ""
