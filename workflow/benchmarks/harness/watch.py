@@ -145,6 +145,7 @@ class _Watch:
                 if self.now_s() >= self._dump_s:
                     os.fsync(self._file)  # the launcher may be on another node
             seen, read = further, now_read
+        os.close(self._file)
 
 
 def _around_fork(watch_goes_on: bool) -> None:
