@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    ModelWrapValidatorHandler,
     StrictBool,
     StrictFloat,
     StrictInt,
@@ -25,7 +26,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import core_schema
+from pydantic_core import PydanticCustomError, core_schema
 
 from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.expressions import Expression
@@ -39,17 +40,32 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     FORM: ClassVar[str] = "a mapping (key: value)"
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _only_known_keys(cls, given: Any) -> Any:
+    def _only_known_keys(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(given, Mapping):
             raise ValueError(_is_not(given, cls.FORM))
         allowed = sorted(field.alias or name for name, field in cls.model_fields.items())
         unknown = sorted(map(str, given.keys() - set(allowed)))
-        if unknown:
-            names = ", ".join(map(repr, unknown))
-            raise ValueError(f"unknown key {names}; {choices(unknown[0], allowed)}")
-        return given
+        if not unknown:
+            return handler(given)
+        names = ", ".join(map(repr, unknown))
+        mistakes = [((), f"unknown key {names}; {choices(unknown[0], allowed)}")]
+        try:
+            handler({key: value for key, value in given.items() if key in allowed})
+        except ValidationError as error:  # what is missing or empty is likely the unknown key
+            said = [
+                it for it in error.errors() if it["type"] != "missing" and it["input"] is not None
+            ]
+            mistakes += map(_mistake, said)
+        raise ValidationError.from_exception_data(
+            cls.__name__,
+            [
+                {"type": PydanticCustomError("told", "{text}", {"text": text}), "loc": where,
+                 "input": given}
+                for where, text in mistakes
+            ],
+        )  # fmt: skip
 
     def expressions(self, place: str = "") -> Iterator[tuple[str, Expression]]:
         """All expressions in it, each with its key."""
@@ -283,8 +299,8 @@ def _mistake(error: Any) -> tuple[tuple[Any, ...], str]:
         return where, _is_not(given, about["wanted"])
     if what == "missing":
         return where[:-1], f"the key {where[-1]!r} is missing"
-    if what == "value_error":
-        fault = about["error"]
+    if what in ("told", "value_error"):
+        fault = about.get("error", about.get("text"))
         return (*where, fault.key) if isinstance(fault, WrongKeyError) else where, str(fault)
     if what == "literal_error":
         allowed = re.findall(r"'([^']*)'", about["expected"]) or [about["expected"]]
