@@ -13,7 +13,7 @@ from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.benchmark_keys import BenchmarkKeys, Divides, Point, Refuse, Workers
 from scalesweep.config.command_template import (
     LAUNCHER_PLACES,
-    fill_launcher,
+    fill,
 )
 from scalesweep.config.log_patterns import Extract, load_extract
 from scalesweep.config.models import (
@@ -57,7 +57,8 @@ class Benchmark(BenchmarkKeys):
         nullable = [name for name, of in self.parameters.items() if "null" in of.types]
         self.command.check_words(self.parameters, nullable, f"{path}: command")
         for words in self.launch.values() if self.launch else ():
-            fill_launcher(words, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
+            for word in words:
+                fill(word, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
         if self.layout:
             self.layout.check(self.defaults, path)
         if self.data:

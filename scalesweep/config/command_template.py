@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from scalesweep.config.models import FILLED, Expr, Lines, Made, Model, Short
-from scalesweep.core.errors import UserError
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
 
 # Filled in here, and by the launcher, which alone knows the attempt's folder.
@@ -170,16 +170,11 @@ def as_text(value: Any) -> str:
     return ",".join(map(as_text, value)) if isinstance(value, list) else str(value)
 
 
-def fill_launcher(words: Iterable[str], values: Mapping[str, Any], where: str) -> list[str]:
-    """The words with ``values`` of ``LAUNCHER_PLACES``; raises UserError that begins with
+def fill(template: str, values: Mapping[str, Any], where: str) -> str:
+    """A text with ``values`` in place of their names in braces; raises UserError that begins with
     ``where``."""
-    filled = []
-    for word in words:
-        try:
-            filled.append(word.format_map(values))
-        except (KeyError, ValueError, IndexError, AttributeError) as error:
-            allowed = ", ".join(f"{{{name}}}" for name in values)
-            raise UserError(
-                f"{where}: cannot fill {word!r} ({error}); allowed: {allowed}"
-            ) from None
-    return filled
+    try:
+        return template.format_map(values)
+    except (KeyError, ValueError, IndexError, AttributeError) as error:
+        known = choices(error.args[0], sorted(values))
+        raise UserError(f"{where}: cannot fill {template!r} ({error}); in braces {known}") from None

@@ -33,21 +33,12 @@ def _is_path(program: str) -> bool:
     return "/" in program or program.startswith("~")
 
 
-def not_here(name: str, path: str, has_prologue: bool) -> str | None:
-    """Why a program cannot be started on this machine; None if it can, or if only a prologue,
-    which may extend the search path, could tell."""
-    if _is_path(path):
-        return None if Path(path).exists() else f"programs.{name}: {path!r}: no such file here"
-    if has_prologue or shutil.which(path):
-        return None
-    return f"programs.{name}: {path!r}: a name without a slash, not found in PATH here"
-
-
-def mistyped(name: str, path: str) -> str | None:
-    """Why a program can hardly be on a cluster's nodes: its folder is here, and it is not in it.
-
-    A path whose folder is not here may be the nodes' own, and a name is looked for there: None.
-    """
-    if not _is_path(path) or Path(path).exists() or not Path(path).parent.is_dir():
-        return None
-    return f"programs.{name}: {path!r}: no such file in a folder that is on this machine"
+def missing(name: str, path: str, here: bool, has_prologue: bool) -> str | None:
+    """Why a program can hardly be started, on this machine if ``here``, else on a cluster's nodes;
+    None if it can, or if only the nodes, or a prologue that extends the search path, could tell."""
+    if not _is_path(path):
+        startable = not here or has_prologue or shutil.which(path) is not None
+        return None if startable else f"programs.{name}: {path!r}: not found in PATH here"
+    # A path whose folder is not here may be the nodes' own.
+    startable = Path(path).exists() or not (here or Path(path).parent.is_dir())
+    return None if startable else f"programs.{name}: {path!r}: no such file here"

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.command_template import fill
 from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
 from scalesweep.config.experiment_checks import (
-    check_constraint,
     check_metric,
     check_rules,
     check_variables,
@@ -108,7 +108,7 @@ def expand_experiment(
     check_scaling(benchmark, spec.scaling, axes, points, where, made.whole)
     derived = derived_metrics(benchmark, spec.metrics, f"{where}.metrics")
     check_rules(benchmark, spec, derived, where)
-    check_constraint(benchmark, spec.constraint, f"{where}.constraint")
+    fill(spec.constraint or "", benchmark.defaults, f"{where}.constraint")
     runs = planned_runs(benchmark, made.kept, spec)
     return Experiment(
         name=name,

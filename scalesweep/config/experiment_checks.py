@@ -1,4 +1,4 @@
-"""Checks of what an experiment says beyond its grid: constraint, variables, metrics."""
+"""Checks of what an experiment says beyond its grid: variables, metrics."""
 
 import re
 from collections.abc import Collection
@@ -11,17 +11,6 @@ from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.reserved_names import check_text
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.scaling_kinds import OF_SAMPLES
-
-
-def check_constraint(benchmark: Benchmark, template: str | None, where: str) -> None:
-    """Raise UserError for a Slurm constraint with something else than parameters in braces."""
-    try:
-        (template or "").format_map(benchmark.defaults)
-    except (KeyError, ValueError, IndexError, AttributeError) as error:
-        name = error.args[0]
-        what = f"{name!r} is not a parameter" if isinstance(error, KeyError) else error
-        known = choices(name, sorted(benchmark.parameters))
-        raise UserError(f"{where}: {template!r}: {what}; in braces {known}") from None
 
 
 def variables_of(spec: ExperimentKeys) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from scalesweep.analysis.factors import most_values
+from scalesweep.config.command_template import fill
 from scalesweep.config.models import FILLED, UNEQUAL, Expr, Line, Model, Text
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
@@ -73,13 +74,7 @@ class Layout(Model):
                 "name; give the parameter another name"
             )
         for index, words in enumerate(self.words):
-            try:
-                words.text.format_map(known)
-            except (KeyError, ValueError, IndexError) as error:
-                raise UserError(
-                    f"{path}: layout.words[{index}].text: {words.text!r}: {error}; in braces "
-                    + choices(error.args[0], sorted(known))
-                ) from None
+            fill(words.text, known, f"{path}: layout.words[{index}].text")
         for index, name in enumerate(self.parameters):
             if name not in known or name == "ranks":
                 raise UserError(

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from scalesweep.analysis.device_peaks import DEVICES
-from scalesweep.config.command_template import fill_launcher
+from scalesweep.config.command_template import fill
 from scalesweep.config.models import (
     Count,
     FileName,
@@ -283,7 +283,7 @@ class Site(Model):
             "bin": str(Path(interpreter).parent),
             "launchers": str(LAUNCHERS),
         }
-        return fill_launcher(launch[name], values, f"{self.file}: launch")
+        return [fill(word, values, f"{self.file}: launch") for word in launch[name]]
 
 
 def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:

@@ -6,7 +6,7 @@ from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.executables import mistyped, not_here
+from scalesweep.config.executables import missing as missing_program
 from scalesweep.core.profilers import EXECUTABLES, NONE
 from scalesweep.state.frameworks import lacks_framework
 from scalesweep.state.programs import launcher_of, python_of
@@ -49,7 +49,6 @@ def missing_programs(
             )
     for name in sorted(benchmark.command.programs([point])):
         path = campaign.programs[name]
-        why = not_here(name, path, bool(site.prologue)) if here else mistyped(name, path)
-        if why:
+        if why := missing_program(name, path, here, bool(site.prologue)):
             missing[name] = f"{benchmark.name}: {why}"
     return missing

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.executables import mistyped
+from scalesweep.config.executables import missing
 from scalesweep.config.site import Site, load_site
 
 
@@ -49,9 +49,10 @@ def test_points_whose_gpus_are_there(
 
 
 def test_a_path_that_hardly_can_be_right_on_the_nodes_of_a_cluster(tmp_path: Path) -> None:
-    assert mistyped("p", str(tmp_path)) is None
-    assert mistyped("p", str(tmp_path / "porgram")) == (
-        f"programs.p: '{tmp_path}/porgram': no such file in a folder that is on this machine"
-    )
+    def told(path: str, here: bool = False) -> bool:
+        return bool(missing("p", path, here, has_prologue=False))
+
+    assert not told(str(tmp_path)) and told(str(tmp_path / "porgram"))
     # The nodes may have these.
-    assert mistyped("p", "/no/such/folder/program") is None and mistyped("p", "porgram") is None
+    for path in ("/no/such/folder/program", "porgram"):
+        assert not told(path) and told(path, here=True)
