@@ -22,7 +22,7 @@ from scalesweep.history.store import kept_as_others
 from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cli, detect_logs, lines
 from scalesweep.importers.collective_logs import check_test
 from scalesweep.importers.cosmoflow import read_tree
-from scalesweep.importers.imported_run import Item, MeasuredCommit, NotRead
+from scalesweep.importers.imported_run import Item, MeasuredCommit, not_read
 from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.nsys_database import Window
@@ -32,7 +32,7 @@ from scalesweep.importers.table_draft import draft_of
 from scalesweep.importers.table_file import read_table
 from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of as rows_of
-from scalesweep.importers.which_importer import hint, kind_of
+from scalesweep.importers.which_importer import kind_of
 from scalesweep.importers.write_campaign import Rules
 from scalesweep.smk.campaign_args import check_apart, check_path
 from scalesweep.state.results_folder import claim_folder
@@ -115,10 +115,7 @@ def _logs(args: argparse.Namespace) -> Found:
 
 
 def _cosmoflow(args: argparse.Namespace) -> Found:
-    try:
-        runs, refusals = read_tree(Path(args.source), args.ranks)
-    except UserError as error:
-        raise UserError(f"{error}{hint(Path(args.source), COSMOFLOW)}") from None
+    runs, refusals = read_tree(Path(args.source), args.ranks)
     description = "Results of cosmoflow-benchmark's data benchmark, imported."
     return [*refusals, *runs], {}, description
 
@@ -132,7 +129,7 @@ def _profiles(args: argparse.Namespace) -> Found:
     known = load_benchmark(args.benchmark, "--benchmark") if args.benchmark else None
     source = read_source(Path(args.source), args.ranks or RankMap({}), window)
     made = runs_of(source.profiles, Path(args.source), known)
-    others = [NotRead(file) for file in source.others]
+    others = [not_read(file) for file in source.others]
     rules = {
         name: Rules() if known and name == known.name else Rules(scaling)
         for name, scaling in made.scaling.items()

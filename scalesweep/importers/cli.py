@@ -11,11 +11,15 @@ from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.importers import detect_logs
-from scalesweep.importers.doubtful_runs import doubtful
-from scalesweep.importers.imported_run import ImportedRun, Item, shown
-from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
-from scalesweep.importers.which_importer import hint
-from scalesweep.importers.write_campaign import Rules, campaign_of, former_rules, write_campaign
+from scalesweep.importers.imported_run import COPY, REFUSED, ImportedRun, Item, shown
+from scalesweep.importers.refusal_list import RefusalList
+from scalesweep.importers.write_campaign import (
+    Rules,
+    campaign_of,
+    doubtful,
+    former_rules,
+    write_campaign,
+)
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
 from scalesweep.smk.report_command import report_command
 from scalesweep.state.results_folder import claim_folder
@@ -61,17 +65,14 @@ def deliver(
         print(f"left out as warm-up: the first {each} lines of progress of each start")
     if unfinished := sum(map(bool, written)):
         print(f"unfinished: {unfinished} runs, which count in no mean")
-    where = hint(source, kind) if refused.count(NOT_READ) or not written else ""
     if not written:
         what = "no run could be imported"
         if not refused.count(REFUSED):
-            what = f"holds nothing that can be read as {kind}"
-        raise UserError(f"{shown(source)}: {what}{where}")
+            what = f"holds nothing that can be read as {kind}; without --as, import finds out"
+        raise UserError(f"{shown(source)}: {what}")
     refused.write()
     if refused.new:
         print(f"what was not imported: {refused.path}")
-    if where:
-        print(where.removeprefix("; "))
     _write_campaign(args, store.runs, refused, rules, description)
 
 
@@ -83,7 +84,8 @@ def _looked_at(items: Iterable[Item], args: argparse.Namespace, lines: set[int])
             claim_folder(Path(args.results), "--results")
             if warm_up := item.notes.get("warm_up"):
                 lines.add(warm_up["lines"])
-        yield args.measured.noted(item) if args.measured else item
+        noted = args.measured and isinstance(item, ImportedRun)
+        yield args.measured.noted(item) if noted else item
 
 
 def _write_campaign(

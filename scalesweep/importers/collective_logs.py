@@ -50,7 +50,7 @@ _OF_TWO = re.compile(
     re.IGNORECASE,
 )
 _NCCL_TESTS = {"all_reduce": "allreduce", "broadcast": "broadcast", "all_gather": "allgather"}
-_NCCL_NAME = re.compile(r"\b(?P<name>[a-z]{2,9}(?:_[a-z]{2,9}){0,2})_perf\b")
+_NCCL_NAME = re.compile(r"(?<![a-z])(?P<name>[a-z]{2,9}(?:_[a-z]{2,9}){0,2})_perf(?![a-z])")
 _NCCL_HEAD = re.compile(r"^#\s+size\s+count\s+type\b(?P<more>.*)$")
 _NCCL_RANK = re.compile(
     r"^#\s+Rank\s+(?P<rank>\d{1,7})(?:\s+Group\s+(?P<group>\d{1,5}))?\s+Pid\s+\d{1,10}\s+on\s+"
@@ -97,10 +97,8 @@ def read_json(
         yield _run(_json_table(report), file, None)
     except ImportRefusedError as error:
         yield Refusal(file, str(error), error.line, BENCHMARK)
-    except (ValueError, RecursionError):
-        yield Refusal(file, "JSON that was cut or damaged", 1, BENCHMARK)
-    except (KeyError, TypeError, IndexError, OverflowError) as error:
-        yield Refusal(file, f"not the JSON of nccl-tests ({error!r:.80})", 1, BENCHMARK)
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
+        yield Refusal(file, f"no whole JSON of nccl-tests ({error!r:.80})", 1, BENCHMARK)
 
 
 def _tables(
@@ -110,7 +108,7 @@ def _tables(
     table: Table | None = None
     # What the lines before a table say of it: nccl-tests' program, and by rank host and GPU; the
     # last command that starts OSU's, once or in a loop.
-    named = _test_named(file.name) or _file_named(file) or test
+    named = _test_named(file.name) or test
     devices: dict[int, tuple[str, str]] = {}
     command = UNKNOWN
     for line in lines:
@@ -143,16 +141,6 @@ def _tables(
             command = launched(text) or command
     if table:
         yield table
-
-
-_FILE = re.compile(r"(?<![a-z])(all[-_]?reduce|all[-_]?gather|broadcast)(?![a-z])", re.IGNORECASE)
-_FILES = {"allreduce": "all_reduce", "allgather": "all_gather", "broadcast": "broadcast"}
-
-
-def _file_named(file: Path) -> str | None:
-    """The test that a file is called by without ``_perf``; None if it has none, or two."""
-    names = {re.sub(r"[-_]", "", name.lower()) for name in _FILE.findall(file.name[:500])}
-    return _FILES[names.pop()] if len(names) == 1 else None
 
 
 def _test_named(text: str) -> str | None:

@@ -59,13 +59,14 @@ class Table:
         """Whether a line belongs to the table; raises ImportRefusedError for wrong results."""
         if self.program == OSU and not self.headed:
             return self._takes_heading(text, line)
-        row = _NCCL_ROW if self.program == NCCL else _OSU_ROW
         if "Barrier" in self.test and (match := _BARRIER_ROW.match(text)):
             self.add(0, [float(match["time"])], line)
-        elif match := row.match(text):
-            if (size := int(match["size"])) > 0:
-                time = self._nccl_time if self.program == NCCL else self._osu_time
-                self.add(size, [time(match, line)], line)
+        elif match := (_NCCL_ROW if self.program == NCCL else _OSU_ROW).match(text):
+            if size := int(match["size"]):
+                wrong, time = self._nccl(match) if self.program == NCCL else self._osu(match)
+                if wrong:
+                    raise ImportRefusedError(f"size {size}: {wrong}", line)
+                self.add(size, [time], line)
         elif (match := _OUT_OF_BOUNDS.match(text)) and int(match["count"]):
             raise ImportRefusedError(f"{match['count']} values out of bounds", line)
         return match is not None
@@ -82,29 +83,24 @@ class Table:
             self.stated.append(shown(text.lstrip("# "))[:100])
         return True
 
-    def _osu_time(self, row: re.Match[str], line: int) -> float:
-        if row["right"] == "Fail":
-            raise ImportRefusedError(f"size {row['size']}: wrong results", line)
-        return float(row["time"])
+    def _osu(self, row: re.Match[str]) -> tuple[str, float]:
+        """What is wrong with a row, and its time."""
+        return "wrong results" if row["right"] == "Fail" else "", float(row["time"])
 
-    def _nccl_time(self, row: re.Match[str], line: int) -> float:
+    def _nccl(self, row: re.Match[str]) -> tuple[str, float]:
         words = row["more"].split()[-len(self.columns) :]
-        if len(words) < len(self.columns) or not re.fullmatch(
-            rf"(?:(?:N/A|{_NUMBER}) ?)+", " ".join(words)
-        ):
-            what = f"size {row['size']}: not {len(self.columns)} numbers: a cut line?"
-            raise ImportRefusedError(what, line)
+        whole = re.fullmatch(rf"(?:(?:N/A|{_NUMBER}) ?)+", " ".join(words))
+        if len(words) < len(self.columns) or not whole:
+            return f"not {len(self.columns)} numbers: a cut line?", 0.0
         cells = dict(zip(reversed(self.columns), reversed(words), strict=True))  # the first of each
         # Older versions print the largest deviation as error, and at the end what is out of bounds.
         wrong = cells.get("#wrong", cells.get("wrong", "N/A"))
-        if wrong != "N/A" and float(wrong) > 0:
-            raise ImportRefusedError(f"size {row['size']}: {wrong} wrong results", line)
-        if cells["time"] == "N/A":
-            raise ImportRefusedError(f"size {row['size']}: no time", line)
+        if wrong not in ("N/A", "0") or cells["time"] == "N/A":
+            return f"{wrong} wrong results, or no time", 0.0
         printed = cells.get("algbw", "N/A"), cells.get("busbw", "N/A")
         if "N/A" not in printed and float(printed[0]) > (self.bandwidths or (0.0, 0.0))[0]:
             self.bandwidths = float(printed[0]), float(printed[1])
-        return float(cells["time"])
+        return "", float(cells["time"])
 
     def fits(self, count: int) -> bool:
         """Whether the printed bus bandwidth is that of so many ranks: ``bus_factor`` times the

@@ -26,9 +26,9 @@ from scalesweep.importers.imported_run import (
     ImportedRun,
     ImportRefusedError,
     Refusal,
+    files_below,
 )
 from scalesweep.importers.rank_map import RankMap
-from scalesweep.importers.source_files import files_below
 
 CONFIG = "config.pkl"
 HISTORY = "data_benchmark_history.csv"
@@ -74,9 +74,11 @@ def read_tree(path: Path, ranks: RankMap | None = None) -> tuple[list[ImportedRu
     for folder in sorted(there):
         try:
             runs.append(read_folder(folder, ranks))
-        except (ImportRefusedError, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            refusals.append(Refusal(folder, reason or "cannot be read", benchmark=BENCHMARK))
+        except OSError as error:
+            refusals.append(Refusal(folder, error.strerror or "unreadable", benchmark=BENCHMARK))
+        except ImportRefusedError as error:
+            name, _, reason = str(error).partition(": ")
+            refusals.append(Refusal(_there(folder / name), reason, benchmark=BENCHMARK))
     if ranks is not None:
         ranks.check(sorted(there))
     if not runs and not refusals:
@@ -91,7 +93,8 @@ def is_result(files: Collection[str]) -> bool:
 
 def read_folder(folder: Path, ranks: RankMap | None = None) -> ImportedRun:
     """The run of one result folder, its times [epoch, rank] in seconds; ``ranks``: as of
-    ``read_tree``. Raises ImportRefusedError with the reason if it cannot be trusted, OSError."""
+    ``read_tree``. Raises ImportRefusedError with file and reason if it cannot be trusted, OSError.
+    """
     point, samples = _point(_config(folder / CONFIG), folder, ranks)
     times = _history(folder / HISTORY, point["epochs"], point["ranks"])
     numbers = {name: array.tolist() for name, array in times.items()}
@@ -141,7 +144,7 @@ def _point(
     given = (ranks and ranks.of(folder / CONFIG)) or (int(named[1]) if named else None)
     known = {"n_ranks": given, **config}
     if known["n_ranks"] is None:
-        why = f"{CONFIG} has no 'n_ranks', and its folder is not called gpu-nRANKS: add --ranks"
+        why = f"{CONFIG}: has no 'n_ranks', and its folder is not called gpu-nRANKS: add --ranks"
         raise ImportRefusedError(why)
 
     def count(name: str, least: int) -> int:

@@ -17,9 +17,15 @@ from scalesweep.importers import (
     mlperf_runs,
     results,
 )
-from scalesweep.importers.imported_run import ImportedRun, Item, NotRead, Refusal, shown
+from scalesweep.importers.imported_run import (
+    ImportedRun,
+    Item,
+    Refusal,
+    files_below,
+    not_read,
+    shown,
+)
 from scalesweep.importers.rank_map import RankMap
-from scalesweep.importers.source_files import files_below
 from scalesweep.importers.write_campaign import Rules
 
 RULES = {**mlperf_runs.RULES, "dlio_training": Rules(along=("data_files",)), **lines.RULES}
@@ -73,7 +79,7 @@ def read_items(
             yield Refusal(file, error.strerror or "cannot be read")
         else:
             if not (there or mlperf_runs.is_beside(file) or results.is_part(file)):
-                yield NotRead(file)
+                yield not_read(file)
 
 
 def is_log(file: Path, seconds: float) -> bool:

@@ -1,18 +1,22 @@
-"""What every importer yields: runs in terms of our benchmarks, and refusals."""
+"""What every importer reads and yields: files, runs in terms of our benchmarks, refusals."""
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import natural_order
 from scalesweep.core.formatting import finite
 from scalesweep.core.record import LAST_MODIFIED
 from scalesweep.importers.made_benchmark import Made, declared
 
+# What becomes of what is not imported: a run that is there already loses nothing.
+REFUSED, COPY, NOT_READ = "refused", "copy", "not read"
 # Entries of ``variant``: the kind of GPU, and the commit that was measured.
 GPU, COMMIT = "GPU", "commit"
 # The note of a record that names commit and repository.
@@ -31,15 +35,15 @@ class ImportRefusedError(UserError):
 
 @dataclass(frozen=True)
 class Refusal:
-    """A file (or folder), or what begins at one of its lines, that was not imported, and why."""
+    """A file (or folder), or what begins at one of its lines, that was not imported, and why;
+    ``what``: refused, a copy, or of no known kind (not read)."""
 
     file: Path
     reason: str
     line: int | None = None
     # What it would have been a run of; empty where that is not known.
     benchmark: str = ""
-    # Of a run that is there already: nothing is lost.
-    copy: bool = False
+    what: str = REFUSED
 
     @property
     def message(self) -> str:
@@ -52,10 +56,9 @@ class Refusal:
         return _place(self.file, self.line)
 
 
-class NotRead(NamedTuple):
+def not_read(file: Path) -> Refusal:
     """A file that is of no known kind."""
-
-    file: Path
+    return Refusal(file, "no log of a known kind", what=NOT_READ)
 
 
 def shown(text: str | Path) -> str:
@@ -99,15 +102,10 @@ class MeasuredCommit:
     commit: str
     repository: str
 
-    def noted(self, item: "Item") -> "Item":
-        """A run with this commit, which sets it apart from runs of others; all else as it is."""
-        if not isinstance(item, ImportedRun):
-            return item
-        return replace(
-            item,
-            variant={**item.variant, COMMIT: self.commit[:_SHORT]},
-            notes={**item.notes, MEASURED_COMMIT: asdict(self)},
-        )
+    def noted(self, run: "ImportedRun") -> "ImportedRun":
+        """A run with this commit, which sets it apart from runs of others."""
+        variant = {**run.variant, COMMIT: self.commit[:_SHORT]}
+        return replace(run, variant=variant, notes={**run.notes, MEASURED_COMMIT: asdict(self)})
 
 
 @dataclass(frozen=True)
@@ -151,10 +149,33 @@ class ImportedRun:
         """Where the run was read: ``file`` or ``file:line``."""
         return _place(self.file, self.line)
 
-    def refused(self, reason: str, copy: bool = False) -> Refusal:
+    def refused(self, reason: str, what: str) -> Refusal:
         """Why this run is not imported."""
-        return Refusal(self.file, reason, self.line, self.benchmark, copy=copy)
+        return Refusal(self.file, reason, self.line, self.benchmark, what)
 
 
 # What a reader yields, in the order of its source.
-Item = ImportedRun | Refusal | NotRead
+Item = ImportedRun | Refusal
+
+
+def files_below(path: Path, refusals: list[Refusal]) -> list[Path]:
+    """A file, or all files below a folder in the natural order of their names.
+
+    Links to folders and hidden files are not followed. Folders that cannot be read are added to
+    ``refusals``, and so are the ``._`` files that macOS puts beside others.
+    """
+    if not path.is_dir():
+        return [path]
+
+    def unreadable(error: OSError) -> None:
+        refusals.append(Refusal(Path(error.filename), error.strerror or "cannot be read"))
+
+    paths = []
+    for root, folders, files in os.walk(path, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if name.startswith("._"):
+                reason = "a file of macOS's that holds attributes of the one beside it"
+                refusals.append(Refusal(Path(root, name), reason))
+        paths += [Path(root, name) for name in files if not name.startswith(".")]
+    return sorted(paths, key=natural_order)

@@ -1,11 +1,16 @@
-"""Runs of programs from their logs, by the readers in ``resources/readers`` or a user's own."""
+"""Runs of programs from their logs, by the readers in ``resources/readers`` or a user's own.
+
+What a log does not state of the model is unknown: no name of a model stands for its size.
+"""
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from scalesweep.analysis.device_peaks import DRIVER_NAMES
 from scalesweep.compute.log_lines import Line, bare, has_srun_label
 from scalesweep.compute.log_reader import LONGEST_LINE, Reader
 from scalesweep.compute.log_starts import LogError, Start, facts_of, starts_of
@@ -15,16 +20,14 @@ from scalesweep.config.log_readers import shipped_readers
 from scalesweep.core.files import digest_of
 from scalesweep.core.paths import BENCHMARKS
 from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, shown
-from scalesweep.importers.log_models import (
-    check_flops,
-    check_layout,
-    known_of,
-    point_of,
-)
 from scalesweep.importers.made_benchmark import Made, declared, entries_of
 from scalesweep.importers.write_campaign import Rules
 
-_WORDS = 100
+_WORDS = 100  # characters of a text
+# What is unknown where it is no number above 0, as of a model without it.
+_MODEL = ("layers", "width", "heads", "kv_heads", "ffn_width", "vocabulary")
+# What a point has beside its parameters, or other parameters follow from.
+_COUNTS = ("ranks", "ranks_per_node", "global_batch_size", "tokens_per_step")
 _UNSTATED = {"ranks": "not stated"}
 
 
@@ -103,7 +106,7 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
     texts = {**start.texts(), **steps.settings}
     kinds = _kinds(reader)
     facts = facts_of(reader, texts, steps.numbers, start.first_line)
-    known = known_of(facts, kinds, start.first_line)
+    known = _known_of(facts, kinds, start.first_line)
     stated = "ranks" in known
     known = {"ranks": ranks or reader.ranks, **known}
     if known["ranks"] is None:
@@ -115,10 +118,9 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
             f"{len(steps.streams)} ranks print lines of each step, of {known['ranks']} in all",
             start.first_line,
         )
-    check_layout(known, start.first_line)
+    _check_layout(known, start.first_line)
     kept, warm = kept_lines(steps)
     metrics = metrics_of(steps, kept, {**facts, **known})
-    check_flops(metrics, known, start.first_line)
     evidence = [
         reader.program, sorted(texts.items()), sorted(start.flags.items()),
         [[[row.step, sorted(row.texts.items())] for row in rows] for rows in steps.streams],
@@ -134,7 +136,7 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
     return ImportedRun(
         benchmark=reader.benchmark,
         made=made_of(reader),
-        point=point_of(known, kinds),
+        point=_point_of(known, kinds),
         file=file,
         line=start.first_line,
         source_digest=digest_of([repr(part) for part in evidence]),
@@ -181,3 +183,43 @@ def made_of(reader: Reader) -> Made | None:
         {name: value.definition for name, value in reader.metrics.items()},
         {"transformer": dict(declared("trainings")["transformer"])},
     )
+
+
+def _known_of(facts: Mapping[str, Any], kinds: Mapping[str, str], line: int) -> dict[str, Any]:
+    """Parameters of the facts, by their ``kinds``. Raises LogError for a number that cannot be."""
+    known: dict[str, Any] = {}
+    for name, value in facts.items():
+        kind = "integer" if name in _COUNTS else kinds.get(name)
+        if kind == "string" or name == "gpu":
+            known[name] = shown(str(value))[:_WORDS]
+        elif kind == "boolean" and isinstance(value, bool):
+            known[name] = value
+        elif kind in ("integer", "number") and type(value) in (int, float):
+            if not 0 < value < 1e18 and name not in _MODEL:
+                raise LogError(f"{name} is {value}", line)
+            if 0 < value < 1e18:
+                known[name] = round(value) if kind == "integer" else value
+    if device := DRIVER_NAMES.get(str(known.get("gpu"))):
+        known["device"] = device
+    return known
+
+
+def _point_of(known: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters of the run: what is of all ranks together, by rank."""
+    point = {n: it for n, it in known.items() if n in kinds or n in ("ranks", "ranks_per_node")}
+    for name, total in (
+        ("batch_per_rank", known.get("global_batch_size")),
+        ("tokens_per_rank", known.get("tokens_per_step")),
+    ):
+        if total and name in kinds:
+            each = total / known["ranks"]
+            point[name] = int(each) if each == int(each) else each
+    return point
+
+
+def _check_layout(known: Mapping[str, Any], line: int) -> None:
+    """Raises LogError where the ranks cannot share the model as the log says."""
+    axes = [name for name in ("tp", "pp", "cp") if known.get(name)]
+    size = math.prod(known[name] for name in axes)
+    if known["ranks"] % size:
+        raise LogError(f"{known['ranks']} ranks, no multiple of {' x '.join(axes)} = {size}", line)

@@ -18,12 +18,16 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
 from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, metrics_of
-from scalesweep.importers.mlperf_log import STRAGGLE_MS, Event, Job, is_number, span_of
-from scalesweep.importers.mlperf_shared import (
+from scalesweep.importers.mlperf_log import (
+    STRAGGLE_MS,
     TRAINED,
+    Event,
+    Job,
+    is_number,
     notes_of,
     outcome,
     ranks_of,
+    span_of,
     submission_kind,
     times_of,
     unfinished,

@@ -13,8 +13,7 @@ from typing import Any
 from scalesweep.compute.log_lines import Line
 from scalesweep.importers import mlperf_cosmoflow, mlperf_training
 from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, Refusal
-from scalesweep.importers.mlperf_log import Job, read_runs
-from scalesweep.importers.mlperf_shared import SCALING
+from scalesweep.importers.mlperf_log import SCALING, Job, read_runs
 from scalesweep.importers.write_campaign import Rules
 
 RULES = {

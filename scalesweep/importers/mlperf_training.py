@@ -27,15 +27,18 @@ from scalesweep.importers.imported_run import (
     shown,
 )
 from scalesweep.importers.made_benchmark import declared, made_of
-from scalesweep.importers.mlperf_log import Job, Span, is_number, span_of
-from scalesweep.importers.mlperf_shared import (
+from scalesweep.importers.mlperf_log import (
     SCALING,
     SCORE,
     TRAINED,
+    Job,
+    Span,
     beside,
+    is_number,
     notes_of,
     outcome,
     ranks_of,
+    span_of,
     submission_kind,
     system_of,
     times_of,
@@ -147,13 +150,12 @@ def _step_times(job: Job) -> Floats:
 
     Where both are there, lines with a rate beside the time are the means of blocks of steps.
     """
-    single: list[float] = []
-    blocks: list[float] = []
+    times: dict[bool, list[float]] = {False: [], True: []}
     for said in _tracked(job):
         value = next((said[key] for key in _STEP_TIMES if key in said), None)
-        if is_number(value) and 0 < value < math.inf:
-            (blocks if "throughput" in said else single).append(float(value))
-    return np.array(single or blocks, np.float64)
+        if finite(value) and value > 0:
+            times["throughput" in said].append(float(value))
+    return np.array(times[False] or times[True], np.float64)
 
 
 def _metrics(
@@ -162,7 +164,7 @@ def _metrics(
     """Metrics of a run; ``notes`` get what is to be known of them."""
     start, stop = job.moment("run_start"), job.moment("run_stop")
     task = declared(BENCHMARK)["tasks"].get(point["task"], {})
-    progress = _progress(job, task.get("counts"), point, stop)
+    progress = _progress(job, "counts" not in task, stop)
     seconds = None if stop is None or start is None else (stop - start) / 1000
     metrics = declared_metrics(BENCHMARK, {
         "time_to_target": seconds if reached else None,
@@ -177,23 +179,17 @@ def _metrics(
     return metrics
 
 
-def _progress(
-    job: Job, counts: str | None, point: Mapping[str, Any], stop: float | None
-) -> _Progress | None:
+def _progress(job: Job, samples: bool, stop: float | None) -> _Progress | None:
     """The samples trained by the last event that says it and is not behind run_stop.
 
-    ``samples_count`` counts samples. ``epoch_num`` counts samples where it ever is large (of GPT-3
-    tokens), else epochs or parts of one, of ``train_samples``.
+    ``samples_count`` counts samples. Where ``samples`` says so ``epoch_num`` counts samples if it
+    ever is large, else epochs or parts of one, of ``train_samples``.
     """
     epochs = [event.metadata.get("epoch_num") for event in job.events]
     each: float | None = _first(job, "train_samples")
-    if counts == "tokens":
-        length = point.get("max_sequence_length")
-        each = 1 / length if length else None
-    elif any(is_number(epoch) and epoch > _MOST_EPOCHS for epoch in epochs):
+    if any(is_number(epoch) and epoch > _MOST_EPOCHS for epoch in epochs):
         each = 1
-    elif counts == "batches":
-        each = None  # numbered from 0, so that the last one counts before it has begun
+    each = each if samples else None
     reached: list[_Progress] = []
     for event in job.find(*_QUALITY, "epoch_stop", "block_stop", "run_stop"):
         count, epoch = event.metadata.get("samples_count"), event.metadata.get("epoch_num")
@@ -225,18 +221,14 @@ def _rate(
     """
     tracked = [said.get("throughput") for said in _tracked(job)]
     rates = [float(rate) for rate in tracked if finite(rate) and rate > 0]
-    batch, size = point.get("global_batch_size"), _first(job, "train_samples")
+    batch = point.get("global_batch_size")
     by_clock: float | None = None
     if steps.size and batch:
         by_clock = batch / median(steps.tolist())
         if not rates:
             notes["throughput"] = "global_batch_size over step_time"
             return by_clock
-    elif progress is None and batch and size:  # train_samples counts batches
-        stop = job.moment("run_stop")
-        ends = [event.ms for event in job.find("epoch_stop") if stop is None or event.ms < stop]
-        progress = (len(ends) * size * batch, ends[-1]) if ends else None
-    if by_clock is None and progress and (seconds := _training_seconds(job, progress[1])) > 0:
+    elif progress and (seconds := _training_seconds(job, progress[1])) > 0:
         by_clock = progress[0] / seconds
     if not rates:
         return None

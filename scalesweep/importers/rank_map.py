@@ -3,18 +3,15 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 
-MOST = 9_999_999
-_NUMBER = re.compile(r"[1-9]\d{0,6}", re.ASCII)
 _FORMS = (
-    f"a whole number from 1 to {MOST}, a map such as '{{FOLDER: 128, \"*FILE\": 256}}' "
-    "(with quotes around a name that begins with *), or a YAML file that holds such a map"
+    "is neither a whole number from 1 to 9999999, nor a map such as '{FOLDER: 128, \"*FILE\": 256}'"
+    " (with quotes around a name that begins with *), nor a YAML file that holds such a map"
 )
 
 
@@ -52,22 +49,13 @@ def read_ranks(text: str) -> RankMap | None:
     """The value of ``--ranks``; None if it is empty. Raises UserError if it is none."""
     if not text:
         return None
-    if _NUMBER.fullmatch(text):
-        return RankMap({}, int(text))
-    where = f"--ranks {text}"
-    content: Any = None
-    if text.startswith("{"):
-        try:
-            content = yaml.load(text, Loader=yaml.BaseLoader)  # names as they are typed
-        except yaml.YAMLError:
-            content = None
-    elif Path(text).is_file():
-        content, where = load_yaml(Path(text)), text
-    if not isinstance(content, dict) or not content:
-        raise UserError(f"{where}: {_FORMS}")
-    for name, ranks in content.items():
-        if not _NUMBER.fullmatch(str(ranks)):
-            raise UserError(f"{where}: {name}: {ranks!r} is no whole number from 1 to {MOST}")
-        if not str(name).strip("/. "):
-            raise UserError(f"{where}: {name!r}: must be the name of a folder or file")
-    return RankMap({str(name): int(ranks) for name, ranks in content.items()})
+    try:  # names as they are typed
+        said = load_yaml(Path(text)) if Path(text).is_file() else yaml.load(text, yaml.BaseLoader)
+    except yaml.YAMLError:
+        said = None
+    ranks = said if isinstance(said, dict) else {"*": said}
+    for name, count in ranks.items():
+        if not str(name).strip("/. ") or not re.fullmatch(r"[1-9]\d{0,6}", str(count)):
+            raise UserError(f"--ranks {text}: {'' if name == '*' else f'{name}: '}{_FORMS}")
+    counts = {str(name): int(count) for name, count in ranks.items()}
+    return RankMap(counts) if isinstance(said, dict) else RankMap({}, counts["*"])

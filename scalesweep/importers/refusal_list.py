@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.core.files import write_atomic
-from scalesweep.importers.imported_run import NotRead, Refusal, shown
+from scalesweep.importers.imported_run import REFUSED, Refusal, shown
 
 FILE = "refused.csv"
-REFUSED, COPY, NOT_READ = "refused", "copy", "not read"
 # Of each kind, so many are named on the terminal and in the report.
 NAMED = 5
 _VARIABLE = re.compile(r"'[^']*'|\S*/\S+|\d[\d.,]*")
@@ -50,13 +49,9 @@ class RefusalList:
             top = shown(source.absolute())
             self.before = [it for it in rows if not Path(it.file).absolute().is_relative_to(top)]
 
-    def add(self, item: Refusal | NotRead) -> None:
+    def add(self, it: Refusal) -> None:
         """Take what was not imported."""
-        if isinstance(item, NotRead):
-            entry = Entry(shown(item.file), "", NOT_READ, "", "no log of a known kind")
-        else:
-            what, line = COPY if item.copy else REFUSED, item.line or ""
-            entry = Entry(shown(item.file), f"{line}", what, item.benchmark, shown(item.reason))
+        entry = Entry(shown(it.file), f"{it.line or ''}", it.what, it.benchmark, shown(it.reason))
         self.new.append(entry)
 
     def write(self) -> None:
@@ -76,42 +71,31 @@ class RefusalList:
     @property
     def entries(self) -> list[dict[str, Any]]:
         """All refused runs by kind, as a campaign has them; no copies, and no other files."""
+        refused = [it for it in (*self.before, *self.new) if it.what == REFUSED]
         entries = [
             {
                 "benchmark": alike[0].benchmark,
-                "reason": _shared(alike),
+                "reason": alike[0].reason if len(alike) == 1 else reason,
                 "count": len(alike),
                 "places": [entry.place for entry in alike[:NAMED]],
             }
-            for alike in _by_kind([e for e in (*self.before, *self.new) if e.what == REFUSED])
+            for (*_, reason), alike in _by_kind(refused).items()
         ]
         return sorted(entries, key=lambda entry: (entry["benchmark"], entry["reason"]))
 
     def lines(self) -> Iterator[str]:
         """What to print of this import: of each kind the first, and how many more there are."""
-        for alike in _by_kind(self.new):
-            more, word = len(alike) - NAMED, alike[0].what
-            if word == NOT_READ:
-                named = ", ".join(entry.place for entry in alike[:NAMED])
-                yield f"{alike[0].reason}: {named}{f' and {more:,} more' if more > 0 else ''}"
-                continue
+        for (what, *_), alike in _by_kind(self.new).items():
             for entry in alike[:NAMED]:
-                yield f"{word}: {entry.place}: {entry.reason}"
-            if more > 0:
-                yield f"{word}: {more:,} more like these: {self.path}"
+                yield f"{what}: {entry.place}: {entry.reason}"
+            if (more := len(alike) - NAMED) > 0:
+                yield f"{what}: {more:,} more like these: {self.path}"
 
 
-def _by_kind(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Entries whose reasons differ in numbers and names alone."""
+def _by_kind(entries: Sequence[Entry]) -> dict[tuple[str, str, str], list[Entry]]:
+    """Entries whose reasons differ in numbers and names alone, by the reason with … for these."""
     kinds: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in entries:
         key = entry.what, entry.benchmark, _VARIABLE.sub("…", entry.reason)
         kinds.setdefault(key, []).append(entry)
-    return list(kinds.values())
-
-
-def _shared(alike: Sequence[Entry]) -> str:
-    """The reason of several, in which numbers and names that differ are ``…``."""
-    variable = zip(*(_VARIABLE.findall(entry.reason) for entry in alike), strict=True)
-    words = iter([each[0] if len(set(each)) == 1 else "…" for each in variable])
-    return _VARIABLE.sub(lambda _: next(words), alike[0].reason)
+    return kinds

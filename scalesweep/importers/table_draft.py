@@ -2,7 +2,7 @@
 questions."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,23 +24,28 @@ _NUMBER_OF = r"(?:n|no|nr|num|number_of|total|count_of)?_?(?:{0})(?:_count)?"
 _HEADING = r"(\d+)_?x?_?(?:{0})"
 # Plain names (``alias``: "img/s" and "Time [s]" have _s), by what their columns surely are.
 _RATE = re.compile(
-    r"(?P<what>im(?:a?ge?s?|g)|tok(?:en)?s?|samples?|sequences?|seqs?|steps?|iter(?:ation)?s?"
-    r"|batches|epochs?|items?|events?|examples?|graphs?|frames?)(?:_p?(?:er_?)?|p(?:er_?)?)"
-    r"s(?:ec(?:ond)?s?)?(?:_.*)?|(?:.*_)?throughputs?(?:_.*)?|fps"
+    r"(?P<what>im(?:a?ge?s?|g)|tok(?:en)?s?|samples?|sequences?|steps?|iter(?:ation)?s?|batches"
+    r"|epochs?|items?|examples?|frames?)_?p?(?:er_?)?s(?:ec(?:ond)?s?)?(?:_.*)?"
+    r"|(?:.*_)?throughputs?(?:_.*)?|fps"
 )
-_UNITS = {"im": "images/s", "tok": "tokens/s", "samp": "samples/s", "fps": "frames/s"}
+_UNITS = {"im": "images/s", "tok": "tokens/s", "fps": "frames/s", "batches": "batches/s"}
 _TIME = re.compile(
-    r"(?:(?:wall|run|elapsed|total|step|epoch|train(?:ing)?|iter(?:ation)?|mean|avg|average|median"
-    r"|compute|execution|solve|loop)_?)*(?:time|seconds?|secs?|elapsed|duration|runtime|walltime|s"
-    r"|ms|us)(?:_(?P<unit>s|sec|seconds|ms|us|min|h))?"
+    r"(?:[a-z]+_)*?(?:(?:wall|run|step|epoch)_?)?(?:time|seconds?|secs?|elapsed|duration|s|ms|us)"
+    r"(?:_(?P<unit>s|sec|seconds|ms|us|min|h))?"
 )
 _EACH = re.compile(r"_(?:per_)?(?:gpu|device|rank|accelerator|chip|node|core|worker|each)s?$")
-_WORKLOAD = re.compile(r"model(?:_name|_size)?|network|dataset|data_set|task|workload|mode|case")
+_WORKLOAD = re.compile(r"model(?:_name|_size)?|network|data_?set|task|workload|mode|case")
 _SETTING = re.compile(
-    r".*(?:batch|threads?|size|layers?|depth|width|precision|dtype|framework|backend|method|device"
-    r"|gpu|machine|platform|compiler|version|strategy|optimizer|zero|seq(?:uence)?(?:_len.*)?).*"
-    r"|[tpdce]p|mbs|gbs"
+    r".*(?:batch|threads?|size|layers?|precision|dtype|framework|backend|method|device|gpu|machine"
+    r"|platform|version|strategy|optimizer|zero|seq(?:uence)?).*|[tpdce]p|mbs|gbs"
 )
+_HEAD = "# Draft of a map for {}: check units and directions, then import with it.\n"
+_NO_METRIC = """\
+# No column surely is a metric: name one under metrics, such as
+#   rate: {column: NAME, unit: images/s, better: higher, scope: total}
+"""
+_NO_RANKS = "# No column surely counts ranks: name it, or state ranks: {value: N}.\n"
+_SCALING = "# scaling: strong   # or weak, if the work grows: gives efficiency\n"
 
 
 @dataclass
@@ -52,19 +57,13 @@ class Draft:
 
     def text(self, file: str) -> str:
         """The map as YAML, with the questions as comments."""
-        lines = [f"# Draft of a map for {file}: check units and directions, then import with it."]
-        if not self.content["metrics"]:
-            lines.append("# No column surely is a metric: name one under metrics, such as")
-            lines.append("#   rate: {column: NAME, unit: images/s, better: higher, scope: total}")
-        if "ranks" not in self.content["parameters"] and "side_by_side" not in self.content:
-            lines.append("# No column surely counts ranks: name it, or state ranks: {value: N}.")
-        lines.append(yaml.safe_dump(self.content, sort_keys=False, width=100, allow_unicode=True))
-        if "scale" in self.content:
-            lines[-1] += "# scaling: strong   # or weak, if the work grows: gives efficiency\n"
-        if self.open:
-            lines[-1] += "# Open: put each under parameters, metrics or ignore."
-            lines += [f"#   {name}: {why}" for name, why in self.open.items()]
-        return "\n".join(lines).rstrip("\n") + "\n"
+        counted = "ranks" in self.content["parameters"] or "side_by_side" in self.content
+        text = _HEAD.format(file) + ("" if self.content["metrics"] else _NO_METRIC)
+        text += "" if counted else _NO_RANKS
+        text += yaml.safe_dump(self.content, sort_keys=False, width=100, allow_unicode=True)
+        text += _SCALING if "scale" in self.content else ""
+        text += "# Open: put each under parameters, metrics or ignore.\n" if self.open else ""
+        return text + "".join(f"#   {name}: {why}\n" for name, why in self.open.items())
 
 
 def draft_of(table: Table) -> Draft:
@@ -73,41 +72,19 @@ def draft_of(table: Table) -> Draft:
         raise UserError(f"{table.file}: holds no row that can be read")
     plain = {column: alias(column).lower().strip("_") for column in table.columns}
     numbers = {column: _numbers(table, column) for column in table.columns}
-    counted = {
-        column: scale
-        for scale, pattern in _SCALES.items()
-        for column, name in plain.items()
-        if re.fullmatch(_NUMBER_OF.format(pattern), name)
-        and numbers[column]
-        and all(n >= 1 and n.is_integer() for n in numbers[column])
-    }
-    ranks = next(iter(counted), None)
-    scale = counted[ranks] if ranks else "ranks"
-    wide = {
-        column: int(match[1])
-        for column, name in plain.items()
-        if (match := re.fullmatch(_HEADING.format("|".join(_SCALES.values())), name)) and not ranks
-    }
-    wide = wide if len(wide) > 1 else {}
-    parameters: dict[str, Any] = {"ranks": {"column": ranks}} if ranks else {}
+    parameters: dict[str, Any] = {}
     metrics: dict[str, Any] = {}
-    draft = Draft({"name": _name(f"{table.file.stem}_table", ()), "parameters": parameters,
-                   "metrics": metrics})  # fmt: skip
-    if wide:  # columns that are scales become ranks; what their cells are only the user knows
-        metrics["value"] = {"unit": "?", "better": "?", "scope": "total"}
-        values = {count: {"value": column} for column, count in wide.items()}
-        draft.content["side_by_side"] = {"parameter": "ranks", "values": values}
-        first = plain[next(iter(wide))]
-        scale = next(s for s, it in _SCALES.items() if re.fullmatch(_HEADING.format(it), first))
-    if scale != "ranks":
-        draft.content["scale"] = scale
-    for column in table.columns:
+    name = _name(f"{table.file.stem}_table", ())
+    draft = Draft({"name": name, "parameters": parameters, "metrics": metrics})
+    done = _scale(draft, plain, numbers)
+    for column in (column for column in table.columns if column not in done):
         cells = [row.cells[column] for row in table.rows if row.cells[column] is not None]
         said = list(dict.fromkeys(str(cell) for cell in cells))
-        if column == ranks or column in wide or len(said) < 2:
+        if len(said) < 2:
             continue  # what never varies tells no points apart
         name = _name(plain[column], {**metrics, **parameters})
         whole = all(number.is_integer() for number in numbers[column])
+        wide = "side_by_side" in draft.content
         if numbers[column] and not wide and (meaning := _meaning(plain[column])):
             metrics[name] = {"column": column, **meaning}
         elif _WORKLOAD.fullmatch(plain[column]) and not numbers[column]:
@@ -121,6 +98,27 @@ def draft_of(table: Table) -> Draft:
     return draft
 
 
+def _scale(draft: Draft, plain: dict[str, str], numbers: dict[str, list[float]]) -> set[str]:
+    """Add what counts ranks, a column or the numbers in the headings; returns these columns."""
+    for scale, pattern in _SCALES.items():
+        for column, name in plain.items():
+            counts = numbers[column] and all(n >= 1 and n.is_integer() for n in numbers[column])
+            if counts and re.fullmatch(_NUMBER_OF.format(pattern), name):
+                draft.content["parameters"]["ranks"] = {"column": column}
+                draft.content |= {"scale": scale} if scale != "ranks" else {}
+                return {column}
+    for scale, pattern in _SCALES.items():
+        heads = {column: re.fullmatch(_HEADING.format(pattern), it) for column, it in plain.items()}
+        wide = {int(match[1]): column for column, match in heads.items() if match}
+        if len(wide) > 1:  # what their cells are only the user knows
+            draft.content["metrics"]["value"] = {"unit": "?", "better": "?", "scope": "total"}
+            values = {count: {"value": column} for count, column in wide.items()}
+            draft.content["side_by_side"] = {"parameter": "ranks", "values": values}
+            draft.content |= {"scale": scale} if scale != "ranks" else {}
+            return set(wide.values())
+    return set()
+
+
 def _numbers(table: Table, column: str) -> list[float]:
     """The numbers of a column; empty if a cell is none, and no word of a run that failed."""
     cells = [row.cells[column] for row in table.rows]
@@ -131,12 +129,12 @@ def _numbers(table: Table, column: str) -> list[float]:
     return [float(number) for number in numbers if number is not None]
 
 
-def _meaning(plain: str) -> Mapping[str, str] | None:
+def _meaning(plain: str) -> dict[str, str] | None:
     """Unit, direction and scope of a metric, as far as its name surely says them."""
     if match := _RATE.fullmatch(plain):
-        what = match["what"]
+        what = match["what"] or ""
         usual = (unit for start, unit in _UNITS.items() if (what or plain).startswith(start))
-        unit = next(usual, f"{what.rstrip('s')}s/s" if what else "items/s")
+        unit = next(usual, f"{what.rstrip('s') or 'item'}s/s")
         scope = "rank" if _EACH.search(plain) else "total"
         return {"unit": unit, "better": "higher", "scope": scope}
     if match := _TIME.fullmatch(plain):

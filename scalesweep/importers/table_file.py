@@ -50,11 +50,16 @@ _MARKS = re.compile(r"\*\*|`|(?<!\w)__|__(?!\w)|\[([^\]]*)\]\([^)]*\)")
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its file, its line there (its number, from 1, in JSON and Parquet), and its cells."""
+    """A row: its file, its line there (its number, from 1, in JSON and Parquet), and its cells.
+
+    ``side``: of values side by side, which are rows of their own, the parameter's value and the
+    place among its repeats.
+    """
 
     file: Path
     line: int
     cells: Mapping[str, Cell]
+    side: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """What the columns of a published table mean: a YAML file, written by hand or from a draft."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -95,6 +95,12 @@ class SideBySide(Model):
     doc: str = "Which columns of the table."
     workload: bool = False
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it names."""
+        every = [it for metrics in self.values.values() for it in metrics.values()]
+        return [name for it in every for name in ([it] if isinstance(it, str) else it)]
+
 
 class Failed(Model):
     """Words of a column that say that a run failed, and of what."""
@@ -170,14 +176,6 @@ class MapFile(Model):
     """as in benchmark.yaml"""
 
 
-class Side(NamedTuple):
-    """Which of the columns side by side: the parameter's value, None without any, and the place
-    among the columns of one value, which are repeats."""
-
-    value: str | None
-    number: int = 0
-
-
 @dataclass(frozen=True)
 class Source:
     """Where a value comes from: ``columns`` are those it reads, ``text`` gives it as it is
@@ -207,27 +205,20 @@ class TableMap:
     file: MapFile
     table: Table
     parameters: Mapping[str, Source]
-    metrics: Mapping[str, Mapping[Side, Source]]
+    metrics: Mapping[str, Source]
     derive: Mapping[str, Expression]
     mesh: Mesh | None
     transformer: Transformer | None
     declared: Mapping[str, Any]
 
     @property
-    def sides(self) -> list[Side]:
-        """What stands side by side, in the order of the map; a single one without any."""
-        return list(dict.fromkeys(side for values in self.metrics.values() for side in values))
-
-    @property
     def columns(self) -> frozenset[str]:
         """The columns that the map reads or leaves out on purpose."""
-        sources = [*self.parameters.values()]
-        for values in self.metrics.values():
-            sources += values.values()
+        sources = [*self.parameters.values(), *self.metrics.values()]
         failed = [self.file.failed.column] if self.file.failed else []
-        return frozenset(name for source in sources for name in source.columns).union(
-            self.file.ignore, failed
-        )
+        beside = self.file.side_by_side.columns if self.file.side_by_side else []
+        read = {name for source in sources for name in source.columns}
+        return frozenset(read.union(self.file.ignore, failed, beside))
 
 
 def load_map(path: Path, source: Path) -> TableMap:
@@ -250,6 +241,8 @@ def load_map(path: Path, source: Path) -> TableMap:
     names = [*file.parameters, *([side.parameter] if side else [])]
     _check(path, file, names, table.columns)
     _check_metrics(path, file)
+    if side:
+        file, table = _melted(file, table, side)
     texts = {name: it.derive for name, it in file.parameters.items() if it.derive}
     derive = {
         name: Expression(text, f"{path}: parameters.{name}.derive").check_names(set(names))
@@ -266,7 +259,9 @@ def load_map(path: Path, source: Path) -> TableMap:
             for name, it in file.parameters.items()
             if it.named
         },
-        metrics={name: _sides(path, table, name, it, side) for name, it in file.metrics.items()},
+        metrics={
+            name: _source(path, table, it, f"metrics.{name}") for name, it in file.metrics.items()
+        },
         derive={name: derive[name] for name in in_order(derive, f"{path}: parameters")},
         mesh=shapes.mesh,
         transformer=shapes.transformer,
@@ -293,6 +288,8 @@ def _check(path: Path, file: MapFile, names: list[str], columns: Iterable[str]) 
             if unknown := sorted(metrics.keys() - file.metrics.keys()):
                 words = f"{unknown[0]!r} is no metric; {choices(unknown[0], file.metrics)}"
                 raise UserError(f"{where}side_by_side.values.{value}: {words}")
+        for name in side.columns:
+            _known(name, columns, f"{where}side_by_side.values")
     if file.work:
         Expression(file.work.samples, f"{where}work.samples").check_names(set(names))
     for name in file.ignore:
@@ -329,19 +326,28 @@ def _known(name: str, columns: Iterable[str], where: str) -> str:
     return name
 
 
-def _sides(
-    path: Path, table: Table, name: str, metric: Metric, side: SideBySide | None
-) -> dict[Side, Source]:
-    """The sources of a metric: one, or one for each side."""
-    if side is None:
-        return {Side(None): _source(path, table, metric, f"metrics.{name}")}
-    sources = {}
-    for value, columns in side.values.items():
-        given = columns.get(name, [])
-        for number, column in enumerate([given] if isinstance(given, str) else given):
-            where = f"side_by_side.values.{value}.{name}"
-            sources[Side(str(value), number)] = _source(path, table, From(column=column), where)
-    return sources
+def _melted(file: MapFile, table: Table, side: SideBySide) -> tuple[MapFile, Table]:
+    """The table with a row for each of the values side by side, and its map: the parameter and the
+    metrics are columns of their own."""
+    rows: list[Row] = []
+    for row in table.rows:
+        for value, given in side.values.items():
+            columns = {name: [it] if isinstance(it, str) else it for name, it in given.items()}
+            for place in range(max(map(len, columns.values()))):
+                said = {n: row.cells[it[place]] for n, it in columns.items() if place < len(it)}
+                cells = {**row.cells, **dict.fromkeys(file.metrics), **said}
+                cells[side.parameter] = str(value)
+                rows.append(Row(row.file, row.line, cells, (str(value), place)))
+    parameter = Parameter(
+        column=side.parameter, unit=side.unit, doc=side.doc, workload=side.workload
+    )
+    parameters = {**file.parameters, side.parameter: parameter}
+    metrics = {name: it.model_copy(update={"column": name}) for name, it in file.metrics.items()}
+    names = (*table.columns, side.parameter, *metrics)
+    return (
+        file.model_copy(update={"parameters": parameters, "metrics": metrics}),
+        replace(table, columns=names, rows=tuple(rows)),
+    )
 
 
 def _source(path: Path, table: Table, given: From, key: str) -> Source:

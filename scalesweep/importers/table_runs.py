@@ -14,7 +14,7 @@ from scalesweep.core.formatting import text_of
 from scalesweep.importers.imported_run import ImportedRun, Refusal, metric
 from scalesweep.importers.made_benchmark import Made, parameter_entry
 from scalesweep.importers.table_file import FAILED, Cell, Row
-from scalesweep.importers.table_map import PER_NODE, RefusedRowError, Side, Source, TableMap
+from scalesweep.importers.table_map import PER_NODE, RefusedRowError, Source, TableMap
 from scalesweep.importers.write_records import PRINTED
 
 MAX_RANKS = 9_999_999
@@ -42,7 +42,6 @@ class _Entry:
     """A row, or one of its values side by side, whose numbers are read."""
 
     row: Row
-    side: Side
     point: dict[str, Cell]
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     unfinished: str = ""  # why it has no result
@@ -59,15 +58,14 @@ def runs_of(table_map: TableMap) -> TableRuns:
     entries: list[_Entry] = []
     empty = 0
     for row in table.rows:
-        for side in table_map.sides:
-            try:
-                entry = _entry(table_map, row, side)
-            except RefusedRowError as error:
-                at = f"{side.value}: " if side.value else ""
-                refusals.append(Refusal(row.file, f"{at}{error}", row.line))
-                continue
-            empty += entry is None
-            entries += [entry] if entry else []
+        try:
+            entry = _entry(table_map, row)
+        except RefusedRowError as error:
+            at = f"{row.side[0]}: " if row.side else ""
+            refusals.append(Refusal(row.file, f"{at}{error}", row.line))
+            continue
+        empty += entry is None
+        entries += [entry] if entry else []
     types = _types(table_map, entries)
     whole: list[_Entry] = []
     for entry in entries:
@@ -95,34 +93,27 @@ def runs_of(table_map: TableMap) -> TableRuns:
 
 def _types(table_map: TableMap, entries: Sequence[_Entry]) -> dict[str, str]:
     """The type of every parameter: as the map states it, else what fits all its values."""
-    side = table_map.file.side_by_side
-    stated = {name: it.type for name, it in table_map.file.parameters.items()}
-    stated |= {side.parameter: "integer" if side.parameter == "ranks" else None} if side else {}
     return {
-        name: kind or _type([entry.point.get(name) for entry in entries])
-        for name, kind in stated.items()
+        name: it.type or _type([entry.point.get(name) for entry in entries])
+        for name, it in table_map.file.parameters.items()
     }
 
 
 def _parameters(table_map: TableMap, types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The parameters of the benchmark that a table is of, as benchmark.yaml has them."""
-    stated: dict[str, Any] = dict(table_map.file.parameters)
-    if side := table_map.file.side_by_side:
-        stated[side.parameter] = side
     return {
         name: parameter_entry(types[name], it.doc or f"{name} of the table.", it.unit, it.workload)
-        for name, it in stated.items()
+        for name, it in table_map.file.parameters.items()
         if name != PER_NODE
     }
 
 
-def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
+def _entry(table_map: TableMap, row: Row) -> _Entry | None:
     """What a row says; None if it has no value of any metric. Raises RefusedRowError."""
     file = table_map.file
-    sources = {name: of[side] for name, of in table_map.metrics.items() if side in of}
-    why, cause = _failure(table_map, row, sources.values())
+    why, cause = _failure(table_map, row)
     metrics = {}
-    for name, source in sources.items():
+    for name, source in table_map.metrics.items():
         if not cause and (value := _metric(table_map, name, source, row)) is not None:
             metrics[name] = value
     if not metrics and not cause:
@@ -134,8 +125,6 @@ def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
             )
         return None
     point: dict[str, Cell] = {}
-    if file.side_by_side:
-        point[file.side_by_side.parameter] = side.value
     for name, source in table_map.parameters.items():
         cell = source.text(row)
         if name == PER_NODE:
@@ -145,19 +134,17 @@ def _entry(table_map: TableMap, row: Row, side: Side) -> _Entry | None:
             point[name] = _ranks(source.number(row), name)
         else:
             point[name] = " ".join(cell.split()) or None if isinstance(cell, str) else cell
-    if file.side_by_side and file.side_by_side.parameter == "ranks":
-        point["ranks"] = _ranks(table_map.table.number(side.value), "ranks")
-    return _Entry(row, side, point, metrics, why, cause)
+    return _Entry(row, point, metrics, why, cause)
 
 
-def _failure(table_map: TableMap, row: Row, sources: Any) -> tuple[str, str]:
+def _failure(table_map: TableMap, row: Row) -> tuple[str, str]:
     """Why a row has no result, and the cause; both are empty of all others.
 
     The word is in the column that the map names, else it is all that a metric's cell says.
     """
     failed = table_map.file.failed
     looked: list[tuple[str, Mapping[str, str]]] = [(failed.column, failed.causes)] if failed else []
-    looked += [(name, FAILED) for source in sources for name in source.columns]
+    looked += [(name, FAILED) for it in table_map.metrics.values() for name in it.columns]
     for name, causes in looked:
         word = str(row.cells[name] if row.cells[name] is not None else "").strip()
         if (cause := causes.get(word.lower())) is not None:
@@ -271,7 +258,7 @@ def _distinct(
     first: dict[str, _Entry] = {}
     seen: dict[str, Row] = {}
     for entry in entries:
-        point = canonical_json([entry.side, entry.point])
+        point = canonical_json([entry.row.side, entry.point])
         row = entry.row
         said = canonical_json([point, _as_numbers(table_map, row)])
         if (before := seen.setdefault(said, row)) is not row:
@@ -323,7 +310,7 @@ def _cells(row: Row) -> dict[str, Cell]:
 def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
     """A row, or one side of it, as a run."""
     file = table_map.file
-    side = list(entry.side) if entry.side.number else entry.side.value
+    side = entry.row.side and (entry.row.side if entry.row.side[1] else entry.row.side[0])
     return ImportedRun(
         benchmark=file.name,
         point=entry.point,

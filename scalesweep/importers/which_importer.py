@@ -9,10 +9,9 @@ from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cosmoflow, detect_logs
-from scalesweep.importers.imported_run import shown
+from scalesweep.importers.imported_run import files_below, shown
 from scalesweep.importers.profiles.base import head_of
 from scalesweep.importers.profiles.detect import not_text, reader_of
-from scalesweep.importers.source_files import files_below
 from scalesweep.importers.table_file import read_table, tables_of
 
 # As much is looked at: a source that another importer reads shows it soon.
@@ -58,15 +57,6 @@ def kind_of(source: Path) -> str:
         f"{_WHAT[COSMOFLOW]}, {_WHAT[PROFILES]} and tables (CSV, Markdown, JSON, Parquet); "
         "the log of a program of your own: --reader FILE.yaml"
     )
-
-
-def hint(source: Path, kind: str) -> str:
-    """``; `scalesweep import ...` reads ...`` where it can be read as another kind; else empty."""
-    other = next((name for name in _kinds(source) if name != kind), None)
-    if other is None and kind != TABLE and _no_table(source) is None:
-        other = TABLE
-    command = f"scalesweep import {shown(source)} --as {other}"
-    return f"; `{command}` reads {_WHAT[other]}" if other else ""
 
 
 def _kinds(source: Path) -> Iterator[str]:

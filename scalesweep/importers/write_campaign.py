@@ -1,11 +1,12 @@
-"""A campaign that shows imported runs: an experiment for each benchmark and variant."""
+"""A campaign that shows imported runs: an experiment for each benchmark and variant; and what is
+to be doubted about them."""
 
 import logging
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.points import grid_points
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import canonical_json, write_atomic
+from scalesweep.core.files import canonical_json, digest_of, write_atomic
+from scalesweep.core.formatting import number
 from scalesweep.core.scaling_kinds import NONE
-from scalesweep.importers.write_records import Written
+from scalesweep.importers.write_records import PRINTED, Written
 
 Point = Mapping[str, Any]
 FOLDER = "folder"
@@ -29,6 +31,9 @@ _REPEAT = re.compile(
     r"|^\d+$",
     re.IGNORECASE | re.ASCII,
 )
+# Rates of repeats, in natural logarithms. Two that are this far apart are doubted; of several those
+# that fall into two groups with a gap that is as many times as wide as either group, too.
+FAR, GAP, TIMES_AS_WIDE = math.log(1.5), math.log(1.15), 4.0
 _log = logging.getLogger(__name__)
 
 
@@ -76,9 +81,9 @@ def campaign_of(
         points = list({_key(run.point): run.point for run in runs}.values())
         for scaling, members in _by_scaling(benchmark, points, rule):
             own = name if len(members) == len(points) or scaling == "weak" else f"{name}_{scaling}"
-            number, free = 2, own
+            place, free = 2, own
             while free in experiments:
-                free, number = f"{own}_{number}", number + 1
+                free, place = f"{own}_{place}", place + 1
             experiments[free] = _experiment(benchmark, runs, members, scaling, rule, variant)
     return {
         "campaign": "imported", "description": description, "site": site, "results": results,
@@ -258,3 +263,59 @@ def _levels(runs: Sequence[Written]) -> set[int]:
         return set()
     names = zip_longest(*{_folders(run) for run in runs}, fillvalue="")
     return {level for level, folders in enumerate(names) if len(set(map(plain_name, folders))) > 1}
+
+
+def doubtful(runs: Sequence[Written]) -> list[str]:
+    """What is to be doubted about imported runs, in sentences.
+
+    Runs of identical numbers that were read from different content; repeats whose rates differ by
+    far more than repeats do, so that something was set that no log states.
+    """
+    doubts = []
+    same: dict[str, list[Written]] = {}
+    points: dict[str, list[Written]] = {}
+    for run, variant in zip(runs, variants_of(runs), strict=True):
+        if PRINTED not in run.record["notes"]:
+            numbers = {name: it["value"] for name, it in run.record["metrics"].items()}
+            samples = run.record["samples"] and run.record["samples"]["blake2b"]
+            same.setdefault(digest_of([run.benchmark.name, numbers, samples]), []).append(run)
+        key = canonical_json([run.benchmark.name, dict(run.point), dict(variant)])
+        points.setdefault(key, []).append(run)
+    for twins in same.values():
+        if len(twins) > 1:
+            doubts.append(
+                f"{len(twins)} runs have identical numbers, though their sources differ: "
+                f"{_places(twins)}; copies of one run?"
+            )
+    for repeats in points.values():
+        main = repeats[0].benchmark.main_metric
+        known = sorted(
+            (it["value"], run.order, run)
+            for run in repeats
+            if (it := run.metric(main)) and it["unit"].endswith("/s") and it["value"] > 0
+        )
+        if _apart([rate for rate, *_ in known]):
+            low, high = number(known[0][0], 3), number(known[-1][0], 3)
+            doubts.append(
+                f"{len(known)} repeats of one point have {main} from {low} to {high}, further "
+                "apart than repeats are: was something set that the sources do not state? Import "
+                f"them from folders of their own ({_places([known[0][2], known[-1][2]])})"
+            )
+    return doubts
+
+
+def _apart(rates: Sequence[float]) -> bool:
+    """Whether rates, in order, are further apart than those of repeats."""
+    if len(rates) < 2:
+        return False
+    logs = [math.log(rate) for rate in rates]
+    gaps = [after - before for before, after in pairwise(logs)]
+    widest = max(range(len(gaps)), key=gaps.__getitem__)
+    within = max(logs[widest] - logs[0], logs[-1] - logs[widest + 1])
+    in_groups = len(logs) > 2 and gaps[widest] > max(GAP, TIMES_AS_WIDE * within)
+    return logs[-1] - logs[0] > FAR or in_groups
+
+
+def _places(runs: Sequence[Written]) -> str:
+    named = [run.place for run in runs[:3]]
+    return ", ".join(named) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")

@@ -25,7 +25,15 @@ from scalesweep.core.record import (
     write_record,
 )
 from scalesweep.core.record_check import BadRecordError
-from scalesweep.importers.imported_run import FILE_DATES, ImportedRun, Item, NotRead, Refusal, shown
+from scalesweep.importers.imported_run import (
+    COPY,
+    FILE_DATES,
+    REFUSED,
+    ImportedRun,
+    Item,
+    Refusal,
+    shown,
+)
 from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.state.set_aside import set_aside, take_away
 
@@ -87,9 +95,7 @@ class _CopyError(UserError):
     """The run is there already."""
 
 
-def write_runs(
-    items: Iterable[Item], store: "RecordStore"
-) -> Iterator[Written | Refusal | NotRead]:
+def write_runs(items: Iterable[Item], store: "RecordStore") -> Iterator[Written | Refusal]:
     """Write a record for every run as it comes; yields what became of it, and all else as it is.
 
     A run that was imported before keeps its record. A second copy of a run is named and left out.
@@ -99,7 +105,7 @@ def write_runs(
             yield store.write(item) if isinstance(item, ImportedRun) else item
         except UserError as error:
             if isinstance(item, ImportedRun):
-                yield item.refused(str(error), copy=isinstance(error, _CopyError))
+                yield item.refused(str(error), COPY if isinstance(error, _CopyError) else REFUSED)
 
 
 @dataclass

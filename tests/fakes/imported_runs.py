@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scalesweep.compute.log_reader import Reader
 from scalesweep.importers.detect_logs import read_items
-from scalesweep.importers.imported_run import ImportedRun, NotRead, Refusal
+from scalesweep.importers.imported_run import NOT_READ, ImportedRun, Refusal
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
 
@@ -25,5 +25,6 @@ def read_source(
     """Runs, refusals and the files that are no logs, of a log or a folder of them."""
     items = list(read_items(path, RankMap({}, ranks), test, reader))
     runs = [item for item in items if isinstance(item, ImportedRun)]
-    refusals = [item for item in items if isinstance(item, Refusal)]
-    return runs, refusals, [item.file for item in items if isinstance(item, NotRead)]
+    others = [item for item in items if isinstance(item, Refusal)]
+    refusals = [item for item in others if item.what != NOT_READ]
+    return runs, refusals, [item.file for item in others if item.what == NOT_READ]

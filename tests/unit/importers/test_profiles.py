@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.analysis.pop import PYPOP, Replay, pop_factors
-from scalesweep.analysis.profile import NOT_LISTED, Function, Profile, parts_of, union_length
+from scalesweep.analysis.profile import NOT_LISTED, Profile, parts_of
 from scalesweep.commands.import_source import window_of
 from scalesweep.core.errors import UserError
 from scalesweep.importers.profiles.detect import Source, read_source
@@ -19,10 +18,11 @@ from scalesweep.importers.which_importer import kind_of
 from tests.fakes import profiles as fake
 
 MEAN = sum(fake.USEFUL) / 4
-FACTORS, FOAM, TREE, MAP, NSYS = (
+FACTORS, FOAM, TREE, MAP, NSYS, STATS = (
     (fake.FOLDER / name).read_text()
-    for name in ("modelfactors.csv", "scorep.txt", "hpctoolkit.xml", "map.json", "nsys_kernels.csv")
-)
+    for name in ("modelfactors.csv", "scorep.txt", "hpctoolkit.xml", "map.json",
+                 "nsys_kernels.csv", "nsys_stats.txt")
+)  # fmt: skip
 KERNELS = "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"
 HEAD = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
 KERNEL = "75.0,3000,3,1000.0,CUDA_KERNEL,ampere_sgemm_128x64_nn\n"
@@ -58,27 +58,12 @@ def values(profile: Profile) -> dict[str, float]:
     return {name: metric["value"] for name, metric in profile.metrics.items()}
 
 
-def test_the_two_variants_of_serialisation_and_transfer() -> None:
-    # The 16 processes of numericalalgorithmsgroup/pypop's example.
-    times = 2.22611973, 2.24298113, 2.33956072
-    replay = Replay(2.31033596, 2.26304022)
-    ours = pop_factors(*times, replay)
-    assert (round(ours.load_balance, 6), round(ours.communication, 6)) == (0.992483, 0.958719)
-    assert (round(ours.serialisation or 0, 6), round(ours.transfer or 0, 6)) == (0.979529, 0.978755)
-    theirs = pop_factors(*times, replay, PYPOP)
-    assert (round(theirs.serialisation or 0, 4), round(theirs.transfer or 0, 4)) == (0.9708, 0.9875)
-    with pytest.raises(ValueError, match=r"useful time|positive"):
-        pop_factors(2.0, 1.0, 3.0)
-
-
 REFUSED = {
     "contradicts a factor": (
         FACTORS.replace("#Runtime (us);1000000.00;55", "#Runtime (us);1000000.00;56"),
         "the durations give",
     ),
     "cut factors": (FACTORS.partition("#Useful")[0], "cut off?"),
-    "a factor twice": (FACTORS + "Speedup;1;2;3\n", "a second line"),
-    "no number": (FACTORS.replace("550000.00", "5500oo"), "is not a number"),
     "talp": (fake.talp(stated=0.5), "the times of the ranks give"),
     "a rank twice": (fake.talp().replace('"rank": 3', '"rank": 2'), "not ranks 0 to n-1"),
     "cut talp": (fake.talp()[:-40], "not JSON"),
@@ -88,17 +73,14 @@ REFUSED = {
     "a kind of nsys": (HEAD + KERNEL + COPY.format("ELSE"), "'ELSE' is none of"),
     "part of two kinds": (HEAD + KERNEL, "of which kind is the rest?"),
     "a row twice": (CSV + "60.0,600,3,gemm\n", "there twice"),
-    "no row": (CSV.splitlines()[0] + "\n", "has a row"),
     "no end": (CSV[:-1], "no end: cut off?"),
     "a row of scorep": (FOAM.replace("289.20", "829.20"), "more than all"),
-    "two of scorep": (FOAM + FOAM, "more than all"),
     "groups of scorep": (FOAM.partition("\n\n")[0] + "\n", "lists groups only"),
     "cut scorep": (FOAM[:-20] + "\n", "a row that cannot be read"),
     "empty hpctoolkit": (re.sub("<M [^>]*/>", "", TREE), "they are in binary files"),
     "cut hpctoolkit": (TREE[:-60], "not whole XML: cut off?"),
     "no time": (TREE.replace("CPUTIME", "PAPI_TOT_CYC"), "no sum of CPUTIME"),
     "sums": (TREE.replace('n="3" v="4.5e+06"', 'n="3" v="9e+09"'), "more than all"),
-    "cut map": (MAP[:-9] + "\n", "not a whole export"),
     "map": (MAP.replace("1.0", "110.0", 1), "add up to 110, not 1 or 100 %"),
 }
 
@@ -117,12 +99,6 @@ def test_talp_without_mpi_or_processes(tmp_path: Path) -> None:
     )
     assert the_one(read(tmp_path / "a", talp__json=text)).ranks == 1
     assert the_one(read(tmp_path / "b", ranks=4, talp__json=text)).ranks == 4
-    old = (
-        '{"popMetrics": [{"name": "Global", "elapsedTime": 1, "parallelEfficiency": 0.71, '
-        '"loadBalance": 0.89}]}'
-    )
-    stated = the_one(read(tmp_path / "old", ranks=4, talp__json=old))
-    assert values(stated)["load_balance"] == 0.89 and stated.factors is None
 
 
 def test_mpitrace_of_rank_0_and_the_table_of_all(tmp_path: Path) -> None:
@@ -151,37 +127,10 @@ def test_tau_by_node_of_the_mean_alone_and_with_times_as_a_clock(tmp_path: Path)
     assert seconds(long)[NOT_LISTED] == pytest.approx(131.067 - 69.13 - 14.889 - 0.000556)
 
 
-# What nsys stats prints in one go: argonne-lcf/ALCFBeginnersGuide, polaris, BabelStream under
-# nsys --stats=true (two of the kernels).
-BABEL_STREAM = """\
-[6/8] Executing 'cuda_gpu_kern_sum' stats report
-
- Time (%)  Total Time (ns)  Instances  Avg (ns)   Med (ns)   Min (ns)  Max (ns)  StdDev (ns)                     Name
- --------  ---------------  ---------  ---------  ---------  --------  --------  -----------  -----------------------------------------
-     50.3       38,722,376        100  387,223.8  387,005.5   382,910   391,837      1,786.4  void dot_kernel<double>(const T1 *, int)
-     49.7       38,259,881        100  382,598.8  382,462.0   381,501   395,134      1,376.8  void copy_kernel<double>(const T1 *, T1 *)
-
-[7/8] Executing 'cuda_gpu_mem_time_sum' stats report
-
- Time (%)  Total Time (ns)  Count  Avg (ns)   Med (ns)  Min (ns)   Max (ns)   StdDev (ns)           Operation
- --------  ---------------  -----  ---------  --------  --------  ----------  -----------  ----------------------------
-    100.0       66,303,506    103  643,723.4   2,432.0     2,400  22,998,241  3,722,456.6  [CUDA memcpy Device-to-Host]
-
-[8/8] Executing 'cuda_gpu_mem_size_sum' stats report
-
- Total (MB)  Count  Avg (MB)  Med (MB)  Min (MB)  Max (MB)  StdDev (MB)           Operation
- ----------  -----  --------  --------  --------  --------  -----------  ----------------------------
-    805.652    103     7.822     0.003     0.003   268.435       45.360  [CUDA memcpy Device-to-Host]
-
-Generated:
-    /home/jkwack/ALCFBeginnersGuide/polaris/examples/BabelStream/build_polaris/nsys-BableStream.nsys-rep
-"""  # noqa: E501  (as it is printed)
-
-
 @pytest.mark.parametrize("blank", [True, False])
 def test_several_tables_of_nsys_stats(tmp_path: Path, blank: bool) -> None:
     """Times of kernels and copies count; the table of the copies' sizes is of something else."""
-    text = BABEL_STREAM if blank else BABEL_STREAM.replace("\n\n", "\n")
+    text = STATS if blank else STATS.replace("\n\n", "\n")
     profile = the_one(read(tmp_path, stats__txt=text))
     assert values(profile) == pytest.approx({"kernel_time": 0.076982257, "copy_time": 0.066303506})
     assert len(profile.functions) == 3
@@ -213,21 +162,6 @@ def test_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
     assert "another rank of its run is refused" in reasons(read_source(tmp_path / "two"))
 
 
-def test_a_database_with_cuda_graphs(tmp_path: Path) -> None:
-    path = fake.database(tmp_path / "report.sqlite", "nsys")
-    assert the_one(read_source(path)).notes["diagnostics"] == "No OpenMP data was collected"
-    with sqlite3.connect(path) as database:
-        database.executescript(
-            """
-            CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, graphId INT);
-            INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (5000000000, 8000000000, 7);
-            """
-        )
-    profile = the_one(read_source(path))
-    assert (values(profile)["gpu_busy"], seconds(profile)["[CUDA graph 7]"]) == (0.9, 3.0)
-    assert "--cuda-graph-trace=node" in str(profile.notes["graphs"])
-
-
 def test_nvprof_and_its_windows(tmp_path: Path) -> None:
     path = fake.database(tmp_path / "run.nvvp", "nvprof")
     whole = the_one(read_source(path))
@@ -253,14 +187,6 @@ def test_nvprof_and_its_windows(tmp_path: Path) -> None:
         window_of("2:1")
 
 
-def test_several_gpus_of_a_process_are_busy_one_by_one(tmp_path: Path) -> None:
-    """One from 1 to 3 s, copies and fills of 2 s; the other from 2 to 4 s."""
-    other = f"UPDATE {KERNELS} SET deviceId = 1 WHERE streamId = 13"
-    profile = the_one(read_source(fake.database(tmp_path / "two.nvvp", "nvprof", other)))
-    assert values(profile)["gpu_busy"] == pytest.approx(0.5)
-    assert values(profile)["gpu_busy_each"] == pytest.approx((4 + 2) / 2 / 10)
-
-
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
@@ -275,31 +201,6 @@ def test_databases_that_cannot_be(tmp_path: Path, statement: str, words: str) ->
     fake.database(path, "nvprof")
     os.truncate(path, path.stat().st_size - 3000)
     assert "not a whole database" in reasons(read_source(path))
-
-
-@pytest.mark.parametrize("call", ["MPI_ALLREDUCE", "NCCL_ALLREDUCE", "GLOO_ALLREDUCE"])
-def test_horovods_fused_calls(tmp_path: Path, call: str) -> None:
-    """Names of calls: horovod/horovod, horovod/common/common.h."""
-    text = fake.timeline(ranks=8).replace("MPI_ALLREDUCE", call)
-    profile = the_one(read(tmp_path, timeline__json=text))
-    small, fused = profile.messages
-    assert (small.size, small.count, fused.size, fused.count) == (8, 3, 4096, 3)
-    assert fused.operation == call
-    assert fused.bus_bandwidth(8) == pytest.approx(4096 / 310e-6 * 1.75)
-    made = runs_of([profile], tmp_path / "source").runs
-    assert [run.point.get("message_bytes") for run in made] == [None, 8.0, 4096.0]
-    assert [run.benchmark for run in made if "timeline" in run.notes] == [made[0].benchmark]
-
-
-def test_a_timeline_that_was_never_closed_or_lost_lines(tmp_path: Path) -> None:
-    text = fake.timeline(closed=False)
-    cut = the_one(read(tmp_path, timeline__json=text[:-20]))
-    assert cut.notes["unfinished"] == "1 phases had begun and not ended: not counted"
-    lines = fake.timeline().splitlines()
-    begins = [place for place, line in enumerate(lines) if '"ph": "B"' in line]
-    del lines[begins[0] + 5]
-    lost = read(tmp_path / "s", timeline__json="\n".join(lines))
-    assert "lines are missing" in reasons(lost)
 
 
 def test_score_p_and_hpctoolkit_are_sums_over_all_threads(tmp_path: Path) -> None:
@@ -329,18 +230,3 @@ def test_files_that_are_no_text_say_what_is_read_instead(tmp_path: Path) -> None
     assert all(words in refused[name] for name, words in expected.items())
     with pytest.raises(UserError, match=r"profile.cubex: Score-P's CUBE files are not read"):
         kind_of(tmp_path / "profile.cubex")
-
-
-def test_union_of_intervals_and_parts() -> None:
-    assert union_length([(0, 2), (1, 3), (3, 4), (10, 11)]) == 5
-    functions = tuple(
-        Function(name, rank, kind, 1, time, time)
-        for name, rank, kind, time in (
-            ("MPI_Wait", 0, "cpu", 1.0), ("MPI_Wait", 1, "cpu", 2.0), ("f", 1, "cpu", 3.0),
-            ("cudaLaunch", 0, "api", 9.0), ("f", None, "cpu", 5.0),
-        )
-    )  # fmt: skip
-    parts = parts_of(Profile("x", Path("x"), functions=functions))
-    assert {name: list(times) for name, times in parts.items()} == {
-        "mpi": [1.0, 2.0], "other": [0.0, 3.0],
-    }  # fmt: skip

@@ -1,7 +1,5 @@
 """Logs of tf_cnn_benchmarks and keras-multi-gpu: what they say, in many forms, and damaged."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -45,11 +43,8 @@ FORMS: dict[str, str | bytes] = {
     "plus": command(FLAGS, "+ ") + run(),
     "prompt": command(FLAGS, "(venv) [user@node01 dir]$ ") + run(),
     "pipe": command(f"{FLAGS} 2>&1 | tee log.txt", "$ ") + run(),
-    "assignment": "++ RUN='python tf_cnn_benchmarks.py --model vgg16'\n" + command(FLAGS) + run(),
     "none, but parameters": run(),
     "crlf": TEXT.replace("\n", "\r\n"),
-    "utf-8 with mark": b"\xef\xbb\xbf" + TEXT.encode(),
-    "utf-16": TEXT.encode("utf-16"),
     "colours": TEXT.replace("total", "\x1b[1;32mtotal").replace("16:50", "\x1b[0m16:50"),
     "logger": TEXT.replace("Model: ", "INFO:tensorflow:Model: ").replace(
         "10\timages", "I1018 14:27:02.072400 139798001403648 cnn_util.py:42] 10\timages", 1
@@ -94,14 +89,6 @@ def test_jobs_of_horovod(read: Read) -> None:
     assert refusals == [] and [rate(found) for found in runs] == [200.0, 202.0, 200.0]
 
 
-def test_replicas_are_counted_once(read: Read) -> None:
-    names: dict[str, Any] = {"devices": 2, "update": "replicated", "more": "Use NCCL:    True\n"}
-    text = one(1170.0, "--use_nccl true", parameters=[1756620.0, 3513239.0], **names)
-    ((found,), _) = read(text)
-    assert found.metrics["model_parameters"]["value"] == 1756620
-    assert found.point["all_reduce_spec"] == "nccl"
-
-
 def test_flags_that_are_no_parameter_set_runs_apart(read: Read) -> None:
     runs, _ = read(one(1000.0, "--use_fp16=True --train_dir /tmp/x --weight_decay 1e-4"))
     assert runs[0].variant == {"GPU": "Tesla M60", "--use_fp16": "True"}
@@ -128,7 +115,6 @@ DAMAGE = {
     "no header": (TEXT[TEXT.index("1\timages") :], "the header lacks model, mode, device"),
     "a step damaged": (TEXT.replace("40\timages/sec: ", "40\timages/sec: x"), "a damaged line"),
     "another total": (TEXT.replace("1000.00", "100.00"), "over those of a device are 0.101"),
-    "not training": (TEXT.replace("training", "forward-only"), "forward-only"),
     "a rank without a total": (TWO.replace("[1]<stdout>:total", "[1]<stdout>:x"), "cut: no total"),
     "totals apart": (labelled(2, "").replace("200.10", "300.10"), "not of one job"),
     "processes": (TWO.replace("horovod/", "/").replace("horovod", "replicated"), "2 ranks print"),
@@ -143,15 +129,6 @@ def test_damage_is_refused_with_its_reason(read: Read, name: str) -> None:
     assert any(reason in refusal.reason and refusal.line for refusal in refusals), refusals
 
 
-def test_whole_runs_around_a_damaged_one_are_kept(read: Read) -> None:
-    cut = TEXT[: TEXT.index("50\timages")]
-    runs, (refusal,) = read(one(1100.0) + cut + one(1200.0) + one(1300.0))
-    assert [rate(found) for found in runs] == [1100.0, 1200.0, 1300.0]
-    assert refusal.line == len(LINES) + 1 + LINES.index(
-        next(line for line in LINES if line.startswith("40\timages"))
-    )
-
-
 def test_keras_multi_gpu(read: Read) -> None:
     runs, refusals = read(fake.keras() + fake.keras((50.0, 51.0, 52.5), 2, "cpu", last=False))
     assert refusals == []
@@ -164,10 +141,7 @@ def test_keras_multi_gpu(read: Read) -> None:
     text = fake.keras()
     for damaged, reason in (
         (text[: text.index("31.71")], "cut: Samples/sec of 2 epochs of 3"),
-        (text.replace("batch_size: 32\n", ""), "the header lacks global_batch_size"),
         (text + "Samples/sec: 31.71\n", "Samples/sec 5 times in 3 epochs"),
-        (text.replace("Samples/sec: 31.67", "Samples/sec: 31.x7"), "a damaged line"),
-        (text.replace("31.71", "0.00"), "median_images_per_second of 0"),
     ):
         _, refusals = read(damaged)
         assert reason in refusals[0].reason, (reason, refusals)

@@ -32,7 +32,7 @@ from tests.fakes.plan import whole_plan
 from tests.fakes.records import make_record
 from tests.fakes.table_inputs import of_files
 from tests.fakes.xplane import STEP, Trace, on_cpu, on_gpu, xspace
-from tests.unit.importers.test_kineto import steps, text_of, write
+from tests.unit.analysis.test_kineto import steps, text_of, write
 
 
 def of_tensorflow(trace: Trace) -> TraceAccount | None:

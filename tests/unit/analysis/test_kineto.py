@@ -14,7 +14,6 @@ from scalesweep.analysis.kineto_stream import NoTraceError, RankTrace, read_stre
 from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.trace_account import OPTIMIZER, windows_of
 from scalesweep.importers.profiles.detect import read_source
-from scalesweep.importers.profiles.profile_runs import runs_of
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -117,9 +116,6 @@ def test_steps_of_the_optimiser_end_on_the_gpu(tmp_path: Path) -> None:
     found = one_of(tmp_path, text_of(events, world=1)).metrics
     assert found["step_time"]["value"] == pytest.approx(300e-6)
     assert found["computation"]["value"] == pytest.approx(480e-6)
-    host = [each for each in events if each["cat"] != "gpu_user_annotation"]
-    found = one_of(tmp_path / "host", text_of(host, world=1)).metrics
-    assert found["step_time"]["value"] == pytest.approx(60e-6)
 
 
 def test_stragglers_whose_clocks_differ(tmp_path: Path) -> None:
@@ -137,16 +133,6 @@ def test_stragglers_whose_clocks_differ(tmp_path: Path) -> None:
     assert (message.operation, message.size, message.count) == ("allreduce", 4_000_000, 4)
     assert message.mean_s == pytest.approx(150e-6)
     assert message.bus_bandwidth(2) == pytest.approx(4e6 / 150e-6)
-
-
-def test_bus_bandwidth_is_of_the_group_that_exchanges(tmp_path: Path) -> None:
-    events = [allreduce(1000 * n, 100, n, **{"Group size": 4, "Process Group Description": "tp"})
-              for n in range(4)]  # fmt: skip
-    made = runs_of(read_source(write(tmp_path, text_of(events, 0, 8))).profiles, tmp_path)
-    (run,) = [run for run in made.runs if run.benchmark == "messages_kineto"]
-    assert run.point["group"] == "tp" and run.point["ranks"] == 8
-    assert run.metrics["bus_bandwidth"]["value"] == pytest.approx(4e6 / 100e-6 * 2 * 3 / 4)
-    assert run.metrics["algorithm_bandwidth"]["value"] == pytest.approx(4e6 / 100e-6)
 
 
 def test_a_trace_of_cpus(tmp_path: Path) -> None:
@@ -175,43 +161,6 @@ def test_a_trace_of_cpus(tmp_path: Path) -> None:
 def test_what_is_no_trace(text: str, reason: str) -> None:
     with pytest.raises(NoTraceError, match=reason):
         read_trace(text)
-
-
-def step(begin: float, number: int, *more: dict[str, Any]) -> list[dict[str, Any]]:
-    return [event("user_annotation", f"ProfilerStep#{number}", begin, 1000), *more]
-
-
-def test_what_stands_behind_the_events_is_read_too(tmp_path: Path) -> None:
-    """Who rewrites a trace, or Kineto on demand, puts the rank there."""
-    for rank in (0, 1):
-        body = {"traceEvents": steps(), "distributedInfo": {"rank": rank, "world_size": 2},
-                "baseTimeNanoseconds": 1_700_000_000_000_000_000}  # fmt: skip
-        (tmp_path / f"{rank}.json").write_text(json.dumps(body))
-    (profile,) = read_source(tmp_path).profiles
-    assert (profile.ranks, profile.profiled_ranks) == (2, None)
-    trace = read_trace((tmp_path / "1.json").read_text())
-    assert (trace.rank, trace.world) == (1, 2)
-
-
-def test_groups_of_one_name_are_not_matched_with_each_other(tmp_path: Path) -> None:
-    """Two groups "tp" of two ranks each: those of ranks 2 and 3 begin 400 us later in each step,
-    which is no lateness."""
-    texts = []
-    for rank in range(4):
-        pair, late = rank // 2, 100 * (rank % 2)
-        members = f"[{2 * pair}, {2 * pair + 1}]"
-        events = []
-        for number in range(6):
-            at = 1000 * number + 400 * pair
-            more = {"Process Group Description": "tp", "Process Group Ranks": members}
-            events += step(1000 * number, number, event("kernel", "gemm", at, 50),
-                           allreduce(at + 100 + late, 200 - late, number, **more))  # fmt: skip
-        texts.append(text_of(events, rank, 4))
-    late = one_of(tmp_path, *texts).notes[NOTE]["late"]
-    assert [(row["rank"], row["members"]) for row in late] == [
-        (0, "0, 1"), (1, "0, 1"), (2, "2, 3"), (3, "2, 3"),
-    ]  # fmt: skip
-    assert [row["late_mean_ms"] for row in late] == pytest.approx([0, 0.1, 0, 0.1])
 
 
 def test_without_the_profilers_steps_those_of_the_optimiser_count() -> None:

@@ -1,0 +1,36 @@
+"""What a profile says: POP's factors in two variants, unions of intervals, parts."""
+
+from pathlib import Path
+
+import pytest
+
+from scalesweep.analysis.pop import PYPOP, Replay, pop_factors
+from scalesweep.analysis.profile import Function, Profile, parts_of, union_length
+
+
+def test_the_two_variants_of_serialisation_and_transfer() -> None:
+    # The 16 processes of numericalalgorithmsgroup/pypop's example.
+    times = 2.22611973, 2.24298113, 2.33956072
+    replay = Replay(2.31033596, 2.26304022)
+    ours = pop_factors(*times, replay)
+    assert (round(ours.load_balance, 6), round(ours.communication, 6)) == (0.992483, 0.958719)
+    assert (round(ours.serialisation or 0, 6), round(ours.transfer or 0, 6)) == (0.979529, 0.978755)
+    theirs = pop_factors(*times, replay, PYPOP)
+    assert (round(theirs.serialisation or 0, 4), round(theirs.transfer or 0, 4)) == (0.9708, 0.9875)
+    with pytest.raises(ValueError, match=r"useful time|positive"):
+        pop_factors(2.0, 1.0, 3.0)
+
+
+def test_union_of_intervals_and_parts() -> None:
+    assert union_length([(0, 2), (1, 3), (3, 4), (10, 11)]) == 5
+    functions = tuple(
+        Function(name, rank, kind, 1, time, time)
+        for name, rank, kind, time in (
+            ("MPI_Wait", 0, "cpu", 1.0), ("MPI_Wait", 1, "cpu", 2.0), ("f", 1, "cpu", 3.0),
+            ("cudaLaunch", 0, "api", 9.0), ("f", None, "cpu", 5.0),
+        )
+    )  # fmt: skip
+    parts = parts_of(Profile("x", Path("x"), functions=functions))
+    assert {name: list(times) for name, times in parts.items()} == {
+        "mpi": [1.0, 2.0], "other": [0.0, 3.0],
+    }  # fmt: skip
