@@ -1,6 +1,5 @@
 """Figures of steps; here those one after the other along runs: stalls and drift at a glance."""
 
-import json
 from collections.abc import Sequence
 
 import pandas as pd
@@ -38,7 +37,7 @@ def _figure(results: ExperimentResults, runs: Sequence[StepRow], name: str) -> l
         curve = [(at.step, at.max) for at in results.of(CurveRow) if at.run_id == run.run_id]
         series = f"run {place}"
         rows += [{"x": x, "y": y, "series": series, "style": "plain"} for x, y in curve]
-        for stall in json.loads(run.stall_steps):
+        for stall in run.stall_steps:
             marks = [at for at in curve if at[0] <= stall][-1:]
             rows += [{"x": x, "y": y, "series": "stall", "style": "marked"} for x, y in marks]
     where = f", {results.describe(row)}" if results.axes else ""

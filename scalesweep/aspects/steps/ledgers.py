@@ -7,7 +7,6 @@ from itertools import groupby
 from scalesweep.aspects.steps.breakdown import EfficiencyRow, LedgerRow
 from scalesweep.aspects.steps.efficiency import (
     AT_REFERENCE,
-    CLOCK,
     ELAPSED,
     IDEAL,
     IMBALANCE,
@@ -23,7 +22,7 @@ from scalesweep.table.declared import Estimate
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
-    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "checkpoint",
+    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, SLOWER, "input", "checkpoint",
     "validation", "logging", "between", "persistent", "alternating", IMBALANCE, "stalls",
     "transfer", "sharded", "tensor", "pipeline", "communication", "barrier", OTHER, OUTSIDE,
     "unattributed",

@@ -34,7 +34,6 @@ RULE = "largest loss"
 DO = {
     "local_batch": "give each rank a larger batch: a small one computes slowly",
     SLOWER: "compare fewer threads per rank: ranks share cores, memory or disks",
-    "clock": "look at limits of power and heat: cores have a lower clock than alone",
     "input": "compare more parallel reads, more prefetching or a cache",
     "checkpoint": "write checkpoints less often, or beside the steps",
     "validation": "validate less often, or on fewer samples",
@@ -58,7 +57,7 @@ CONTRADICTS = (
     "a clock or a unit is wrong, or the two are of different samples",
 )
 # Of what the ranks in the middle do by themselves, and the terms that are measured from there.
-_MIDDLE = ("local_batch", "clock", SLOWER, "input", "between")
+_MIDDLE = ("local_batch", SLOWER, "input", "between")
 _IMBALANCE = ("persistent", "alternating")
 # Single delays may pass if ranks wait for each other within a step.
 _PASSING, _WITHIN = ("stalls", "alternating"), frozenset({"sharded", "tensor", "pipeline"})

@@ -1,6 +1,5 @@
 """The distribution of steps as the report shows it: quantiles, stalls and drift, per rank too."""
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,13 +51,12 @@ def _merged(runs: Sequence[StepRow], planned: int) -> Row:
         for name in ("p50", "p95", "p99", "max")
     }
     drifts = [run.drift for run in runs if run.drift is not None]
-    places: list[list[int]] = [json.loads(run.stall_steps) for run in runs]
     return row | {
         **runs[0].row, "repeats": len(runs), "planned": planned, "rank": rank,
         "of": "steps" if rank is None else f"rank {rank}",
         "drift": float(np.median(drifts)) if drifts else None,
         "stalls": float(np.mean([run.stalls for run in runs])),
-        "places": next((steps for steps in places if steps), []),
+        "places": next((run.stall_steps for run in runs if run.stall_steps), []),
     }  # fmt: skip
 
 
