@@ -10,7 +10,6 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing, drawn, points_shown
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
-from scalesweep.findings.base import point_key
 
 MAX_FIGURES = 2
 
@@ -20,7 +19,7 @@ def step_figures(results: ExperimentResults) -> list[Drawing]:
     runs: dict[object, list[StepRow]] = {}
     for row in results.of(StepRow):
         if row.rank is None:
-            runs.setdefault(point_key(results, row.row), []).append(row)
+            runs.setdefault(results.point_key(row.row), []).append(row)
     chosen = sorted(runs.values(), key=lambda rows: -sum(row.stalls for row in rows) / len(rows))
     return [
         drawing

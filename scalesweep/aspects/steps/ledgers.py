@@ -17,7 +17,6 @@ from scalesweep.aspects.steps.efficiency import (
     SLOWER,
 )
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.findings.base import point_key
 from scalesweep.table.declared import Estimate
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
@@ -85,7 +84,7 @@ def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) 
     """
     rows = [row for row in results.of(table) if row.kind == LEDGER]
     ledgers = []
-    for _, group in groupby(rows, lambda row: point_key(results, row.row)):
+    for _, group in groupby(rows, lambda row: results.point_key(row.row)):
         terms = {row.term: row for row in group}
         parts = {name: terms[name] for name in PARTS if name in terms}
         whole = terms[ELAPSED]

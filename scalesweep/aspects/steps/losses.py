@@ -25,7 +25,6 @@ from scalesweep.findings.base import (
     claim_of,
     declared_evidence,
     number_of,
-    point_key,
 )
 from scalesweep.table.declared import Estimate
 
@@ -122,8 +121,8 @@ def _doubt(results: ExperimentResults, ledger: Ledger, largest: LedgerRow) -> st
         return "the repeats leave it open"
     if largest.term in _PASSING and not _WITHIN.isdisjoint(ledger.parts):
         return "ranks wait for each other within a step"
-    key, causes = point_key(results, ledger.row), results.of(CauseRow)
-    ticks = [row.resolution_ms for row in causes if point_key(results, row.row) == key]
+    key, causes = results.point_key(ledger.row), results.of(CauseRow)
+    ticks = [row.resolution_ms for row in causes if results.point_key(row.row) == key]
     return rounded(largest.more or 0.0, max(ticks, default=0.0))
 
 
@@ -179,7 +178,7 @@ def _of_term(
 
 def _claim(results: ExperimentResults, term: LedgerRow) -> Claim:
     """That a term takes longer than at the reference."""
-    return claim_of(term.claimed, RULE, term.TABLE, term.term, *point_key(results, term.row))
+    return claim_of(term.claimed, RULE, term.TABLE, term.term, *results.point_key(term.row))
 
 
 RULES = (

@@ -9,7 +9,6 @@ from scalesweep.core.formatting import listed, number, percent
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
-from scalesweep.findings.base import point_key
 
 MAX_RANKS = 8  # of a point, besides its whole steps
 MAX_PLACES = 6
@@ -26,9 +25,9 @@ def steps_table(results: ExperimentResults, limit: int) -> Table | None:
     groups: dict[object, list[StepRow]] = {}
     for row in results.of(StepRow):
         if row.rank is None or row.rank < MAX_RANKS:
-            groups.setdefault((*point_key(results, row.row), row.rank), []).append(row)
-    planned = {point_key(results, row): row["planned"] for row in results.points}
-    rows = [_merged(runs, planned[point_key(results, runs[0].row)]) for runs in groups.values()]
+            groups.setdefault((*results.point_key(row.row), row.rank), []).append(row)
+    planned = {results.point_key(row): row["planned"] for row in results.points}
+    rows = [_merged(runs, planned[results.point_key(runs[0].row)]) for runs in groups.values()]
     ms = [("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("Longest", "max")]
     columns = [
         Column("Of", lambda row: Cell(row["of"]), "rank"),
