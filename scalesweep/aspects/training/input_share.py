@@ -1,5 +1,7 @@
 """Findings on input: the share of training that it takes, and that of loading data before it."""
 
+from typing import Any
+
 from scalesweep.analysis.stats import mean_of, share_p, without_interval
 from scalesweep.aspects.training.curves import epochs_of
 from scalesweep.aspects.training.table import curve_column
