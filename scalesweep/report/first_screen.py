@@ -4,10 +4,12 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.repeats import more_repeats
+from scalesweep.aspects.layouts.words import layouts_that_ran
 from scalesweep.aspects.steps.ledgers import Ledger
 from scalesweep.core.formatting import counted, duration, finite, listed, number
 from scalesweep.core.plan_format import Plan
@@ -184,7 +186,8 @@ def line_of(
     then: Next | None,
 ) -> Line:
     """The experiment's line in the table."""
-    run_at, efficiency = _of_series(results, reaches) if reaches else _of_best(results, findings)
+    said = _of_layouts(results) or (_of_series(results, reaches) if reaches else None)
+    run_at, efficiency = said or _of_best(results, findings)
     argued = [finding for finding in findings if finding.state in (CLEAR, OPEN)]
     answers = [f for f in argued if f.rule == VERDICT] if reaches else []
     answers = answers or [f for f in argued if f.rule in _BEST] or argued
@@ -225,6 +228,26 @@ def _of_series(results: ExperimentResults, reaches: Sequence[Reach]) -> tuple[st
         return run_at, f"above {100 * results.target:.0f} % in {len(reaches)} series"
     low, high = (f"{100 * share:.0f}" for share in (shares[0], shares[-1]))
     return run_at, f"beyond: {low if low == high else f'{low} to {high}'} % ({len(reaches)} series)"
+
+
+def _of_layouts(results: ExperimentResults) -> tuple[str, str] | None:
+    """Up to which scale the best layouts hold the target: their rates of a rank, against that at
+    the smallest scale; None of other experiments."""
+    settings: dict[str, dict[int, float]] = {}
+    for layout in layouts_that_ran(results) if results.main and results.main.higher else ():
+        best = settings.setdefault(layout.setting, {})
+        best[layout.scale] = max(best.get(layout.scale, 0.0), layout.per_rank)
+    if not any(len(best) > 1 for best in settings.values()):
+        return None
+    runs, shares = [], []
+    for setting, best in list(settings.items())[:MOST_SERIES]:
+        share = {scale: best[scale] / best[min(best)] for scale in sorted(best)}
+        held = [*takewhile(lambda scale: share[scale] >= results.target, share)]  # noqa: B023
+        runs.append(f"{results.scaled(held[-1])}{f' with {setting}' if setting else ''}")
+        beyond = [f"{number(100 * v)} % at {s:,}" for s, v in share.items() if s > held[-1]]
+        shares += [f"{number(100 * share[held[-1]])} %", *beyond[:1]]
+    over = f"best layouts above {100 * results.target:.0f} %"
+    return "; ".join(runs), "; then ".join(shares) if len(runs) == 1 else over
 
 
 def _of_best(results: ExperimentResults, findings: Sequence[Finding]) -> tuple[str, str]:
