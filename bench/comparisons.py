@@ -14,9 +14,7 @@ import numpy as np
 
 from bench.lib.pairs import figure, run
 from scalesweep.analysis.types import Floats
-from scalesweep.compare.page import sentences
-from scalesweep.compare.ratios import ratios
-from scalesweep.compare.sides import join
+from scalesweep.compare.page import compare_sides, sentences
 from scalesweep.judge.change import CHANGED, REGRESSION
 from tests.fakes.sides import RATE, FakePoint, FakeSide, make_side
 
@@ -48,7 +46,7 @@ def comparison(
             made.append(FakePoint({"ranks": ranks}, {**metrics, (RATE, "init"): first.tolist()}))
         sides.append(make_side(FakeSide(role, made)))
     base, new = sides
-    rows, _ = ratios(join(base, new), base, new)
+    rows = compare_sides(base, new).rows
     shown = rows[rows["first"]]
     own = bool(shown["verdict"].isin(CHANGED).any())
     return sentences(shown)[0]["tag"], own

@@ -111,16 +111,12 @@ class Results:
     def compare(self, base: "Results | str | Path") -> pd.DataFrame:
         """These results over those of another folder: a row per point, metric and phase with ratio,
         95 % interval, p values and verdict (docs/reference/files.md, compare/points.csv)."""
-        from scalesweep.compare.page import make_tables
-        from scalesweep.compare.ratios import ratios
-        from scalesweep.compare.sides import folder_side, join
-        from scalesweep.compare.surroundings import surroundings
+        from scalesweep.compare.page import compare_sides, make_tables
+        from scalesweep.compare.sides import folder_side
 
         folder = base.folder if isinstance(base, Results) else Path(base)
         sides = folder_side("base", folder), folder_side("new", self.folder)
-        joined = join(*sides)
-        rows, _ = ratios(joined, *sides)
-        return make_tables(rows, joined, surroundings(joined.both, *sides))["points"]
+        return make_tables(compare_sides(*sides))["points"]
 
     def _entry(self, experiment: str | None) -> PlanExperiment:
         """An experiment of the plan; without a name the only one."""

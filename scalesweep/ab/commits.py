@@ -1,5 +1,6 @@
 """What is asked of the measured program's repository. Nothing here changes it."""
 
+import functools
 import subprocess
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from scalesweep.core.host import git_state
 
 SHORT = 10  # digits of a commit that are shown
 _PATIENCE_S = 60.0
+say = functools.partial(print, flush=True)  # of the progress of what takes long
 
 
 def git(folder: Path, *words: str) -> str:
@@ -82,9 +84,9 @@ class Repository:
         text = git(self.top, "show", "-s", "--format=%s", commit)
         return "".join(letter if letter.isprintable() else "?" for letter in text)
 
-    def time(self, commit: str) -> str:
-        """When a commit was made, ISO 8601."""
-        return git(self.top, "show", "-s", "--format=%cI", commit)
+    def described(self, commit: str) -> str:
+        """A commit in short, and its subject."""
+        return f"{commit[:SHORT]} ({self.subject(commit)})"
 
     def merged(self, commit: str) -> int:
         """How many commits a merge brings in beside the commit itself; 0 for no merge."""

@@ -1,107 +1,155 @@
-"""What pairs of runs have shown: a verdict for each point, as the history keeps it."""
+"""What pairs of runs have shown: a verdict for each point, said, tabulated and kept."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 
-from scalesweep.ab.pairs import BASE, Pairs
+from scalesweep.ab.commits import Repository, say
+from scalesweep.ab.pairs import BASE, NEW, Pairs
 from scalesweep.ab.targets import Target
+from scalesweep.analysis.table_io import write_csv, write_parquet
+from scalesweep.analysis.types import Floats
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.history_settings import MARGIN
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import PHASES as PHASE_WORDS
+from scalesweep.core.formatting import counted
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.record import RECORD
-from scalesweep.history.evidence import Evidence
-from scalesweep.history.series import POINT
-from scalesweep.history.session import FORMULA, Numbers, head_of, usable_record
+from scalesweep.history.evidence import Evidence, keep
+from scalesweep.history.page import PAGE, write_history
+from scalesweep.history.series import KEY
+from scalesweep.history.session import FORMULA, PHASES, head_of, numbers_of, usable_record
 from scalesweep.history.store import METRIC
-from scalesweep.judge.change import Change, corrected, paired
+from scalesweep.judge.change import INCONCLUSIVE, Change, corrected, paired
+from scalesweep.judge.words import sentence, why
 from scalesweep.tables.derived import with_derived
 from scalesweep.tables.summary import build_summary
 
-_PHASES = ("later", "run", "init")  # of a metric that is not the main one, the first there is
+VERDICTS = "verdicts"  # stem of the table next to the runs
 
 
+@dataclass(frozen=True)
 class Measured:
-    """The values of a point's pairs: ``base[pair]``, ``new[pair]``, and what they are of."""
+    """What the pairs of a point have shown: ``logs[pair]``, logarithms of new over base.
 
-    def __init__(self, pairs: Pairs, target: Target, entry: PlanExperiment) -> None:
-        """Read all pairs of a point that there are, more than were asked for too.
+    ``head``: what a history knows the point and its metric by, empty if nothing was measured;
+    ``failure``: the side and the cause of a run that has failed.
+    """
 
-        Raises UserError for a metric that the runs do not have.
-        """
-        self.target = target
-        self.head: dict[str, Any] = {}
-        self.row: dict[str, Any] = {}
-        self.base: list[float] = []
-        self.new: list[float] = []
-        self.started: list[str] = []
-        self.failure = pairs.failure(target)
-        places = pairs.done(target)
-        sides: dict[str, list[float]] = {}
-        for side in ("base", "new") if places else ():
-            folders = [pairs.place(target) / side / target.run_id(n) for n in places]
-            summary = build_summary([folder / RECORD for folder in folders])
-            point = target.experiment.benchmark.scaled(target.point)
-            measured = [{"run_id": folder.name, "point": point} for folder in folders]
-            own = cast(PlanExperiment, {**entry, "runs": measured})
-            summary = with_derived(summary, [own])
-            numbers = Numbers(summary, entry)
-            rows = [self._row(list(numbers.of(n))) for n in range(len(folders))]
-            sides[side] = [row["value"] if row else math.nan for row in rows]
-            record = usable_record(folders[0])
-            if side == BASE and record:
-                self.head = head_of(pairs.campaign, entry, record, point)
-                self.started.append(str(record["started"]))
-            self.row = self.row or next((row for row in rows if row), {})
-        if sides:
-            if not self.row:
-                raise UserError(
-                    f"{target.label}: its runs have no metric {target.metric or 'to judge'}; name "
-                    "another with --metric NAME"
-                )
-            self.base, self.new = sides["base"], sides["new"]
-
-    def _row(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-        """The row of the metric that is judged."""
-        metrics = [row for row in rows if row["kind"] == METRIC]
-        if self.target.metric is None:
-            return next((row for row in metrics if row["main"]), None)
-        named = {
-            row["phase"]: row
-            for row in metrics
-            if row["metric"].partition(FORMULA)[0] == self.target.metric
-        }
-        return next((named[phase] for phase in _PHASES if phase in named), None)
+    target: Target
+    logs: Floats
+    head: Mapping[str, Any]
+    failure: tuple[str, str] | None = None
 
     @property
-    def worse(self) -> int:
-        """1 where a larger value is worse, else -1."""
-        return 1 if self.row.get("better") == "lower" else -1
+    def worse(self) -> Floats:
+        """The logarithms, above 0 if new is worse."""
+        return self.logs if self.head.get("better") == "lower" else -self.logs
+
+
+def read_pairs(pairs: Pairs, target: Target, entry: PlanExperiment) -> Measured:
+    """Read all pairs of a point that there are, more than were asked for too.
+
+    Raises UserError for a metric that the runs do not have.
+    """
+    places, failure = pairs.done(target), pairs.failure(target)
+    if not places:
+        return Measured(target, np.empty(0), {}, failure)
+    point = target.experiment.benchmark.scaled(target.point)
+    ids = [target.run_id(n) for n in places]
+    own = cast(PlanExperiment, {**entry, "runs": [{"run_id": i, "point": point} for i in ids]})
+    sides = []
+    for side in (BASE, NEW):
+        records = [pairs.place(target) / side / run_id / RECORD for run_id in ids]
+        numbers = numbers_of(with_derived(build_summary(records), [own]), own)
+        sides.append(_chosen(numbers, target.metric).set_index("run_id"))
+    values = [side["value"].reindex(ids).to_numpy(np.float64) for side in sides]
+    if not any(map(len, sides)):
+        raise UserError(
+            f"{target.label}: its runs have no metric {target.metric or 'to judge'}; name "
+            "another with --metric NAME"
+        )
+    record = usable_record(pairs.place(target) / BASE / ids[0])
+    assert record is not None  # its summary has been read
+    row = next(side for side in sides if len(side)).iloc[0]
+    good = np.isfinite(values).all(axis=0) & (np.array(values) > 0).all(axis=0)
+    logs = np.log(values[1][good] / values[0][good])
+    return Measured(
+        target, logs, head_of(pairs.campaign, entry, record, point) | dict(row), failure
+    )
+
+
+def _chosen(numbers: pd.DataFrame, metric: str | None) -> pd.DataFrame:
+    """Of each run the row of the metric that is judged: the main one, unless another is named."""
+    metrics = numbers[numbers["kind"] == METRIC]
+    if metric is None:
+        return metrics[metrics["main"]]
+    named = metrics[metrics["metric"].str.partition(FORMULA)[0] == metric]
+    order = named["phase"].map(PHASES.index).sort_values().index
+    return named.loc[order].drop_duplicates("run_id")
+
+
+def margin_of(campaign: Campaign, measured: Measured) -> float:
+    """The relative change of its metric that matters."""
+    metric = str(measured.head.get("metric", ""))
+    return campaign.history.margin_of(metric) if campaign.history else MARGIN
 
 
 def changes_of(campaign: Campaign, measured: Sequence[Measured]) -> list[Change]:
     """A verdict for each point, corrected for their number."""
-    changes = []
-    for entry in measured:
-        metric = entry.row.get("metric", "")
-        margin = campaign.history.margin_of(metric) if campaign.history else MARGIN
-        pairs = np.array([entry.base, entry.new]).reshape(2, -1)
-        good = np.isfinite(pairs).all(axis=0) & (pairs > 0).all(axis=0)
-        base, new = pairs[:, good]
-        changes.append(paired(base, new, entry.row.get("better", "lower"), margin))
-    return corrected(changes)
-
-
-def evidence_of(measured: Measured, change: Change, **commits: Any) -> Evidence | None:
-    """A point as the history keeps it; None if no pair was measured."""
-    head, row = measured.head, measured.row
-    if not head or not row:
-        return None
-    point = {name: head[name] for name in POINT}
-    point |= {name: row[name] for name in ("kind", "metric", "phase")}
-    return Evidence(
-        max(measured.started), **commits, label=measured.target.label, point=point, change=change
+    return corrected(
+        paired(entry.logs, entry.head.get("better", "lower"), margin_of(campaign, entry))
+        for entry in measured
     )
+
+
+def report(
+    campaign: Campaign,
+    repository: Repository,
+    measured: Sequence[Measured],
+    pairs: Pairs,
+    first_bad: bool = False,
+) -> None:
+    """Print the verdicts, a line for each point; write their table and keep them in the history.
+
+    Raises UserError if no point was measured, and in the end if a run of one has failed.
+    """
+    folder, commits = pairs.folder, (pairs.base, pairs.new, repository.subject(pairs.new))
+    points: list[Evidence] = []
+    for entry, change in zip(measured, changes_of(campaign, measured), strict=True):
+        label, head = entry.target.label, entry.head
+        if entry.failure:
+            say(f"failed: {label}: {': '.join(entry.failure)}")
+        if head:
+            point = {name: head[name] for name in KEY}
+            points.append(Evidence(str(head["started"]), *commits, label, point, change, first_bad))
+            say(line_of(points[-1]))
+    if not points:
+        raise UserError(f"{folder}: no pair of runs has been finished; call it again to go on")
+    table = pd.DataFrame(
+        {"label": p.label, **p.point, **asdict(p.change), "pairs": len(p.change.base)}
+        for p in points
+    ).drop(columns=["base", "new"])
+    write_csv(table, folder / f"{VERDICTS}.csv")
+    write_parquet(table, folder / f"{VERDICTS}.parquet", {})
+    say(f"verdicts: {folder / VERDICTS}.csv")
+    if campaign.history and pairs.base != pairs.new:
+        keep(campaign.history.folder, points)
+        if (campaign.history.folder / "sessions").is_dir():
+            write_history(campaign.history)
+            say(f"history: {campaign.history.folder / PAGE}")
+    if failed := sum(entry.failure is not None for entry in measured):
+        raise UserError(f"{counted(failed, 'point')} failed; the logs are in {folder}")
+
+
+def line_of(evidence: Evidence) -> str:
+    """``regression: steps, ranks 2: step_time +49.8 [48.9, 50.7] % in 5 pairs.``"""
+    change, phase = evidence.change, evidence.point["phase"]
+    metric = evidence.point["metric"] + (f", {PHASE_WORDS[phase]}" if phase != "run" else "")
+    text = f"{change.verdict}: {sentence(f'{evidence.label}: {metric}', change)[:-1]}"
+    more = why(change, "pair", 0.0) if change.verdict == INCONCLUSIVE else ""
+    return f"{text} in {counted(len(change.base), 'pair')}. {more}".rstrip()

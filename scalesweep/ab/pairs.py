@@ -51,6 +51,10 @@ class Pairs:
         """Where they lie."""
         return self.campaign.results / FOLDER / f"{self.base[:SHORT]}-{self.new[:SHORT]}"
 
+    def commit(self, side: str) -> str:
+        """The commit of a side."""
+        return self.base if side == BASE else self.new
+
     @cached_property
     def _places(self) -> dict[str, Path]:
         return {}

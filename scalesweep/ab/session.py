@@ -6,17 +6,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from statistics import median
 from types import FrameType
 from typing import NoReturn
 
-from scalesweep.ab.checkouts import BadCommitError, Checkout, Checkouts
-from scalesweep.ab.commits import SHORT, Repository
-from scalesweep.ab.outcome import Measured
-from scalesweep.ab.pairs import BASE, FOLDER, SIDES, Pairs, Planned
+from scalesweep.ab.checkouts import BadCommitError, Checkouts
+from scalesweep.ab.commits import SHORT, Repository, say
+from scalesweep.ab.outcome import Measured, read_pairs
+from scalesweep.ab.pairs import FOLDER, SIDES, Pairs, Planned
 from scalesweep.ab.targets import Target, repository_of, targets_of
 from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.config.campaign import Campaign
@@ -38,16 +39,14 @@ from scalesweep.state.stock import take_stock
 CHECKOUTS = "checkouts"  # folder in FOLDER
 _SCRIPT = REPO / "workflow" / "scripts" / "launch.py"
 _TELL_S = 10.0  # between two lines on the progress
-Say = Callable[[str], None]
 
 
 class AbSession:
     """What both commands share; ``open`` takes the results folder and removes the worktrees."""
 
-    def __init__(self, campaign: Campaign, options: Mapping[str, str], say: Say) -> None:
-        """``options``: points, metric and repeats, as they were typed; ``say`` takes lines on the
-        progress. Raises UserError."""
-        self.campaign, self.say = campaign, say
+    def __init__(self, campaign: Campaign, options: Mapping[str, str]) -> None:
+        """``options``: points, metric and repeats, as they were typed. Raises UserError."""
+        self.campaign = campaign
         self.targets = targets_of(
             campaign, *(options.get(name, "") for name in ("points", "metric", "repeats"))
         )
@@ -137,57 +136,48 @@ class AbSession:
             f"sbatch {' '.join(words)} --time=1:00:00 --wrap {call}"
         )
 
-    def measure(self, base: str, new: str, targets: Sequence[Target]) -> list[Measured]:
-        """Measure what is missing of the pairs of two commits, and read all of them.
+    def measure(self, pairs: Pairs, targets: Sequence[Target]) -> list[Measured]:
+        """Measure what is missing of some pairs, and read all of them.
 
         A point at which a commit fails has a ``failure``. Raises BadCommitError naming the commit
         that cannot be built, or that fails where nothing else was measured, and UserError.
         """
-        pairs = self.pairs(base, new)
         if schedule := pairs.schedule(targets):
-            self.say(
-                f"{base[:SHORT]} and {new[:SHORT]}: {counted(len(schedule), 'run')}, alternately"
-            )
+            commits = f"{pairs.base[:SHORT]} and {pairs.new[:SHORT]}"
+            say(f"{commits}: {counted(len(schedule), 'run')}, alternately")
             self._launch_all(pairs, schedule)
-        results = [
-            Measured(pairs, target, self.entries[target.experiment.name]) for target in targets
-        ]
-        if not any(entry.base for entry in results):
+        results = [read_pairs(pairs, t, self.entries[t.experiment.name]) for t in targets]
+        if not any(entry.logs.size for entry in results):
             for entry in results:
                 if entry.failure:
                     side, why = entry.failure
-                    commit = base if side == BASE else new
-                    raise BadCommitError(commit, f"fails at {entry.target.label}: {why}")
+                    raise BadCommitError(
+                        pairs.commit(side), f"fails at {entry.target.label}: {why}"
+                    )
         return results
 
     def _launch_all(self, pairs: Pairs, schedule: Sequence[Planned]) -> None:
         """Launch runs one after the other. Once a run has failed, the others of its point are left
         out."""
-        checkouts = self._made(pairs)
+        assert self._checkouts is not None
+        checkouts = {}
+        for side, letter in zip(SIDES, "ab", strict=True):
+            commit = pairs.commit(side)
+            log = self.campaign.results / FOLDER / f"build-{commit[:SHORT]}.log"
+            checkouts[side] = self._checkouts.make(letter, commit, log)
         failed: set[str] = set()
         last = time.monotonic()
         for number, planned in enumerate(schedule):
             point = planned.target.run_id(0)
-            if point in failed:
-                continue
             if time.monotonic() - last >= _TELL_S:
                 last = time.monotonic()
-                self.say(f"run {number} of {len(schedule)}")
-            if _launch(pairs, planned, checkouts[planned.side]):
+                say(f"run {number} of {len(schedule)}")
+            if point not in failed and _launch(*pairs.order(planned, checkouts[planned.side])):
                 failed.add(point)
 
-    def _made(self, pairs: Pairs) -> dict[str, Checkout]:
-        assert self._checkouts is not None
-        made = {}
-        for side, letter, commit in zip(SIDES, "ab", (pairs.base, pairs.new), strict=True):
-            log = self.campaign.results / FOLDER / f"build-{commit[:SHORT]}.log"
-            made[side] = self._checkouts.make(letter, commit, log)
-        return made
 
-
-def _launch(pairs: Pairs, planned: Planned, checkout: Checkout) -> int:
+def _launch(order: Path, digest: str) -> int:
     """Launch a run, which ends when this process does; the launcher's exit code."""
-    order, digest = pairs.order(planned, checkout)
     words = [sys.executable, str(_SCRIPT), "--order", str(order.resolve()), "--digest", digest]
     with (
         order.with_name(LAUNCHER_LOG).open("w") as log,

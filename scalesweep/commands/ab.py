@@ -10,9 +10,4 @@ def run(args: argparse.Namespace) -> None:
     """Say what it costs; measure, print a line for each point, write the verdicts and keep them in
     the history."""
     campaign = open_campaign(args, write=not args.dry_run)
-    measure_ab(campaign, vars(args), args.dry_run, say)
-
-
-def say(line: str) -> None:
-    """Print a line as it comes."""
-    print(line, flush=True)
+    measure_ab(campaign, vars(args), args.dry_run)

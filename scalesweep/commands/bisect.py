@@ -3,7 +3,6 @@
 import argparse
 
 from scalesweep.ab.first_bad import first_bad
-from scalesweep.commands.ab import say
 from scalesweep.smk.campaign_args import open_campaign
 
 
@@ -11,4 +10,4 @@ def run(args: argparse.Namespace) -> None:
     """Say what it costs; measure about as many commits as halving takes, and name the first bad
     one."""
     campaign = open_campaign(args, write=not args.dry_run)
-    first_bad(campaign, vars(args), args.dry_run, say)
+    first_bad(campaign, vars(args), args.dry_run)

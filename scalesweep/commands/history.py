@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> None:
             f"{campaign.file}: names no history: add `history: FOLDER`, or --history FOLDER"
         )
     history = write_history(campaign.history)
-    counts = Counter(line.change.verdict for line in history.judged if line.change)
+    counts = Counter(line.change.verdict for line in history.judged)
     tally = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     print(f"{counted(history.sessions, 'session')}: {tally or 'nothing to judge'}")
     worse = regressions(history)

@@ -219,9 +219,9 @@ def _check_kept(args: argparse.Namespace) -> None:
     campaign = load_campaign(
         Path(args.results) / cli.CAMPAIGN, args.site, args.results, history=args.history
     )
-    for (_, run_id, started), commit, other in kept_as_others(history, sessions_of(campaign)):
+    for run in kept_as_others(history, sessions_of(campaign)).to_dict("records"):
         raise UserError(
-            f"{history}: has run {run_id} of {started} as a run of commit {other or 'unknown'}, "
-            f"not of {commit}: import the commits into the same --results folder, or give the "
-            "file another time (touch)"
+            f"{history}: has run {run['run_id']} of {run['started']} as a run of commit "
+            f"{run['kept'] or 'unknown'}, not of {run['commit']}: import the commits into the same "
+            "--results folder, or give the file another time (touch)"
         )

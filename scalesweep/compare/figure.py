@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from scalesweep.compare.sides import varying
+from scalesweep.compare.joined import varying
 from scalesweep.core.formatting import PHASES, counted, shorten, text_of
 from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.files import svg_text
@@ -19,8 +19,9 @@ MAX_DOTS = 40
 VERDICTS = [IMPROVEMENT, REGRESSION, INCONCLUSIVE]
 
 
-def draw_ratios(group: pd.DataFrame) -> list[dict[str, Any]]:
-    """The figure of a metric and phase, in a list; an empty one without a ratio.
+def draw_ratios(group: pd.DataFrame, pairs: pd.DataFrame) -> list[dict[str, Any]]:
+    """The figure of a metric and phase, in a list; an empty one without a ratio. ``pairs``: the
+    points of its rows.
 
     Of more than 40 points those whose intervals lie farthest from 1 are drawn, in their order.
     """
@@ -30,19 +31,19 @@ def draw_ratios(group: pd.DataFrame) -> list[dict[str, Any]]:
     far = np.maximum(np.log(there["low"]), -np.log(there["high"])).fillna(-np.inf)
     shown = there.loc[far.nlargest(MAX_DOTS).index.sort_values()]
     first = shown.iloc[0]
-    claim = f"{first['experiment']}: {first['quantity'].label.lower()}, {PHASES[first['phase']]}"
-    names = varying(list(shown["pair"]))
+    claim = f"{first['experiment']}: {first['label'].lower()}, {PHASES[first['phase']]}"
+    own = pairs.loc[shown["pair"]]
+    names = varying(own)
     labels = [
-        ", ".join(f"{name} {text_of(pair.point.values.get(name))}" for name in names)
-        for pair in shown["pair"]
+        ", ".join(f"{name} {text_of(values.get(name))}" for name in names)
+        for values in own["values"]
     ]
-    verdicts = [change.verdict for change in shown["change"]]
     frame = pd.DataFrame(
         {"label": [shorten(label or "the only point", 58) for label in labels],
          "value": shown["ratio"].to_numpy(), "low": shown["low"].to_numpy(),
-         "high": shown["high"].to_numpy(), "series": pd.Categorical(verdicts, VERDICTS)}
+         "high": shown["high"].to_numpy(), "series": pd.Categorical(shown["verdict"], VERDICTS)}
     )  # fmt: skip
-    better = "right" if first["quantity"].better == "higher" else "left"
+    better = "right" if first["better"] == "higher" else "left"
     axis = Axis(f"Ratio of the means, new / base (better: {better})", "log", {"no change": 1.0})
     more = len(there) - len(shown)
     note = f"{claim}, new over base. Lines: 95 % intervals."

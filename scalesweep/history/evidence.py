@@ -7,8 +7,7 @@ once, by rename, under a name that follows from its content.
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from math import isnan
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,31 +36,21 @@ class Evidence:
     point: Mapping[str, Any]
     change: Change
     first_bad: bool = False
-    counts: bool = field(default=False)
-
-    def is_of(self, line: object) -> bool:
-        """Whether it is about a line of the history."""
-        return all(getattr(line, name) == value for name, value in self.point.items())
+    counts: bool = False
 
 
 def keep(folder: Path, evidence: Sequence[Evidence]) -> Path:
     """Write a measurement of two commits into a history, once. Raises UserError."""
-    content = [_plain(entry) for entry in evidence]
+    content = json.dumps([asdict(entry) for entry in evidence], indent=1, default=list)
     stamp = "".join(c for c in evidence[0].started[:19] if c not in "-:")
     path = folder / ALTERNATE / f"{stamp}Z-{digest_of(content, 4)}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, json.dumps(content, indent=1))
+        write_atomic(path, content)
     except OSError as error:
         where = error.filename or path
         raise UserError(f"{where}: the history cannot be written: {error.strerror}") from None
     return path
-
-
-def _plain(evidence: Evidence) -> dict[str, Any]:
-    change = replace(evidence.change, base=[*evidence.change.base], new=[*evidence.change.new])
-    known = {k: v for k, v in asdict(change).items() if not (isinstance(v, float) and isnan(v))}
-    return {**asdict(replace(evidence, change=change)), "change": known}
 
 
 def load_evidence(folder: Path) -> list[Evidence]:

@@ -12,21 +12,14 @@ import pandas as pd
 from scalesweep.analysis.table_io import write_csv, write_parquet
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import PHASES, finite, listed, number, percent
-from scalesweep.experiment.cells import Text, headings, number_cell, table
+from scalesweep.core.formatting import PHASES, finite, listed, percent
+from scalesweep.experiment.cells import number_cell
 from scalesweep.history.evidence import Evidence
-from scalesweep.history.series import History, Line, SessionFacts, read_history
-from scalesweep.judge.change import (
-    CONFOUNDED,
-    IMPROVEMENT,
-    INCONCLUSIVE,
-    REGRESSION,
-    VERDICTS,
-    Change,
-)
+from scalesweep.history.series import POINT, History, Line, facts_of, read_history
+from scalesweep.judge.change import CONFOUNDED, IMPROVEMENT, INCONCLUSIVE, REGRESSION, VERDICTS
 from scalesweep.judge.facts import differences
 from scalesweep.judge.over_time import NEWEST, STABLE
-from scalesweep.judge.words import ratio_words, sentence, why
+from scalesweep.judge.words import p_cell, page_table, ratio_words, sentence, verdict_cell, why
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.links import Links
 from scalesweep.state.results_folder import claim_folder
@@ -34,11 +27,10 @@ from scalesweep.state.results_folder import claim_folder
 PAGE, TABLES = "history.html", "tables"
 SCRIPTS = ("tables.js", "charts.js", "history.js")
 # What one page may hold; the rest is in the CSV files.
-MAX_SENTENCES, MAX_ROWS, MAX_SESSIONS, MAX_VALUES = 60, 2000, 1000, 200_000
+MAX_SENTENCES, MAX_ROWS, MAX_SESSIONS, MAX_VALUES = 60, 2000, 1000, 50_000
 _LEVELS = {REGRESSION: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
-_KINDS = {REGRESSION: "bad", IMPROVEMENT: "good"}
-_HEAD = ("site", "source", "benchmark", "version", "device", "scaling", "label", "workers", "kind",
-         "metric", "phase", "unit", "better")  # fmt: skip
+_HEAD = ["site", "source", "benchmark", "version", "device", "scaling", "label", "workers", "kind",
+         "metric", "phase", "unit", "better"]  # fmt: skip
 
 
 def write_history(settings: HistorySettings) -> History:
@@ -48,7 +40,9 @@ def write_history(settings: HistorySettings) -> History:
     """
     history = read_history(settings)
     claim_folder(settings.folder, "history")
-    for name, frame in (("verdicts", verdict_table(history)), ("values", value_table(history))):
+    values = history.values[[*_HEAD, "session", "commit", "began", "mean", "low", "high", "share"]]
+    values = values.rename(columns={"began": "started"})
+    for name, frame in (("verdicts", verdict_table(history)), ("values", values)):
         write_csv(frame, settings.folder / TABLES / f"{name}.csv")
         write_parquet(frame, settings.folder / TABLES / f"{name}.parquet", {})
     page = settings.folder / PAGE
@@ -56,19 +50,14 @@ def write_history(settings: HistorySettings) -> History:
     return history
 
 
-def _verdict(line: Line) -> Change:
-    assert line.change is not None
-    return line.change
-
-
 def ranked(lines: Iterable[Line]) -> list[Line]:
     """By verdict, the gravest first; main metrics before others, large changes before small."""
     return sorted(
         lines,
         key=lambda line: (
-            VERDICTS.index(_verdict(line).verdict),
-            not line.main,
-            -abs(math.log(_verdict(line).ratio)) if finite(_verdict(line).ratio) else 0.0,
+            VERDICTS.index(line.change.verdict),
+            not line.head["main"],
+            -abs(math.log(line.change.ratio)) if finite(line.change.ratio) else 0.0,
         ),
     )
 
@@ -78,9 +67,9 @@ def regressions(history: History) -> list[str]:
     session has yet."""
     texts = [
         f"{REGRESSION}: {told_of(line)}" for line in ranked(history.judged)
-        if _verdict(line).verdict == REGRESSION
+        if line.change.verdict == REGRESSION
     ]  # fmt: skip
-    commits = {session.commit for line in history.lines for session in line.sessions}
+    commits = set(history.values["commit"])
     return texts + [
         f"{REGRESSION}: {entry.label}: {entry.point['metric']} {ratio_words(entry.change)} from "
         f"{entry.base[:10]} to {entry.new[:10]} ({entry.subject}), measured alternately."
@@ -89,66 +78,52 @@ def regressions(history: History) -> list[str]:
     ]  # fmt: skip
 
 
-def title_of(line: Line) -> str:
+def title_of(head: Any) -> str:
     """The metric, and the phase if it is not the whole run."""
-    return (
-        f"{line.metric}, {PHASES[line.phase]}" if line.phase in ("init", "later") else line.metric
-    )
+    phase = f", {PHASES[head['phase']]}" if head["phase"] in ("init", "later") else ""
+    return f"{head['metric']}{phase}"
 
 
-def place_of(line: Line) -> str:
+def place_of(head: Any) -> str:
     """Where it was measured, and what scaled."""
-    scaling = "" if line.scaling == "none" else f", {line.scaling} scaling"
-    mark = "" if line.source == "measured" else f" ({line.source})"
-    return f"{line.benchmark} on {line.site}{mark}, {line.device.upper()}{scaling}"
+    scaling = "" if head["scaling"] == "none" else f", {head['scaling']} scaling"
+    mark = "" if head["source"] == "measured" else f" ({head['source']})"
+    return f"{head['benchmark']} on {head['site']}{mark}, {head['device'].upper()}{scaling}"
+
+
+def point_of(head: Any) -> str:
+    """What distinguishes the point in its campaign."""
+    return head["label"] or "the only point"
 
 
 def told_of(line: Line) -> str:
     """The verdict of a line in words."""
-    change, since = _verdict(line), line.since
-    if since and change.new and line.sessions[change.new[0]].subject:
-        since += f" ({line.sessions[change.new[0]].subject})"
-    return sentence(f"{place_of(line)}, {line.where}: {title_of(line)}", change, since)
+    since, head = line.since, line.head
+    if since and line.change.new and (subject := line.new["subject"].iloc[0]):
+        since += f" ({subject})"
+    what = f"{place_of(head)}, {point_of(head)}: {title_of(head)}"
+    return sentence(what, line.change, since)
 
 
 def verdict_table(history: History) -> pd.DataFrame:
     """A row per point and metric that is judged, the gravest verdicts first."""
-    rows = []
-    for line in ranked(history.judged):
-        change = _verdict(line)
-        names = [[line.sessions[n].name for n in side] for side in (change.base, change.new)]
-        rows.append(
-            {name: getattr(line, name) for name in (*_HEAD, "main", "margin")}
-            | {name: getattr(change, name) for name in
-               ("verdict", "reason", "ratio", "low", "high", "p", "adjusted", "needed")}
-            | {
-                "sessions": len(line.sessions),
-                "noise": line.levels.noise if line.levels else math.nan,
-                "autocorrelation": line.levels.r if line.levels else math.nan,
-                "base": " ".join(names[0]), "new": " ".join(names[1]), "since": line.since,
-                "alternate": line.evidence.change.verdict if line.evidence else None,
-                "alternate_ratio": line.evidence.change.ratio if line.evidence else math.nan,
-            }
-        )  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def value_table(history: History) -> pd.DataFrame:
-    """A row per line (metric, term, part, speedup) and session."""
-    frames = [
-        pd.DataFrame(
-            {name: getattr(line, name) for name in _HEAD}
-            | {
-                "session": [session.session for session in line.sessions],
-                "commit": [session.commit for session in line.sessions],
-                "started": [session.started.isoformat() for session in line.sessions],
-                "mean": line.estimates[0], "low": line.estimates[1], "high": line.estimates[2],
-                "share": math.nan if line.shares is None else line.shares,
-            }
-        )
-        for line in history.lines
-    ]  # fmt: skip
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    change = ["verdict", "reason", "ratio", "low", "high", "p", "adjusted", "needed"]
+    return pd.DataFrame(
+        {
+            **line.head[[*_HEAD, "main"]],
+            "margin": line.margin,
+            **{name: getattr(line.change, name) for name in change},
+            "sessions": len(line.rows),
+            "noise": line.levels.noise if line.levels else math.nan,
+            "autocorrelation": line.levels.r if line.levels else math.nan,
+            "base": " ".join(line.base["name"]),
+            "new": " ".join(line.new["name"]),
+            "since": line.since,
+            "alternate": line.evidence.change.verdict if line.evidence else None,
+            "alternate_ratio": line.evidence.change.ratio if line.evidence else math.nan,
+        }
+        for line in ranked(history.judged)
+    )
 
 
 def render_history(history: History, folder: Path, out: Path) -> str:
@@ -156,33 +131,33 @@ def render_history(history: History, folder: Path, out: Path) -> str:
     order = ranked(history.judged)
     groups: dict[str, list[Line]] = {}
     for line in order:
-        groups.setdefault(place_of(line), []).append(line)
-    changed = [line for line in order if _verdict(line).verdict in _LEVELS]
-    newest = {s.session: s for line in history.lines for s in line.sessions}
-    sessions = sorted(newest.values(), key=lambda session: session.started, reverse=True)
+        groups.setdefault(place_of(line.head), []).append(line)
+    changed = [line for line in order if line.change.verdict in _LEVELS]
+    sessions = history.values.drop_duplicates("session").sort_values("began", ascending=False)
+    counts = Counter(line.change.verdict for line in order)
     links = Links(out)
     share = max(30, MAX_ROWS // max(len(groups), 1))
     context = {
         "folder": str(folder),
         "history": history,
-        "spans": [sessions[-1].started, sessions[0].started] if sessions else [],
-        "points": len({line.point for line in order}),
+        "spans": [sessions["began"].iloc[n] for n in (-1, 0)] if len(sessions) else [],
+        "points": len({tuple(line.head[POINT]) for line in order}),
         "changed": [_finding(line) for line in changed[:MAX_SENTENCES]],
         "more_changed": max(len(changed) - MAX_SENTENCES, 0),
         "open": [
-            f"{told_of(line)} {why(_verdict(line), 'session', line.margin)}"
-            for line in order if _verdict(line).verdict == INCONCLUSIVE
+            f"{told_of(line)} {why(line.change, 'session', line.margin)}"
+            for line in order if line.change.verdict == INCONCLUSIVE
         ][:MAX_SENTENCES],
-        "counts": _counts(groups),
+        "counts": ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]),
         "groups": [
             {"name": name, "table": _line_table(name, group, share)}
             for name, group in groups.items()
         ],
-        "data": chart_data(history.lines, order, links),
+        "data": chart_data(history, order, links),
         "alternate": _alternate_table(history.evidence),
-        "sessions": _session_table(sessions[:MAX_SESSIONS], links),
+        "sessions": [_session(row, links) for _, row in sessions.head(MAX_SESSIONS).iterrows()],
         "left_out": max(len(sessions) - MAX_SESSIONS, 0),
-        "judged": sum(finite(_verdict(line).p) for line in order),
+        "judged": sum(finite(line.change.p) for line in order),
         "rules": {"stable": STABLE, "least": STABLE + NEWEST},
         "files": [f"./{TABLES}/{name}.csv" for name in ("verdicts", "values")],
         "assets": assets(SCRIPTS),
@@ -191,157 +166,125 @@ def render_history(history: History, folder: Path, out: Path) -> str:
 
 
 def _finding(line: Line) -> dict[str, str]:
-    more = [why(_verdict(line), "session", line.margin, line.others)]
+    more = [why(line.change, "session", line.margin, line.others)]
     if line.evidence:
         base, new = line.evidence.base[:10], line.evidence.new[:10]
         shown = line.evidence.change
         more.append(
             f"{base} and {new} measured alternately: {ratio_words(shown)}, {shown.verdict}."
         )
-    verdict = _verdict(line).verdict
+    verdict = line.change.verdict
     return {"tag": verdict, "level": _LEVELS[verdict], "text": told_of(line),
             "more": " ".join(filter(None, more))}  # fmt: skip
 
 
-def _counts(groups: Mapping[str, Sequence[Line]]) -> dict[str, Any]:
-    """Verdicts by place."""
-    words = [verdict.capitalize() for verdict in VERDICTS]
-    head = headings("Where", "Points and metrics", *words, numbers=["Points and metrics", *words])
-    rows = []
-    for name, group in groups.items():
-        count = Counter(_verdict(line).verdict for line in group)
-        numbers = [len(group), *(count[verdict] for verdict in VERDICTS)]
-        rows.append([Text(name), *(number_cell(n, str(n)) for n in numbers)])
-    return table("Verdicts by benchmark and site", head, rows)
-
-
 def _line_table(name: str, group: Sequence[Line], limit: int) -> dict[str, Any]:
     """Every point and metric of a place."""
-    numbers = ("Change", "Margin", "p, corrected", "Sessions", "Noise")
-    head = headings("Point", "Metric", "Verdict", "Change", "Since", *numbers[1:], numbers=numbers)
-    rows = []
-    for line in group[:limit]:
-        change = _verdict(line)
-        noise = line.levels.noise if line.levels else math.nan
-        p = "< 0.0001" if change.adjusted < 0.0001 else number(change.adjusted, 2)
-        rows.append([
-            Text(line.where),
-            Text(title_of(line)),
-            _verdict_cell(change.verdict),
-            number_cell(change.ratio, ratio_words(change)),
-            Text(line.since or "–"),
-            number_cell(line.margin, percent(line.margin)),
-            number_cell(change.adjusted, p if finite(change.adjusted) else "–"),
-            number_cell(len(line.sessions), str(len(line.sessions))),
-            number_cell(noise, percent(noise) if finite(noise) else "–"),
-        ])  # fmt: skip
-    return table(f"Points of {name}", head, rows, len(group), ("row", f"{TABLES}/verdicts.csv"))
-
-
-def _verdict_cell(verdict: str) -> Text:
-    return Text(verdict, str(VERDICTS.index(verdict)), _KINDS.get(verdict, ""))
+    shown = group[:limit]
+    noise = [line.levels.noise if line.levels else math.nan for line in shown]
+    columns: dict[str, Any] = {
+        "Point": [point_of(line.head) for line in shown],
+        "Metric": [title_of(line.head) for line in shown],
+        "Verdict": [verdict_cell(line.change.verdict) for line in shown],
+        "Change": [number_cell(line.change.ratio, ratio_words(line.change)) for line in shown],
+        "Since": [line.since or "–" for line in shown],
+        "Margin": [number_cell(line.margin, percent(line.margin)) for line in shown],
+        "p, corrected": [p_cell(line.change.adjusted) for line in shown],
+        "Sessions": [len(line.rows) for line in shown],
+        "Noise": [number_cell(n, percent(n) if finite(n) else "–") for n in noise],
+    }
+    more = ("row", f"{TABLES}/verdicts.csv")
+    return page_table(f"Points of {name}", columns, len(group), more)
 
 
 def _alternate_table(evidence: Sequence[Evidence]) -> dict[str, Any]:
     """Commits that were measured alternately, a row for each point, the newest first."""
-    head = headings("Measured, UTC", "Base", "New", "Point", "Metric", "Verdict", "Change", "Pairs",
-                    numbers=("Change", "Pairs"))  # fmt: skip
-    rows = [
-        [
-            Text(entry.started[:16].replace("T", " "), entry.started),
-            Text(entry.base[:10]),
-            Text(f"{entry.new[:10]} {entry.subject}" + " (first bad commit)" * entry.first_bad),
-            Text(entry.label),
-            Text(str(entry.point["metric"])),
-            _verdict_cell(entry.change.verdict),
-            number_cell(entry.change.ratio, ratio_words(entry.change)),
-            number_cell(len(entry.change.base), str(len(entry.change.base))),
-        ]
-        for entry in evidence
-    ]
-    return table("Commits measured alternately", head, rows)
+    columns = {
+        "Measured, UTC": [e.started[:16].replace("T", " ") for e in evidence],
+        "Base": [e.base[:10] for e in evidence],
+        "New": [
+            f"{e.new[:10]} {e.subject}" + " (first bad commit)" * e.first_bad for e in evidence
+        ],
+        "Point": [e.label for e in evidence],
+        "Metric": [e.point["metric"] for e in evidence],
+        "Verdict": [verdict_cell(e.change.verdict) for e in evidence],
+        "Change": [number_cell(e.change.ratio, ratio_words(e.change)) for e in evidence],
+        "Pairs": [len(e.change.base) for e in evidence],
+    }
+    return page_table("Commits measured alternately", columns)
 
 
-def _session_table(sessions: Sequence[SessionFacts], links: Links) -> list[dict[str, Any]]:
-    return [
-        {
-            "started": session.started,
-            "cells": [
-                session.name + (" (local changes)" if session.dirty else ""), session.subject,
-                session.tags, listed(session.hosts.split(), 3),
-            ],
-            "href": _link(Path(session.results) / "report.html", links),
-            "results": session.results,
-        }
-        for session in sessions
-    ]  # fmt: skip
+def _session(row: Any, links: Links) -> dict[str, Any]:
+    """A session, as the table and the chart of the page have it; links to what is still there."""
+    results = Path(row["results"])
 
+    def link(path: Path) -> str:
+        return links.to(path) if path.exists() else ""
 
-def _link(path: Path, links: Links) -> str:
-    """The address of what is still there; empty if it is not."""
-    return links.to(path) if path.exists() else ""
-
-
-def chart_data(lines: Sequence[Line], order: Sequence[Line], links: Links) -> dict[str, Any]:
-    """What resources/history.js draws: points with their lines, and the sessions that these name.
-
-    Points with the gravest verdicts come first; beyond ``MAX_VALUES`` numbers they are left out.
-    """
-    by_point: dict[tuple[Any, ...], list[Line]] = {line.point: [] for line in order}
-    for line in [*order, *(line for line in lines if line.change is None)]:
-        by_point.setdefault(line.point, []).append(line)
-    known: dict[tuple[str, str], int] = {}
-    sessions: list[dict[str, Any]] = []
-    points, left = [], MAX_VALUES
-    for group in by_point.values():
-        left -= sum(4 * len(line.sessions) for line in group)
-        if left < 0:
-            break
-        for line in group:
-            for session in line.sessions:
-                key = (session.session, line.site)
-                if key not in known:
-                    known[key] = len(sessions)
-                    sessions.append(_chart_session(session, line.site, links))
-        title = f"{place_of(group[0])}: {group[0].where}"
-        data = [_chart_line(line, [known[s.session, line.site] for s in line.sessions])
-                for line in group]  # fmt: skip
-        points.append({"title": title, "lines": data})
-    return {"points": points, "sessions": sessions}
-
-
-def _chart_session(session: SessionFacts, site: str, links: Links) -> dict[str, Any]:
-    results = Path(session.results)
     return {
-        "name": session.name, "started": session.started.isoformat(timespec="seconds"),
-        "subject": session.subject, "tags": session.tags, "hosts": session.hosts,
-        "results": session.results, "report": _link(results / "report.html", links),
-        "records": _link(results / "runs" / site, links),
+        "name": row["name"], "started": row["began"].isoformat(timespec="seconds"),
+        "hosts": listed(row["hosts"].split(), 3),
+        **{name: row[name] for name in ("subject", "tags", "results")},
+        "report": link(results / "report.html"), "records": link(results / "runs" / row["site"]),
     }  # fmt: skip
 
 
-def _chart_line(line: Line, places: Sequence[int]) -> dict[str, Any]:
+def chart_data(history: History, order: Sequence[Line], links: Links) -> dict[str, Any]:
+    """What resources/history.js draws: points with their lines, and the sessions that these name.
+
+    Points with the gravest verdicts come first; beyond ``MAX_VALUES`` they are left out.
+    """
+    judged = {line.head["line"]: line for line in order}
+    place = {line: n for n, line in enumerate(judged)}
+    rank = {tuple(line.head[POINT]): -n for n, line in enumerate(reversed(order))}
+    places: dict[tuple[str, str], int] = {}
+    sessions: list[dict[str, Any]] = []
+    points, left = [], MAX_VALUES
+    by_point = dict(iter(history.values.groupby(POINT, sort=False)))
+    for key in sorted(by_point, key=lambda key: rank.get(key, 1)):
+        left -= len(by_point[key])
+        if left < 0:
+            break
+        for _, row in by_point[key].drop_duplicates(["session", "site"]).iterrows():
+            if (row["session"], row["site"]) not in places:
+                places[row["session"], row["site"]] = len(sessions)
+                sessions.append(_session(row, links))
+        lines = [own for _, own in by_point[key].groupby("line", sort=False)]
+        lines.sort(key=lambda own: place.get(own["line"].iloc[0], len(order)))
+        head = lines[0].iloc[-1]
+        points.append(
+            {
+                "title": f"{place_of(head)}: {point_of(head)}",
+                "lines": [_chart_line(own, judged.get(own["line"].iloc[0]), places)
+                          for own in lines],
+            }
+        )  # fmt: skip
+    return {"points": points, "sessions": sessions}
+
+
+def _chart_line(
+    rows: pd.DataFrame, line: Line | None, places: Mapping[tuple[str, str], int]
+) -> dict[str, Any]:
     """A line of the chart: estimates by session, the places of its baseline, its levels, and what
     changed from one session to the next."""
-    levels, change = line.levels, line.change
-    base = list(change.base) if change and change.base else [0]
-    steps = []
-    if line.main and change:
-        for before, place in pairwise(range(len(places))):
-            facts = [line.sessions[n].known for n in (before, place)]
-            if what := [str(d) for d in differences(facts[:1], facts[1:]) if d.apart]:
+    head, steps = rows.iloc[-1], []
+    if line and head["main"]:
+        for place, (before, after) in enumerate(pairwise(facts_of(rows)), start=1):
+            if what := [str(d) for d in differences([before], [after]) if d.apart]:
                 steps.append([place, listed(what)])
+    levels = line.levels if line else None
     return {
-        "title": title_of(line), "kind": line.kind, "unit": line.unit, "better": line.better,
-        "main": line.main, "sessions": places, "base": base, "changes": steps,
-        "verdict": change.verdict if change else "", "said": told_of(line) if change else "",
-        **{name: list(map(_short, row)) for name, row in
-           zip(("mean", "low", "high"), line.estimates.tolist(), strict=True)},
-        "share": None if line.shares is None else list(map(_short, line.shares.tolist())),
-        "runs": line.runs if change else [],
-        "spikes": list(levels.spikes) if levels and change else [],
+        "title": title_of(head), "kind": head["kind"], "unit": head["unit"],
+        "better": head["better"], "main": bool(head["main"]), "changes": steps,
+        "sessions": [places[key] for key in zip(rows["session"], rows["site"], strict=True)],
+        "base": list(line.change.base) if line and line.change.base else [0],
+        "verdict": line.change.verdict if line else "", "said": told_of(line) if line else "",
+        **{name: [_short(value) for value in rows[name]] for name in ("mean", "low", "high")},
+        "share": [_short(v) for v in rows["share"]] if rows["share"].notna().any() else None,
+        "runs": rows["runs"].tolist() if line else [],
+        "spikes": list(levels.spikes) if levels else [],
         "levels": [[at, end - 1, _short(math.exp(mean))] for at, end, mean in levels.levels]
-        if levels and change else [],
+        if levels else [],
     }  # fmt: skip
 
 

@@ -26,7 +26,8 @@ SESSIONS = "sessions"  # folder of the files
 METRIC, TERM, PART, CANARY = "metric", "term", "part", "canary"
 
 _TEXT, _TIME = pa.string(), pa.timestamp("ms", "UTC")
-# docs/guide/history.md says what each means.
+# docs/reference/files.md says what they mean. ``group``: of what its runs are a session (campaign,
+# folder, commit).
 SCHEMA = pa.schema(
     [
         *((name, _TEXT) for name in ("session", "group", "campaign", "site", "source", "results")),
@@ -45,20 +46,6 @@ SCHEMA = pa.schema(
 )
 # A run by site, id and start: measured again, it is another one.
 RUN = ["site", "run_id", "started"]
-RunKey = tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class Session:
-    """Runs to keep: ``group`` says of what they are a session (campaign, folder, commit).
-
-    ``first``: start of the earliest run, as ``20260131T235959Z``; ``rows``: of each run its key and
-    its rows, without the columns ``session`` and ``group``.
-    """
-
-    group: str
-    first: str
-    rows: Mapping[RunKey, Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -69,52 +56,46 @@ class Loaded:
     broken: Mapping[str, str]
 
 
-def append(folder: Path, sessions: Iterable[Session]) -> list[Path]:
-    """Write what is new of some sessions; returns the files, none where all is there already.
+def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows of a history as a frame; what one does not state is missing."""
+    frame: pd.DataFrame = pa.Table.from_pylist(list(rows), SCHEMA).to_pandas()
+    return frame
 
-    What is added to a session that is there gets its id. Raises UserError if the folder cannot be
-    written.
+
+def append(folder: Path, rows: pd.DataFrame) -> list[Path]:
+    """Write the runs that a history does not have yet, a file for each group; returns the files.
+
+    What is added to a session that is there gets its id; ``session`` of the rows does not count.
+    Raises UserError if the folder cannot be written.
     """
     place = folder / SESSIONS
     try:
         place.mkdir(parents=True, exist_ok=True)
-        kept = _kept(place)
+        kept = _read(place, [*RUN, "group", "session"]).rows.drop_duplicates().astype({"site": str})
+        kept = kept.astype(dict.fromkeys(("run_id", "group", "session"), str))
         written = []
-        for session in sessions:
-            new = {key: rows for key, rows in session.rows.items() if key not in kept}
-            if not new:
+        for group, own in rows.groupby("group", sort=False):
+            new = own[~_keys(own).isin(_keys(kept))]
+            if new.empty:
                 continue
-            same = [
-                name for key in session.rows if key in kept
-                for group, name in [kept[key]] if group == session.group
-            ]  # fmt: skip
-            fresh = f"{session.first}-{digest_of([session.group, session.first], 3)}"
-            written.append(_write(place, same[0] if same else fresh, session.group, new))
+            same = kept[(kept["group"] == group) & _keys(kept).isin(_keys(own))]["session"]
+            first = f"{own['started'].min():%Y%m%dT%H%M%SZ}"
+            fresh = f"{first}-{digest_of([group, first], 3)}"
+            session = same.iloc[0] if len(same) else fresh
+            runs = sorted(map(str, _keys(new).unique()))
+            path = place / f"{session}-{digest_of(runs, 4)}.parquet"
+            table = pa.Table.from_pandas(new.assign(session=session), SCHEMA, preserve_index=False)
+            with replacing(path, durable=True) as temporary:
+                pq.write_table(table, temporary, compression="zstd")
+            written.append(path)
         return written
     except OSError as error:
         where = error.filename or place
         raise UserError(f"{where}: the history cannot be written: {error.strerror}") from None
 
 
-def _kept(place: Path) -> dict[RunKey, tuple[str, str]]:
-    """The runs of a history, with group and name of their sessions."""
-    frame = _read(place, [*RUN, "group", "session"]).rows.drop_duplicates()
-    return {
-        (site, run_id, started.isoformat()): (group, session)
-        for site, run_id, started, group, session in frame.itertuples(index=False)
-    }
-
-
-def _write(
-    place: Path, session: str, group: str, runs: Mapping[RunKey, Sequence[Mapping[str, Any]]]
-) -> Path:
-    rows = [
-        {**row, "session": session, "group": group} for key in sorted(runs) for row in runs[key]
-    ]
-    path = place / f"{session}-{digest_of(sorted(runs), 4)}.parquet"
-    with replacing(path, durable=True) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), temporary, compression="zstd")
-    return path
+def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(rows[RUN])
 
 
 def load(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Loaded:
@@ -125,8 +106,10 @@ def load(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Loaded:
     place = folder / SESSIONS
     if not place.is_dir():
         raise UserError(f"{folder}: no history: no campaign with `history: {folder}` has ended yet")
-    loaded = _read(place, list(dict.fromkeys([*columns, *RUN, "session"])))
-    return Loaded(_once(loaded.rows), loaded.broken)
+    loaded = _read(place, [*dict.fromkeys([*columns, *RUN, "session"])])
+    # Two writers at the same time may have given one session two names: the first counts.
+    first = loaded.rows.groupby(RUN, observed=True)["session"].transform("first")
+    return Loaded(loaded.rows[loaded.rows["session"] == first], loaded.broken)
 
 
 def _read(place: Path, columns: Sequence[str]) -> Loaded:
@@ -147,35 +130,16 @@ def _read(place: Path, columns: Sequence[str]) -> Loaded:
 
 
 def _table(files: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    wanted = pa.schema([SCHEMA.field(name) for name in columns])
     if not files:
-        return wanted.empty_table()
+        return SCHEMA.empty_table().select(columns)
     return ds.dataset(list(files), schema=SCHEMA, format="parquet").to_table(columns=list(columns))
 
 
-def _once(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each run once: two writers at the same time may have given one session two names."""
-    runs = rows[[*RUN, "session"]].drop_duplicates()
-    twice = runs[runs.duplicated(RUN)]
-    if twice.empty:
-        return rows
-    index = pd.MultiIndex.from_frame(rows[[*RUN, "session"]].astype(str))
-    return rows[~index.isin(pd.MultiIndex.from_frame(twice.astype(str)))]
-
-
-def kept_as_others(folder: Path, sessions: Iterable[Session]) -> list[tuple[RunKey, str, str]]:
-    """Runs of some sessions that a history has as runs of another commit: key, commit of the
-    session, commit in the history (empty where it is not known)."""
-    frame = load(folder, [*RUN, "commit"]).rows.drop_duplicates(RUN)
-    kept = {
-        (site, run_id, started.isoformat()): commit if isinstance(commit, str) else ""
-        for site, run_id, started, commit in frame[[*RUN, "commit"]].itertuples(index=False)
-    }
-    ours = {
-        key: rows[0]["commit"] for session in sessions for key, rows in session.rows.items() if rows
-    }
-    return [
-        (key, commit, kept[key])
-        for key, commit in ours.items()
-        if commit and key in kept and kept[key] != commit
-    ]
+def kept_as_others(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs that a history has as runs of another commit: ``run_id``, ``started``, ``commit`` of the
+    rows and ``kept``, that in the history (empty if it is not known)."""
+    kept = load(folder, [*RUN, "commit"]).rows.drop_duplicates(RUN)
+    kept = kept.astype({"site": str, "run_id": str, "commit": object})[[*RUN, "commit"]]
+    both = rows.drop_duplicates(RUN).merge(kept.rename(columns={"commit": "kept"}), on=RUN)
+    both = both.fillna({"kept": "", "commit": ""})
+    return both[(both["commit"] != "") & (both["commit"] != both["kept"])]

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 from scalesweep.analysis.types import Floats
@@ -67,38 +69,70 @@ def student(
     return Change(verdict, reason, math.exp(step), low, high, error or math.nan, df, p)
 
 
-def welch(base: Floats, new: Floats, better: str, margin: float = 0.0) -> Change:
-    """The verdict on two groups of values: Welch's t on logarithms, the ratio that of the means."""
-    if not base.size or not new.size:
-        return Change(INCONCLUSIVE, "nothing on one side")
-    if min(base.min(), new.min()) <= 0:
-        return Change(INCONCLUSIVE, "a value is not positive: no ratio")
-    step = math.log(new.mean() / base.mean())
-    if min(base.size, new.size) < 2:
-        return Change(INCONCLUSIVE, "one repeat on a side", math.exp(step))
-    parts = [float(np.log(side).var(ddof=1)) / side.size for side in (base, new)]
-    if min(parts) <= _TINY:
-        return Change(INCONCLUSIVE, "identical repeats on a side", math.exp(step))
-    sizes = base.size - 1, new.size - 1
-    df = sum(parts) ** 2 / sum(part**2 / n for part, n in zip(parts, sizes, strict=True))
-    return student(step, math.sqrt(sum(parts)), df, better, margin)
+def moments(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """A row per group of the column ``value``: ``repeats``, ``mean`` with its 95 % interval
+    (``low``, ``high``; Student's t), ``least``, and ``log_var``, the variance of the logarithms.
+
+    Numbers are NaN if not known: one repeat, or identical ones, have no interval.
+    """
+    logs = np.log(rows["value"].where(rows["value"] > 0))
+    grouped = rows.assign(log=logs).groupby(list(by), observed=True, sort=False)
+    made = grouped.agg(
+        repeats=("value", "size"), mean=("value", "mean"), low=("value", "std"),
+        least=("value", "min"), log_var=("log", "var"),
+    )  # fmt: skip
+    spread = made["low"].where(made["low"] > 0)
+    half = special.stdtrit(made["repeats"] - 1, 1 - LEVEL / 2) * spread / np.sqrt(made["repeats"])
+    return made.assign(low=made["mean"] - half, high=made["mean"] + half)
 
 
-def overall(changes: Sequence[Change]) -> Change | None:
+def ratios(base: pd.DataFrame, new: pd.DataFrame, better: Any) -> pd.DataFrame:
+    """Two groups of values a row, as ``moments`` has them: Welch's t on logarithms.
+
+    ``better``: ``higher`` or ``lower``, of all rows or of each. The ratio is that of the means;
+    columns are those of ``Change``, with the reason where there is no interval.
+    """
+    sides = (base, new)
+    positive = (base["least"] > 0) & (new["least"] > 0)
+    quotient = (new["mean"] / base["mean"]).where(positive)
+    step = pd.Series(np.log(quotient), base.index)
+    parts = [(side["log_var"] / side["repeats"]).where(side["log_var"] > _TINY) for side in sides]
+    total = parts[0] + parts[1]
+    error = np.sqrt(total)
+    freedom = [part**2 / (side["repeats"] - 1) for part, side in zip(parts, sides, strict=True)]
+    df = total**2 / (freedom[0] + freedom[1])
+    half = special.stdtrit(df, 1 - LEVEL / 2) * error
+    p = 2 * special.stdtr(df, -step.abs() / error)
+    worse = (step < 0) == (np.asarray(better) == "higher")
+    reasons = {
+        "nothing on one side": base["mean"].isna() | new["mean"].isna(),
+        "a value is not positive: no ratio": ~positive,
+        "one repeat on a side": (base["repeats"] < 2) | (new["repeats"] < 2),
+        "identical repeats on a side": error.isna(),
+    }
+    return pd.DataFrame({
+        "verdict": np.select([~(p <= LEVEL), worse], [INCONCLUSIVE, REGRESSION], IMPROVEMENT),
+        "reason": np.select(list(reasons.values()), list(reasons), ""),
+        "ratio": np.exp(step), "low": np.exp(step - half), "high": np.exp(step + half),
+        "se": error, "df": df, "p": p,
+    }, index=base.index)  # fmt: skip
+
+
+def overall(rows: pd.DataFrame) -> Change | None:
     """The geometric mean of ratios of points that share no run; None of fewer than two.
 
     Its interval is of these very points: their errors added up, Student's t with the degrees of
     freedom after Welch and Satterthwaite. Missing if a point has none.
     """
-    known = [change for change in changes if math.isfinite(change.ratio)]
+    known = rows[rows["ratio"].notna()]
     if len(known) < 2:
         return None
-    steps = np.log([change.ratio for change in known])
-    variances = np.array([change.se**2 for change in known]) / len(known) ** 2
-    if not np.isfinite(variances).all():
-        return Change(INCONCLUSIVE, ratio=math.exp(float(steps.mean())))
-    df = float(variances.sum() ** 2 / (variances**2 / [change.df for change in known]).sum())
-    return student(float(steps.mean()), math.sqrt(float(variances.sum())), df, "higher", 0.0)
+    step = float(np.log(known["ratio"]).mean())
+    if known["se"].isna().any():
+        return Change(INCONCLUSIVE, ratio=math.exp(step))
+    variances = known["se"] ** 2 / len(known) ** 2
+    df = float(variances.sum() ** 2 / (variances**2 / known["df"]).sum())
+    return student(step, math.sqrt(float(variances.sum())), df, "higher", 0.0)
 
 
 def corrected(changes: Iterable[Change]) -> list[Change]:
@@ -120,20 +154,17 @@ def corrected(changes: Iterable[Change]) -> list[Change]:
     return changes
 
 
-def paired(base: Floats, new: Floats, better: str, margin: float) -> Change:
+def paired(logs: Floats, better: str, margin: float) -> Change:
     """The verdict on pairs of positive values that were measured next to each other.
 
     Student's t on the logarithms of the pairs' ratios; at least three pairs.
     """
-    logs = np.log(new) - np.log(base)
     if logs.size < LEAST_PAIRS:
         return Change(TOO_EARLY, f"{logs.size} pairs: three are needed")
-    places = range(logs.size)
-    error = float(logs.std(ddof=1)) / math.sqrt(logs.size)
-    change = student(float(logs.mean()), error, logs.size - 1, better, margin)
-    needed = None
-    if change.verdict == INCONCLUSIVE and error:
-        needed = _more_pairs(float(logs.mean()), float(logs.std(ddof=1)), logs.size, margin)
+    step, noise, places = float(logs.mean()), float(logs.std(ddof=1)), range(logs.size)
+    change = student(step, noise / math.sqrt(logs.size), logs.size - 1, better, margin)
+    open_yet = change.verdict == INCONCLUSIVE and noise > 0
+    needed = _more_pairs(step, noise, logs.size, margin) if open_yet else None
     return replace(change, base=places, new=places, needed=needed)
 
 
@@ -161,16 +192,3 @@ def _more_pairs(step: float, noise: float, n: int, margin: float) -> int | None:
         if half <= room:
             return more
     return None
-
-
-def estimates(groups: Sequence[Floats]) -> Floats:
-    """``[3, group]``: mean of each group and the ends of its 95 % interval, NaN if not known."""
-    made = np.full((3, len(groups)), np.nan)
-    factors = {
-        n: special.stdtrit(n - 1, 0.975) / math.sqrt(n) for n in {g.size for g in groups} if n > 1
-    }
-    for place, values in enumerate(groups):
-        made[0, place] = values.mean()
-        if values.size > 1 and (half := factors[values.size] * values.std(ddof=1)) > 0:
-            made[1:, place] = made[0, place] + np.array([-half, half])
-    return made

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalesweep.core.formatting import counted, listed, number
-from scalesweep.judge.change import LEVEL, welch
+from scalesweep.judge.change import LEVEL
 from scalesweep.tables.provenance import RunFacts
 
 NOT_RECORDED = "not recorded"
@@ -97,10 +97,14 @@ def machine_moved(
     ``speed``: logarithm of how much faster the point became; a canary then counts only if it
     explains half of that. Rates of base and new in FLOP/s or bytes/s.
     """
-    change = welch(np.array(base), np.array(new), "higher")
-    if not change.p <= LEVEL:
+    if min(len(base), len(new)) < 2:
         return None
-    moved = math.log(change.ratio)
+    from scipy import stats
+
+    change = stats.ttest_ind(np.log(new), np.log(base), equal_var=False)
+    if not change.pvalue <= LEVEL:
+        return None
+    moved = math.log(np.mean(new) / np.mean(base))
     if math.isfinite(speed) and (moved * speed <= 0 or abs(moved) < SHARE * abs(speed)):
         return None
     factor, unit = _UNITS.get(kind, (1.0, ""))

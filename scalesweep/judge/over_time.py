@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 from scalesweep.analysis.types import Floats
@@ -61,14 +62,18 @@ class Levels:
         return n * (1 - self.r) / (1 + self.r)
 
 
-def read_levels(sessions: Sequence[Floats]) -> Levels:
-    """The levels of sessions, each with the logarithms of its repeats, oldest first."""
-    return levels_of(np.array([_trimmed(values) for values in sessions]))
-
-
-def _trimmed(values: Floats) -> float:
-    cut = int(TRIMMED * len(values))
-    return float(np.sort(values)[cut : len(values) - cut].mean())
+def trimmed_means(rows: pd.DataFrame, by: Sequence[str]) -> "pd.Series[float]":
+    """The mean logarithm of each group of the column ``value``, without its ends: what is taken as
+    the value of a session."""
+    rows = rows.sort_values("value")
+    grouped = rows.groupby(list(by), observed=True)
+    size, rank = grouped["value"].transform("size"), grouped.cumcount()
+    cut = (TRIMMED * size).astype(int)
+    logs = np.log(rows["value"].where(rows["value"] > 0))[(rank >= cut) & (rank < size - cut)]
+    means: pd.Series[float] = logs.groupby(
+        [rows.loc[logs.index, name] for name in by], observed=True
+    ).mean()
+    return means
 
 
 def levels_of(centres: Floats) -> Levels:
@@ -174,7 +179,8 @@ def _sides(read: Levels, baseline: Sequence[int] | None) -> tuple[list[int] | st
         named = set(baseline)
         new = [n for n in new if n not in named]
         return (list(baseline), new) if new else ("no session after the baseline", [])
-    stable = [level for level in levels[:-1] if len(level) >= STABLE]
+    older = zip(levels[:-1], read.levels, strict=False)
+    stable = [level for level, (at, end, _) in older if end - at >= STABLE]
     if stable:
         return stable[-1][-WINDOW:], new
     if len(levels) > 1 and len(new) < STABLE + NEWEST:

@@ -1,14 +1,25 @@
-"""A verdict in words, one form for all: history, A/B and comparison."""
+"""A verdict in words, and tables of verdicts: one form for history, A/B and comparison."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from scalesweep.core.formatting import counted, finite, listed, percent
-from scalesweep.judge.change import CONFOUNDED, INCONCLUSIVE, NO_CHANGE, TOO_EARLY, Change
+from scalesweep.core.formatting import counted, finite, listed, number, percent, text_of
+from scalesweep.experiment.cells import Text, headings, number_cell, table
+from scalesweep.judge.change import (
+    CONFOUNDED,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NO_CHANGE,
+    REGRESSION,
+    TOO_EARLY,
+    VERDICTS,
+    Change,
+)
 from scalesweep.judge.facts import Difference
 
 
-def ratio_words(change: Change) -> str:
-    """How much new differs from base: ``+10.2 [8.1, 12.3] %``."""
+def ratio_words(change: Any) -> str:
+    """How much new differs from base: ``+10.2 [8.1, 12.3] %``; of a Change or a row of ratios."""
     if not finite(change.ratio):
         return "–"
     ends = [end - 1 if finite(end) else None for end in (change.low, change.high)]
@@ -38,3 +49,33 @@ def why(change: Change, unit: str, margin: float, others: Sequence[Difference] =
     if change.needed:
         return f"{reason}{counted(change.needed, f'more {unit}')} would probably settle it."
     return f"{reason}More {unit}s would hardly settle it." if finite(change.p) else reason.strip()
+
+
+def verdict_cell(verdict: str, reason: str = "") -> Text:
+    """A verdict with its colour, sorted by how grave it is."""
+    order = str(VERDICTS.index(verdict)) if verdict in VERDICTS else verdict
+    kinds = {REGRESSION: "bad", IMPROVEMENT: "good"}
+    return Text(f"{verdict}: {reason}" if reason else verdict, order, kinds.get(verdict, ""))
+
+
+def p_cell(p: float) -> Text:
+    """A p value after a correction; a dash if there is none."""
+    return number_cell(p, "–" if not finite(p) else "< 0.0001" if p < 0.0001 else number(p, 2))
+
+
+def page_table(
+    label: str, columns: Mapping[str, Sequence[Any]], of: int = 0, more: tuple[str, str] = ("", "")
+) -> dict[str, Any]:
+    """A table of a page by its columns: cells, numbers or text; ``of`` and ``more`` as in
+    ``cells.table``."""
+    cells = {
+        name: [
+            value if isinstance(value, Text)
+            else number_cell(value, text_of(value)) if finite(value) else Text(text_of(value))
+            for value in values
+        ]
+        for name, values in columns.items()
+    }  # fmt: skip
+    numbers = [name for name, of_it in cells.items() if {cell.kind for cell in of_it} == {"num"}]
+    rows = [*zip(*cells.values(), strict=True)]
+    return table(label, headings(*cells, numbers=numbers), rows, of, more)

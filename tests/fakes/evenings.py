@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.types import Floats
 from scalesweep.judge.change import CHANGED, REGRESSION
-from scalesweep.judge.over_time import judge, levels_of, read_levels
+from scalesweep.judge.over_time import judge, levels_of, trimmed_means
 
 REPEATS, WITHIN, BETWEEN, MARGIN = 5, 0.02, 0.01, 0.03
 BEFORE, AFTER = 24, 6  # sessions before a step, and by which it must be found
@@ -58,7 +59,9 @@ OTHERS: Mapping[str, Draw] = {
 
 def _centres(rng: np.random.Generator, log: Floats) -> Floats:
     """What the rule takes as the value of each session."""
-    return read_levels(list(rng.normal(log[:, None], WITHIN, (log.size, REPEATS)))).centres
+    values = np.exp(rng.normal(log[:, None], WITHIN, (log.size, REPEATS))).ravel()
+    rows = pd.DataFrame({"session": np.repeat(np.arange(log.size), REPEATS), "value": values})
+    return trimmed_means(rows, ["session"]).to_numpy()
 
 
 def alarmed(draw: Draw, evenings: int, series: int, seed: int) -> float:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from scalesweep.core.files import canonical_json
 from scalesweep.history.evidence import Evidence
-from scalesweep.history.store import METRIC, Session, append
+from scalesweep.history.store import METRIC, append, frame_of
 from scalesweep.judge.change import REGRESSION, Change
 
 FACTS = {"CPU": "CPU A", "tensorflow": "2.18.1", "horovod": "0.28.1", "HOROVOD_CYCLE_TIME": "1"}
@@ -48,9 +49,10 @@ def commit_of(day: int) -> str:
     return f"{day:04d}".ljust(40, "c")
 
 
-def make_session(fake: FakeSession) -> Session:
-    """What ``store.append`` takes."""
-    rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+def make_session(fake: FakeSession) -> pd.DataFrame:
+    """Rows of a history, which ``store.append`` takes."""
+    rows: list[dict[str, Any]] = []
+    group = f"{fake.site}-{fake.day}-{fake.device}-{fake.scaling}"
     commit = commit_of(fake.day) if fake.commit is None else fake.commit
     for number, (label, values) in enumerate(fake.points.items()):
         workers = int(label.split()[-1]) if label.startswith("ranks ") else 1
@@ -58,7 +60,7 @@ def make_session(fake: FakeSession) -> Session:
             started = DAY_0 + timedelta(days=fake.day, minutes=number, seconds=repeat)
             run_id = f"b-r1-{number:08d}{repeat:04d}"
             head = {
-                "campaign": "nightly", "site": fake.site, "source": "measured",
+                "group": group, "campaign": "nightly", "site": fake.site, "source": "measured",
                 "results": f"/scratch/results/{fake.day}", "experiment": "e", "benchmark": "b",
                 "version": 1, "scaling": fake.scaling, "device": fake.device, "scale": "ranks",
                 "identity": json.dumps({"p": label}), "point": json.dumps({"ranks": 1, "p": label}),
@@ -89,15 +91,8 @@ def make_session(fake: FakeSession) -> Session:
                  "better": "lower", "main": False, "judged": False}
                 for part, seconds in (fake.parts[repeat] if fake.parts else {}).items()
             ]  # fmt: skip
-            rows[fake.site, run_id, started.isoformat()] = [
-                {**head, **row} for row in (number_of, *ledger, *looks, *parts)
-            ]
-    first = min(key[2] for key in rows)
-    return Session(
-        f"{fake.site}-{fake.day}-{fake.device}-{fake.scaling}",
-        f"{datetime.fromisoformat(first):%Y%m%dT%H%M%SZ}",
-        rows,
-    )
+            rows += [{**head, **row} for row in (number_of, *ledger, *looks, *parts)]
+    return frame_of(rows)
 
 
 def make_history(folder: Path, sessions: int = 14) -> None:
@@ -129,7 +124,7 @@ def make_history(folder: Path, sessions: int = 14) -> None:
             FakeSession(day, {"ranks 1": around(0.1)}, device="gpu", scaling="strong", site="gpus")
         )
     fakes.append(FakeSession(0, {"ranks 1": [1.0, 1.1]}, site="new"))
-    append(folder, map(make_session, fakes))
+    append(folder, pd.concat(map(make_session, fakes)))
 
 
 def evidence_of(

@@ -98,10 +98,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (results / "runs" / "there" / RUN / "record.json").write_text("{}")
     (results / "report.html").write_text("<title>the report</title>")
     session = make_session(FakeSession(0, {"p": [1.0]}, site="there"))
-    for rows in session.rows.values():
-        for row in rows:
-            dict.update(row, results=str(results))  # type: ignore[arg-type]
-    append(folder, [session])
+    append(folder, session.assign(results=str(results)))
     write_history(HistorySettings(folder))
     return folder / "history.html"
 

@@ -18,6 +18,7 @@ from scalesweep.findings.base import (
     estimate_of,
     evidence_of,
     number_of,
+    point_key,
 )
 from scalesweep.findings.family import LISTS
 
@@ -38,7 +39,7 @@ def changing_steps(results: ExperimentResults) -> list[Finding]:
     curve. Else a warm-up of the first steps that makes up 5 % of the time, in each run."""
     points: dict[object, list[StepRow]] = {}
     for row in results.of(StepRow):
-        points.setdefault(results.point_key(row.row), []).append(row)
+        points.setdefault(point_key(results, row.row), []).append(row)
     curves: dict[str, list[float]] = {}
     for curve in results.of(CurveRow):
         curves.setdefault(curve.run_id, []).append(curve.p50)

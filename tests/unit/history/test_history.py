@@ -27,24 +27,23 @@ from tests.fakes.history import FACTS, FakeSession, evidence_of, make_history, m
 RANKS_2 = {"ranks 2": [1.0, 1.01, 0.99]}
 
 
-def line(history: History, label: str, site: str = "here", metric: str = "step_time") -> Line:
+def line(history: History, label: str, site: str = "here") -> Line:
     (chosen,) = [
-        one for one in history.lines if (one.label, one.site, one.metric) == (label, site, metric)
+        one for one in history.judged if (one.head["label"], one.head["site"]) == (label, site)
     ]
     return chosen
 
 
 def verdict(history: History, label: str, site: str = "here") -> tuple[str, str]:
     change = line(history, label, site).change
-    assert change is not None
     return change.verdict, change.reason
 
 
 def test_appending_twice_adds_nothing_and_a_session_grows(tmp_path: Path) -> None:
     session = make_session(FakeSession(0, RANKS_2))
-    assert len(append(tmp_path, [session])) == 1 and append(tmp_path, [session]) == []
+    assert len(append(tmp_path, session)) == 1 and append(tmp_path, session) == []
     more = make_session(FakeSession(0, RANKS_2 | {"ranks 4": [1.0]}))
-    assert len(append(tmp_path, [more])) == 1
+    assert len(append(tmp_path, more)) == 1
     rows = load(tmp_path).rows
     assert len(rows) == 4 and rows["session"].nunique() == 1
     assert not [path for path in (tmp_path / "sessions").iterdir() if path.name[0] == "."]
@@ -53,13 +52,17 @@ def test_appending_twice_adds_nothing_and_a_session_grows(tmp_path: Path) -> Non
 def test_two_writers_lose_no_session(tmp_path: Path) -> None:
     sessions = [make_session(FakeSession(day, RANKS_2)) for day in range(12)]
     with ProcessPoolExecutor(4) as pool:
-        list(pool.map(append, [tmp_path] * 12, [sessions[: day + 1] for day in range(12)]))
+        list(
+            pool.map(append, [tmp_path] * 12, [pd.concat(sessions[: day + 1]) for day in range(12)])
+        )
     rows = load(tmp_path).rows
     assert rows["session"].nunique() == 12 and len(rows) == 36  # each run once
 
 
 def test_a_damaged_file_is_named_and_left_out(tmp_path: Path) -> None:
-    first, _ = append(tmp_path, [make_session(FakeSession(day, RANKS_2)) for day in (0, 1)])
+    first, _ = append(
+        tmp_path, pd.concat(make_session(FakeSession(day, RANKS_2)) for day in (0, 1))
+    )
     first.write_bytes(first.read_bytes()[:200])
     loaded = load(tmp_path)
     assert [*loaded.broken] == [first.name] and len(loaded.rows) == 3
@@ -74,11 +77,11 @@ def write_page(folder: Path) -> Path:
 
 
 def test_a_run_of_another_commit_is_told(tmp_path: Path) -> None:
-    append(tmp_path, [make_session(FakeSession(0, RANKS_2))])
+    append(tmp_path, make_session(FakeSession(0, RANKS_2)))
     other = make_session(FakeSession(0, RANKS_2, commit="f" * 40))
-    assert {(new, old[:4]) for _, new, old in kept_as_others(tmp_path, [other])} == {
-        ("f" * 40, "0000")
-    }
+    runs = kept_as_others(tmp_path, other)
+    assert len(runs) == 3 and {*runs["commit"]} == {"f" * 40} and runs["kept"].iloc[0][:4] == "0000"
+    assert kept_as_others(tmp_path, make_session(FakeSession(0, RANKS_2))).empty
 
 
 def test_verdicts_of_a_history(tmp_path: Path) -> None:
@@ -121,12 +124,12 @@ def test_parts_of_profiles(tmp_path: Path) -> None:
     parts = [{"MPI": 2.0, "copies": 6.0}, {"copies": 8.0}]
     for day in range(3):
         fake = FakeSession(day, {"ranks 2": [1.0, 1.01]}, parts=parts if day else parts[1:] * 2)
-        append(tmp_path, [make_session(fake)])
+        append(tmp_path, make_session(fake))
     history = read_history(HistorySettings(tmp_path))
-    mpi, copies = line(history, "ranks 2", metric="MPI"), line(history, "ranks 2", metric="copies")
-    assert mpi.estimates[0].tolist() == [1.0, 1.0] and len(copies.sessions) == 3
-    assert mpi.shares is not None and copies.shares is not None
-    assert mpi.shares.tolist() == [1 / 8, 1 / 8] and copies.shares[1] == 7 / 8
+    values = history.values.set_index("metric")
+    mpi, copies = values.loc["MPI"], values.loc["copies"]
+    assert mpi["mean"].tolist() == [1.0, 1.0] and len(copies) == 3
+    assert mpi["share"].tolist() == [1 / 8, 1 / 8] and copies["share"].iloc[1] == 7 / 8
 
 
 def test_a_baseline_is_a_commit_or_tag(tmp_path: Path) -> None:
@@ -134,7 +137,7 @@ def test_a_baseline_is_a_commit_or_tag(tmp_path: Path) -> None:
     for name in ("v1.0", "0003"):
         history = read_history(HistorySettings(tmp_path, baseline=name))
         change = line(history, "ranks 2").change
-        assert change is not None and list(change.base) == [3] and change.ratio > 1.05
+        assert list(change.base) == [3] and change.ratio > 1.05
     with pytest.raises(UserError, match="baseline 'v9': no session"):
         read_history(HistorySettings(tmp_path, baseline="v9"))
 
@@ -169,9 +172,9 @@ def test_what_no_session_has_yet_is_a_regression_too(tmp_path: Path) -> None:
 
 def test_sessions_are_in_the_order_of_their_commits(tmp_path: Path) -> None:
     fakes = [FakeSession(day, RANKS_2) for day in (5, 3, 4)]
-    append(tmp_path, map(make_session, fakes))
+    append(tmp_path, pd.concat(map(make_session, fakes)))
     history = read_history(HistorySettings(tmp_path))
-    assert [s.name[:4] for s in line(history, "ranks 2").sessions] == ["0003", "0004", "0005"]
+    assert line(history, "ranks 2").rows["name"].str[:4].tolist() == ["0003", "0004", "0005"]
 
 
 def test_the_machine_alone_is_no_regression(tmp_path: Path) -> None:
@@ -180,6 +183,6 @@ def test_the_machine_alone_is_no_regression(tmp_path: Path) -> None:
         slow = 1.1 if day >= 12 else 1.0
         points = {"ranks 2": (slow * rng.normal(1, 0.003, 3)).tolist()}
         canary = 1e9 / slow * float(rng.normal(1, 0.003))
-        append(tmp_path, [make_session(FakeSession(day, points, facts=FACTS, canary=canary))])
+        append(tmp_path, make_session(FakeSession(day, points, facts=FACTS, canary=canary)))
     kind, reason = verdict(read_history(HistorySettings(tmp_path)), "ranks 2")
     assert kind == CONFOUNDED and "the machine's own speed (canary, compute)" in reason

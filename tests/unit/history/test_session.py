@@ -21,8 +21,7 @@ from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import BENCHMARKS
 from scalesweep.core.plan_format import PlanExperiment
-from scalesweep.history.profiled import profiled_runs
-from scalesweep.history.session import sessions_of
+from scalesweep.history.session import _profiled, sessions_of
 from scalesweep.history.store import SCHEMA
 from scalesweep.history.tracked import UNTRACKED, Tracker
 from scalesweep.tables.summary import write_summary
@@ -104,10 +103,9 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
         site=SimpleNamespace(name=SITE, launch=None, launch_for=lambda _: {}),
         runs_folder=tmp_path / "results" / "runs" / SITE,
     )  # fmt: skip
-    found = sessions_of(cast(Campaign, campaign))
-    rows = [row for one in found for some in one.rows.values() for row in some]
-    assert {row["run_id"] for row in rows} == {key[1] for one in found for key in one.rows}
-    assert {name for row in rows for name in row} == set(SCHEMA.names) - {"session", "group"}
+    frame = sessions_of(cast(Campaign, campaign))
+    rows = frame.to_dict("records")
+    assert list(frame) == SCHEMA.names
     looks = {row["metric"]: row["value"] for row in rows if row["kind"] == "canary"}
     assert looks == {"compute": 5e9, "memory": 2e10}
     parts = {(row["metric"], row["value"], row["unit"]) for row in rows if row["kind"] == "part"}
@@ -136,14 +134,14 @@ def test_profiled_runs_bring_the_parts_that_their_tables_have(tmp_path: Path) ->
     states = {"a.tensorflow": "done", "b.tensorflow": "failed", "c.cprofile": "done"}
     profiles = [{"run_id": run_id, "status": status} for run_id, status in states.items()]
     entry = cast(PlanExperiment, {"name": "e", "profiles": profiles})
-    ((run, rows),) = profiled_runs(tmp_path, entry)
-    assert run["run_id"] == "a.tensorflow"
-    listed = [(row["metric"], row["value"], row["unit"], row["phase"]) for row in rows]
+    rows = _profiled(tmp_path, entry).sort_values(["metric", "unit"])
+    assert {*rows["run_id"]} == {"a.tensorflow"}
+    listed = [*rows[["metric", "value", "unit", "phase"]].itertuples(index=False, name=None)]
     assert listed == [
-        ("input", 2.0, "ms", "trace"), ("share of input", 0.2, "1", "trace"),
-        ("rest", 8.0, "ms", "trace"), ("share of rest", 0.8, "1", "trace"),
+        ("input", 2.0, "ms", "trace"), ("rest", 8.0, "ms", "trace"),
+        ("share of input", 0.2, "1", "trace"), ("share of rest", 0.8, "1", "trace"),
     ]  # fmt: skip
-    assert [*profiled_runs(tmp_path / "none", entry)] == []
+    assert _profiled(tmp_path / "none", entry).empty
 
 
 def test_the_keys_of_a_campaign(tmp_path: Path) -> None:

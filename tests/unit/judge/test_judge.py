@@ -3,7 +3,9 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 from scalesweep.analysis.types import Floats
 from scalesweep.judge.change import (
@@ -14,12 +16,13 @@ from scalesweep.judge.change import (
     TOO_EARLY,
     Change,
     corrected,
+    moments,
     overall,
     paired,
-    welch,
+    ratios,
 )
 from scalesweep.judge.facts import NOT_RECORDED, differences, machine_moved, other_hosts
-from scalesweep.judge.over_time import judge, levels_of, read_levels
+from scalesweep.judge.over_time import judge, levels_of, trimmed_means
 
 MARGIN = 0.03
 
@@ -83,37 +86,45 @@ def test_neighbours_that_are_alike_count_for_less() -> None:
 
 
 def test_a_session_is_the_mean_of_its_repeats_without_the_ends() -> None:
-    read = read_levels([np.array([0.0, 1.0, 2.0, 3.0, 100.0]), np.array([1.0, 2.0])])
-    assert read.centres.tolist() == [2.0, 1.5]
+    logs = [(0, v) for v in (0.0, 1.0, 2.0, 3.0, 100.0)] + [(1, 1.0), (1, 2.0)]
+    rows = pd.DataFrame(logs, columns=["session", "value"])
+    rows["value"] = np.exp(rows["value"])
+    assert trimmed_means(rows, ["session"]).tolist() == pytest.approx([2.0, 1.5])
 
 
 def test_pairs() -> None:
     rng = np.random.default_rng(2)
-    base = np.exp(rng.normal(0, 0.01, 8))
-    new = base * np.exp(rng.normal(0, 0.01, 8))
-    assert paired(base, 1.2 * new, "lower", MARGIN).verdict == REGRESSION
-    assert paired(base, 1.2 * new, "higher", MARGIN).verdict == IMPROVEMENT
-    assert paired(base, new, "lower", MARGIN).verdict == NO_CHANGE
-    assert paired(base[:2], new[:2], "lower", MARGIN).verdict == TOO_EARLY
-    noisy = paired(base, new * np.exp(rng.normal(0, 0.08, 8)), "lower", MARGIN)
+    logs = rng.normal(0, 0.014, 8)
+    assert paired(logs + 0.18, "lower", MARGIN).verdict == REGRESSION
+    assert paired(logs + 0.18, "higher", MARGIN).verdict == IMPROVEMENT
+    assert paired(logs, "lower", MARGIN).verdict == NO_CHANGE
+    assert paired(logs[:2], "lower", MARGIN).verdict == TOO_EARLY
+    noisy = paired(logs + rng.normal(0, 0.08, 8), "lower", MARGIN)
     assert noisy.verdict == INCONCLUSIVE and (noisy.needed is None or noisy.needed > 0)
-    # A drift of the machine adds to one pair what it takes off the next (A B, B A).
-    drift = np.tile([0.02, -0.02], 4)
-    assert abs(math.log(paired(base, base * np.exp(drift), "lower", MARGIN).ratio)) < 1e-12
 
 
 def test_two_groups_and_the_mean_over_points() -> None:
     rng = np.random.default_rng(4)
     base, new = rng.normal(10, 0.1, 5), rng.normal(11, 0.1, 5)
-    change = welch(base, new, "higher")
-    assert change.verdict == IMPROVEMENT and change.low < 1.1 < change.high
-    assert change.ratio == pytest.approx(new.mean() / base.mean())
-    assert welch(base, new[:1], "higher").reason == "one repeat on a side"
-    assert "identical" in welch(base, np.full(3, 11.0), "higher").reason
-    assert "not positive" in welch(base, new - 11, "higher").reason
-    mean = overall([change, welch(new, base, "higher")])
+    groups = [(0, base, new), (1, new, base), (2, base, new[:1]), (3, base, new * 0 + 11.0),
+              (4, base, new - 11)]  # fmt: skip
+    sides = [
+        moments(pd.DataFrame([(g[0], v) for g in groups for v in g[side]],
+                             columns=["point", "value"]), ["point"])
+        for side in (1, 2)
+    ]  # fmt: skip
+    made = ratios(*sides, "higher")
+    assert made["verdict"].tolist() == [IMPROVEMENT, REGRESSION, *[INCONCLUSIVE] * 3]
+    first = made.loc[0]
+    assert first["low"] < 1.1 < first["high"]
+    assert first["ratio"] == pytest.approx(new.mean() / base.mean())
+    expected = stats.ttest_ind(np.log(base), np.log(new), equal_var=False)
+    assert first["df"] == pytest.approx(expected.df)
+    for row, why in ((2, "one repeat"), (3, "identical"), (4, "not positive")):
+        assert why in made.loc[row, "reason"] and math.isnan(made.loc[row, "low"])
+    mean = overall(made.head(2))
     assert mean is not None and mean.ratio == pytest.approx(1) and mean.low < 1 < mean.high
-    assert overall([change]) is None
+    assert overall(made.head(1)) is None
 
 
 def test_many_verdicts_pay_for_their_number() -> None:
