@@ -5,13 +5,14 @@ other results and the history need no more. Here the parts become one entry, in 
 is a parameter like any other.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
 from scalesweep.core.files import canonical_json
 from scalesweep.core.layouts import LAYOUT
 from scalesweep.core.plan_format import (
+    UNKNOWN_PARAMETER,
     ParameterInfo,
     Plan,
     PlanExperiment,
@@ -20,6 +21,7 @@ from scalesweep.core.plan_format import (
 )
 
 BENCHMARK = "benchmark"  # the parameter that says which benchmark a point is of
+_NONE = "\0"  # no value of a parameter
 
 
 class JoinedExperiment(PlanExperiment):
@@ -92,93 +94,81 @@ def differing_settings(entry: PlanExperiment) -> dict[str, dict[str, Any]]:
 
 def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
     """The entry of an experiment: its own, or all parts in one."""
-    if not parts[0].get("part_of"):
-        return parts[0]
     first = parts[0]
-    scale, dropped = _common_scale(parts)
-    axes = _axes(parts, scale, dropped)
-    fixed, fixed_of = _constants(parts, {*axes, *dropped})
+    if not first.get("part_of"):
+        return first
+    # Benchmarks with words of their own for what they scale over scale over their ranks.
+    scales = {part["scale"] for part in parts}
+    scale = first["scale"] if len(scales) == 1 else "ranks"
+    dropped = scales - {scale}
+    varying = dict.fromkeys(chain.from_iterable(part["axes"] for part in parts))
+    others = [axis for axis in varying if axis not in (scale, *dropped)]
+    axes = [*([scale] if scale in varying else []), BENCHMARK, *others]
+    # What has one value in all parts, and by benchmark what has a value of its own.
+    fixed_in = [part["fixed"] for part in parts]
+    same = {key for key in first["fixed"] if _agree([of.get(key, _NONE) for of in fixed_in])}
+    out = {*axes, *dropped}
+    fixed = {key: value for key, value in first["fixed"].items() if key in same - out}
+
+    def pointed(key: str) -> list[Any]:
+        return [
+            {**of, "point": {BENCHMARK: part["benchmark"], **_without(of["point"], dropped)}}
+            for part in parts
+            for of in part[key]  # type: ignore[literal-required]
+        ]
+
+    def total(key: str) -> float | None:
+        known = [part["estimate"][key] for part in parts]  # type: ignore[literal-required]
+        return None if None in known else sum(known)
+
     entry: JoinedExperiment = {
         **first,
         "benchmark": ", ".join(part["benchmark"] for part in parts),
         "benchmarks": {part["benchmark"]: part["version"] for part in parts},
         "summary": "; ".join(f"{part['benchmark']}: {part['summary']}" for part in parts),
         "metrics": _definitions(parts),
-        "compare": _agreed(part.get("compare", {}) for part in parts),
-        "kinds": _agreed(part.get("kinds", {}) for part in parts),
+        "compare": _agreed([part.get("compare", {}) for part in parts]),
+        "kinds": _agreed([part.get("kinds", {}) for part in parts]),
         "name": name,
         "scale": scale,
         "scale_parameters": ["ranks"] if dropped else first["scale_parameters"],
         "axes": axes,
         "work": sorted({*chain.from_iterable(part["work"] for part in parts)} & {*axes, *fixed}),
         "fixed": fixed,
-        "fixed_of": fixed_of,
+        "fixed_of": {part["benchmark"]: _without(part["fixed"], same | out) for part in parts},
         "parameters": _parameters(parts, dropped),
-        "runs": [run for part in parts for run in _pointed(part["runs"], part, dropped)],
-        "profiles": [run for part in parts for run in _pointed(part["profiles"], part, dropped)],
-        "excluded": [each for part in parts for each in _pointed(part["excluded"], part, dropped)],
+        "runs": pointed("runs"),
+        "profiles": pointed("profiles"),
+        "excluded": pointed("excluded"),
         "points": sum(part["points"] for part in parts),
-        "estimate": {
-            "wall_s": _sum([part["estimate"]["wall_s"] for part in parts]),
-            "core_hours": _sum([part["estimate"]["core_hours"] for part in parts]),
-        },
+        "estimate": {"wall_s": total("wall_s"), "core_hours": total("core_hours")},
     }
     del entry["part_of"]
-    _join_optional(entry, parts, dropped)
+    # What only some entries have; what is said of one program is not said of all.
+    if derived := {key: of for part in parts for key, of in part.get("derived", {}).items()}:
+        entry["derived"] = derived
+    for key in ("noexchange", "ceiling", "layouts", "mesh", "transformer", "memory"):
+        if not _agree([part.get(key) for part in parts]):
+            entry.pop(key, None)  # type: ignore[misc]
+    if rules := [part["repeats"] for part in parts if "repeats" in part]:
+        metric = next((rule["metric"] for rule in rules if rule["metric"]), "")
+        points = [
+            {**of, "point": {BENCHMARK: part["benchmark"], **_without(of["point"], dropped)}}
+            for part in parts
+            for of in part.get("repeats", {"points": []})["points"]
+        ]
+        entry["repeats"] = cast(PlanRepeats, {**rules[0], "metric": metric, "points": points})
+    if refused := sum(part.get("refused", 0) for part in parts):
+        entry["refused"] = refused
     return entry
 
 
-def _common_scale(parts: Sequence[PlanExperiment]) -> tuple[str, set[str]]:
-    """What all scale over, and the words of parts that it replaces: benchmarks with words of their
-    own for what they scale over scale over their ranks."""
-    scale = parts[0]["scale"] if len({part["scale"] for part in parts}) == 1 else "ranks"
-    return scale, {part["scale"] for part in parts} - {scale}
+def _without(values: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
 
 
-def _axes(parts: Sequence[PlanExperiment], scale: str, dropped: set[str]) -> list[str]:
-    """Parameters that vary among all points: the scale first, then the benchmark."""
-    varying = dict.fromkeys(chain.from_iterable(part["axes"] for part in parts))
-    others = [name for name in varying if name != scale and name not in dropped]
-    return [*([scale] if scale in varying else []), BENCHMARK, *others]
-
-
-def _join_optional(
-    entry: PlanExperiment, parts: Sequence[PlanExperiment], dropped: set[str]
-) -> None:
-    """Join what only some entries have; what is said of one program is not said of all."""
-    derived = {name: of for part in parts for name, of in part.get("derived", {}).items()}
-    if derived:
-        entry["derived"] = derived
-    for key in ("noexchange", "ceiling", "layouts", "mesh", "transformer", "memory"):
-        if not all(_same(part.get(key), parts[0].get(key)) for part in parts):
-            entry.pop(key, None)  # type: ignore[misc]
-    if repeats := _repeats(parts, dropped):
-        entry["repeats"] = repeats
-    if refused := sum(part.get("refused", 0) for part in parts):
-        entry["refused"] = refused
-
-
-def _constants(
-    parts: Sequence[PlanExperiment], out: set[str]
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Parameters with one value in all parts, and by benchmark those with a value of its own."""
-    first = parts[0]["fixed"]
-    same = {
-        name
-        for name, value in first.items()
-        if all(name in part["fixed"] and _same(part["fixed"][name], value) for part in parts)
-    } - out
-    fixed = {name: value for name, value in first.items() if name in same}
-    return fixed, {
-        part["benchmark"]: {
-            name: value for name, value in part["fixed"].items() if name not in same | out
-        }
-        for part in parts
-    }
-
-
-def _same(value: Any, other: Any) -> bool:
-    return canonical_json(value) == canonical_json(other)
+def _agree(values: Sequence[Any]) -> bool:
+    return len({canonical_json(value) for value in values}) == 1
 
 
 def _definitions(parts: Sequence[PlanExperiment]) -> dict[str, str]:
@@ -188,23 +178,18 @@ def _definitions(parts: Sequence[PlanExperiment]) -> dict[str, str]:
     for part in parts:
         for metric, text in part["metrics"].items():
             texts.setdefault(metric, {}).setdefault(text, []).append(part["benchmark"])
-    order = sorted(texts, key=lambda metric: not all(metric in part["metrics"] for part in parts))
-    texts = {metric: texts[metric] for metric in order}
     return {
-        metric: next(iter(by_text))
-        if len(by_text) == 1
-        else "; ".join(f"{', '.join(names)}: {text}" for text, names in by_text.items())
-        for metric, by_text in texts.items()
+        metric: next(iter(of))
+        if len(of := texts[metric]) == 1
+        else "; ".join(f"{', '.join(names)}: {text}" for text, names in of.items())
+        for metric in sorted(texts, key=lambda m: not all(m in part["metrics"] for part in parts))
     }
 
 
-def _agreed(maps: Iterable[Mapping[str, str]]) -> dict[str, str]:
+def _agreed(maps: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """What benchmarks say of metrics, without that of which they say different things."""
-    said: dict[str, set[str]] = {}
-    for mapping in maps:
-        for name, word in mapping.items():
-            said.setdefault(name, set()).add(word)
-    return {name: next(iter(words)) for name, words in said.items() if len(words) == 1}
+    said = {name: {of[name] for of in maps if name in of} for name in chain.from_iterable(maps)}
+    return {name: words.pop() for name, words in said.items() if len(words) == 1}
 
 
 def _parameters(parts: Sequence[PlanExperiment], dropped: set[str]) -> dict[str, ParameterInfo]:
@@ -214,50 +199,19 @@ def _parameters(parts: Sequence[PlanExperiment], dropped: set[str]) -> dict[str,
     """
     known: dict[str, ParameterInfo] = {
         BENCHMARK: {
-            "unit": None,
+            **UNKNOWN_PARAMETER,
             "doc": "The program that was measured.",
             "default": parts[0]["benchmark"],
-            "workload": False,
         }
     }
     for part in parts:
-        for name, info in part["parameters"].items():
-            if name in dropped:
-                continue
+        for name, info in _without(part["parameters"], dropped).items():
             said = known.setdefault(name, info)
+            agree = _agree([said["default"], info["default"]])
             known[name] = {
                 **said,
-                "default": said["default"] if _same(said["default"], info["default"]) else None,
+                "default": said["default"] if agree else None,
                 # What changes the work of one program is ranked for none.
                 "workload": said["workload"] or info["workload"],
             }
     return known
-
-
-def _pointed(listed: Iterable[Any], part: PlanExperiment, dropped: set[str]) -> list[Any]:
-    """Entries of a part with the benchmark in their points."""
-    own = {BENCHMARK: part["benchmark"]}
-    return [
-        {**of, "point": own | {k: v for k, v in of["point"].items() if k not in dropped}}
-        for of in listed
-    ]
-
-
-def _repeats(parts: Sequence[PlanExperiment], dropped: set[str]) -> PlanRepeats | None:
-    """How precise the points of all parts are, by the rule that all of them have; None without."""
-    rules = [(part, part["repeats"]) for part in parts if "repeats" in part]
-    if not rules:
-        return None
-    return {
-        **rules[0][1],
-        "metric": next((rule["metric"] for _, rule in rules if rule["metric"]), ""),
-        "points": [
-            point for part, rule in rules for point in _pointed(rule["points"], part, dropped)
-        ],
-    }
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    """The sum of what is known of all; None where something is not known of one."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None

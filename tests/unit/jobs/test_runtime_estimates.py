@@ -77,14 +77,6 @@ def last(made: tuple[Campaign, Estimates]) -> tuple[float | None, str]:
     return estimates.seconds(experiment, run), estimates.basis(experiment, run)
 
 
-def test_nothing_is_known(study: Study) -> None:
-    assert last(study(({}, None), ({"ranks": 2}, None))) == (None, "")
-
-
-def test_the_campaign_says_something(study: Study) -> None:
-    assert last(study(({}, None), more=", expected_minutes: 1.5")) == (90.0, "campaign")
-
-
 def test_the_same_point_comes_first(campaign_of: Callable[..., Campaign]) -> None:
     campaign = campaign_of("axes: {rate: [1, 2]}\nrepeats: 5\nexpected_minutes: 9")
     states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
@@ -105,42 +97,35 @@ TOTAL = "work: {scope: total, samples: amount}"
 
 
 @pytest.mark.parametrize(
-    ("measured", "point", "found"),
+    ("measured", "point", "more", "found"),
     [
+        ([({}, None)], {"ranks": 2}, {}, (None, "")),
+        ([({}, None)], {}, {"more": ", expected_minutes: 1.5"}, (90.0, "campaign")),
         # 50 s are for 200 samples of a rank.
-        ([READ], {"ranks": 2, "amount": 200, "epochs": 3}, (150.0, SCALED)),
-        ([READ], {"ranks": 2, "amount": 0}, (None, "")),
-        # Weak scaling: as much for each rank, whatever their number.
-        ([READ], {"ranks": 64, "amount": 100, "epochs": 2}, (50.0, SCALED)),
-        # The nearest ranks by ratio.
-        ([TWO, EIGHT], {"ranks": 3}, (10.0, SCALED)),
-        ([TWO, EIGHT], {"ranks": 5}, (30.0, SCALED)),
-        # Of several runs the median.
+        ([READ], {"ranks": 2, "amount": 200, "epochs": 3}, {}, (150.0, SCALED)),
+        ([READ], {"ranks": 2, "amount": 0}, {}, (None, "")),
+        # Weak scaling: as much for each rank, whatever their number. Strong: in all.
+        ([READ], {"ranks": 64, "amount": 100, "epochs": 2}, {}, (50.0, SCALED)),
+        ([({"amount": 800}, 80.0)], {"ranks": 4, "amount": 800}, {"work": TOTAL}, (20.0, SCALED)),
+        # The nearest ranks by ratio; of several runs the median.
+        ([TWO, EIGHT], {"ranks": 3}, {}, (10.0, SCALED)),
+        ([TWO, EIGHT], {"ranks": 5}, {}, (30.0, SCALED)),
         ([({"batch_size": n}, w) for n, w in ((1, 20.0), (2, 30.0), (3, 100.0))],
-         {"amount": 300}, (90.0, SCALED)),
-        # Nothing is known of samples of another form.
-        ([({"shape": [4, 4]}, 50.0)], {"shape": [64, 64]}, (None, "")),
+         {"amount": 300}, {}, (90.0, SCALED)),
+        # Nothing is known of samples of another form, without work, or by other sources.
+        ([({"shape": [4, 4]}, 50.0)], {"shape": [64, 64]}, {}, (None, "")),
+        ([READ], {"ranks": 2, "epochs": 3}, {"work": ""}, (None, "")),
+        ([READ], READ[0], {"work": ""}, (50.0, "same point")),
+        ([({}, 50.0)], {"amount": 3}, {"source": "imported"}, (None, "")),
+        ([({}, 50.0)], {"amount": 3}, {"source": "simulated"}, (None, "")),
     ],
 )  # fmt: skip
-def test_scaled_by_work(
-    study: Study, measured: list[Any], point: dict[str, Any], found: tuple[float | None, str]
-) -> None:
-    seconds, basis = last(study(*measured, (point, None)))
+def test_what_an_estimate_rests_on(
+    study: Study, measured: list[Any], point: dict[str, Any], more: dict[str, str],
+    found: tuple[float | None, str],
+) -> None:  # fmt: skip
+    seconds, basis = last(study(*measured, (point, None), **more))
     assert (seconds, basis) == (found[0] and pytest.approx(found[0]), found[1])
-
-
-def test_the_work_in_all_is_shared_by_the_ranks(study: Study) -> None:
-    measured, pending = ({"ranks": 1, "amount": 800}, 80.0), {"ranks": 4, "amount": 800}
-    assert last(study(measured, (pending, None), work=TOTAL)) == (20.0, SCALED)
-
-
-def test_a_benchmark_that_names_no_work_is_not_scaled(study: Study) -> None:
-    for point, known in (
-        ({"ranks": 4, "epochs": 2}, (None, "")),
-        ({"ranks": 2, "epochs": 3}, (None, "")),
-        ({**READ[0]}, (50.0, "same point")),
-    ):
-        assert last(study(READ, (point, None), work="")) == known
 
 
 def test_after_a_timeout_a_point_takes_at_least_its_limit(study: Study) -> None:
