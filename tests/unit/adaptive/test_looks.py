@@ -110,21 +110,3 @@ def test_another_rule_or_metric_looks_again(campaign: Campaign, campaign_of: Loa
     ):
         other = replace(campaign_of(body), results=campaign.results)
         assert states(other)[1] == state
-
-
-def test_the_control_point_follows(campaign_of: Load, tmp_path: Path) -> None:
-    head = "campaign: c\nsite: toy\ncontrol: {experiment: e, point: {size: 1}, every: 1}\n"
-    body = "axes: {size: [1, 2]}\nrepeats: {min: 3, max: 5, until: 5 %}"
-    campaign = replace(campaign_of(body, head), results=tmp_path)
-
-    def controls() -> int:
-        return len(plan_runs(campaign).campaign.experiments[-1].runs)
-
-    before = controls()
-    finish(campaign, runs_of(campaign, 2)[:3], [1.0, 1.3, 0.8])
-    assert controls() == before + 1
-
-
-def test_a_fixed_number_has_no_looks(campaign_of: Load, tmp_path: Path) -> None:
-    campaign = replace(campaign_of("repeats: 3"), results=tmp_path)
-    assert plan_runs(campaign).campaign is campaign and not plan_runs(campaign).points

@@ -94,29 +94,6 @@ def test_larger_counts_are_left_out_once_a_smaller_one_is_clearly_below(
     assert len(plan.campaign.experiments[0].runs) == 3 * (2 + 4)
 
 
-def test_the_control_point_is_measured_as_often_as_before(
-    campaign_of: Load, tmp_path: Path
-) -> None:
-    head = (
-        "campaign: c\nsite: toy\ncontrol: {experiment: e, point: {ranks: 1, rate: 1}, every: 4}\n"
-    )
-    campaign = replace(campaign_of(BODY, head), results=tmp_path)
-    controls = len(campaign.experiments[-1].runs)
-    positions = campaign.positions()
-    plan = plan_runs(campaign)
-    waiting = [run.run_id for run in campaign.experiments[-1].runs if run.run_id in plan.held]
-    # Those between the larger counts wait with them.
-    first = min(positions[run_id] for run_id in plan.held - set(waiting))
-    assert waiting and min(positions[run_id] for run_id in waiting) > first
-    finish(campaign, 1, [10.0, 10.1, 9.9])
-    finish(campaign, 2, [9.0, 9.1, 8.9])
-    left = plan_runs(campaign).campaign
-    assert len(left.experiments[0].points) == 6
-    # However often it is planned again, as the scripts of a call do.
-    assert len(plan_runs(left).campaign.experiments[-1].runs) == controls
-    assert len(left.experiments[-1].runs) == controls
-
-
 def test_no_decision_without_an_interval_on_one_side(campaign: Campaign) -> None:
     finish(campaign, 1, [10.0, 10.1, 9.9])
     for values in ([8.0], [8.0, 11.5, 9.0], [9.0, 9.0, 9.0]):
@@ -212,11 +189,6 @@ def test_anything_else_is_one_line(campaign_of: Load, stop: str, error: str) -> 
     with pytest.raises(UserError) as raised:
         campaign_of(BODY.replace("efficiency < 0.5", stop))
     assert error in str(raised.value) and "experiments.e.stop.when: " in str(raised.value)
-
-
-def test_efficiency_needs_a_scaling(campaign_of: Load) -> None:
-    with pytest.raises(UserError, match=r"stop\.when: needs the experiment's scaling; set scaling"):
-        campaign_of(BODY.replace("scaling: weak", "scaling: none"))
 
 
 def test_blocks_are_of_one_count(campaign: Campaign, campaign_of: Load) -> None:

@@ -85,18 +85,6 @@ def test_nothing_of_the_rows_is_lost() -> None:
     assert by_column(record) == record
 
 
-def test_hosts_and_nodes_that_differ_are_both_kept() -> None:
-    told = rows(2)
-    told["resources"]["slurm_nodes"] = ["n1", None]
-    told["environment"]["ranks"][1]["slurm_node"] = None
-    record = by_column({"point": {"ranks": 2}, **told})
-    assert by_rank(record["resources"]["slurm_nodes"], 2) == ["n1", None]
-    assert len(machine_names(record["resources"])) == 2
-    assert by_rank(record["environment"]["ranks"]["slurm_node"], 2) == [
-        told["environment"]["ranks"][0]["slurm_node"], None,
-    ]  # fmt: skip
-
-
 def test_hosts_of_which_the_ranks_are_not_known() -> None:
     foreign = {
         "point": {"ranks": 8},

@@ -1,4 +1,3 @@
-from scalesweep.core.errors import UserError
 from scalesweep.core.visible import visible
 
 HOSTILE = (
@@ -13,7 +12,3 @@ def test_what_cannot_be_seen_is_an_escape() -> None:
     )
     plain = "Größe 5 µs ± 2\u202f%\n\ttab 日本 שלום مرحبا 😀 \u00a0 C:\\x1b"
     assert visible(plain) == plain and visible("") == ""
-
-
-def test_errors_are_visible() -> None:
-    assert str(UserError(f"a\n {HOSTILE}")) == visible(f"a {' '.join(HOSTILE.split())}")

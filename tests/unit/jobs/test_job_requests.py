@@ -122,11 +122,6 @@ def test_more_memory_after_out_of_memory(campaign: Campaign) -> None:
     assert request(campaign, failure=failed("TIMEOUT", mem_mb=4096)).shape.mem_mb == 4096
 
 
-def test_a_failure_of_no_job_changes_nothing(campaign: Campaign) -> None:
-    for failure in ({"cause": "TIMEOUT"}, {"cause": "TIMEOUT", "asked": {"limit_s": None}}):
-        assert request(campaign, failure=failure) == request(campaign)
-
-
 @pytest.mark.parametrize(
     ("cause", "asked", "mends"),
     [

@@ -11,7 +11,6 @@ import pytest
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import duration
 from scalesweep.planning.plan import build_plan, check_budget, plan_csv
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_shape import Shape
@@ -91,13 +90,6 @@ def test_estimates_come_from_alike_runs(campaign_of: Callable[..., Campaign]) ->
     assert build_plan(campaign, states)["jobs"] is None
 
 
-def test_estimates_before_the_first_run(campaign_of: Callable[..., Campaign]) -> None:
-    campaign = campaign_of("repeats: 4\nexpected_minutes: 3")
-    plan = build_plan(campaign, states_of(campaign))
-    assert plan["experiments"][0]["estimate"]["wall_s"] == 4 * 180
-    assert "remaining time: about 12 min 00 s" in plan_text(plan)
-
-
 def test_the_state_digest_follows_what_matters(campaign_of: Callable[..., Campaign]) -> None:
     campaign = campaign_of("repeats: 2")
     states = states_of(campaign)
@@ -109,15 +101,6 @@ def test_the_state_digest_follows_what_matters(campaign_of: Callable[..., Campai
     assert state_digest(campaign, {**states, run_id: RunState("done", "1")}) != state_digest(
         campaign, {**states, run_id: RunState("done", "2")}
     )
-
-
-def test_durations() -> None:
-    told = [duration(s) for s in (0, 0.42, 59.4, 59.7, 60, 200, 3600, 7500, None)]
-    assert told == [
-        "0 s", "0.42 s", "59 s", "1 min 00 s", "1 min 00 s", "3 min 20 s", "1 h 00 min",
-        "2 h 05 min", "–",
-    ]  # fmt: skip
-    assert duration(None, missing="unknown") == "unknown"
 
 
 HEAD = "campaign: test\nsite: toy\nbudget: {node_hours: 2}\n"
@@ -182,34 +165,6 @@ def test_jobs_by_shape(campaign_of: Callable[..., Campaign]) -> None:
     assert lines[-1] == (
         "0.812 node-hours spent of a budget of 2: 1.19 left; these jobs take up to 1"
     )
-
-
-def test_jobs_of_which_nothing_is_known(campaign_of: Callable[..., Campaign]) -> None:
-    campaign = campaign_of("axes: {ranks: [1, 2]}")
-    states = states_of(campaign)
-    plan = build_plan(campaign, states, shapes_of(campaign, states))
-    assert [s["basis"] for s in plan["jobs"]["shapes"]] == ["", ""]
-    assert [s["expected_s"] for s in plan["jobs"]["shapes"]] == [None, None]
-    assert plan["jobs"]["node_hours_expected"] is None
-    assert plan["jobs"]["node_hours_limit"] == pytest.approx(0.3)
-    assert plan["jobs"]["budget_node_hours"] is plan["jobs"]["overhead_s"] is None
-    lines = plan_text(plan).splitlines()
-    assert "2 jobs: unknown node-hours expected, 0.3 at most" in lines
-    assert lines[-1] == "0 node-hours spent"
-    check_budget(campaign, plan["jobs"])  # there is none
-
-
-def test_a_finished_campaign_has_no_jobs(campaign_of: Callable[..., Campaign]) -> None:
-    campaign = campaign_of("repeats: 1", HEAD)
-    states = dict.fromkeys(campaign.unique_runs(), RunState("done", "1", wall_s=1.0))
-    plan = build_plan(campaign, states, {}, [job(0.5, 3.0)])
-    assert plan["jobs"]["shapes"] == []
-    assert plan["jobs"]["node_hours_expected"] == plan["jobs"]["node_hours_limit"] == 0
-    assert plan_text(plan).splitlines()[-3:] == [
-        "",
-        "each job held its nodes 3.0 s beyond the program, median of 1 job",
-        "0.5 node-hours spent of a budget of 2: 1.5 left",
-    ]
 
 
 def test_the_wall_time_of_jobs_that_run_side_by_side(toy: Path) -> None:

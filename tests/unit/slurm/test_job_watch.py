@@ -88,23 +88,6 @@ def test_what_is_waited_for_and_how_long(
     assert [slurm.state(wait) for wait in waits] == [None] * (len(waits) - 1) + [state]
 
 
-def test_a_job_that_is_requeued_while_it_completes_lives() -> None:
-    slurm = Slurm("COMPLETING", LOST)
-    assert slurm.state() is None and slurm.state(100) is None
-    slurm.queue = {12: "PENDING"}
-    assert slurm.state(1) is None
-    slurm.queue = {12: "COMPLETING"}
-    assert slurm.state(100) is None and slurm.state(121) == "NODE_FAIL"
-
-
-def test_without_an_accounting_the_queue_must_do() -> None:
-    slurm = Slurm("RUNNING")
-    slurm.books = None
-    assert slurm.state() is None
-    slurm.queue = {12: "COMPLETED"}
-    assert slurm.state(1) == "COMPLETED"
-
-
 def test_while_slurm_does_not_answer_nothing_is_over(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     slurm = Slurm(None, JOB)

@@ -62,20 +62,6 @@ def jobs() -> dict[int, Job]:
     return parse(CAPTURED)
 
 
-def test_a_completed_job(jobs: dict[int, Job]) -> None:
-    job = jobs[1]
-    assert (job.state, job.exit_code, job.signal) == ("COMPLETED", 0, 0)
-    assert job.submitted == "2026-11-21T07:52:11+00:00"
-    assert job.started == job.ended == "2026-11-21T07:52:12+00:00"
-    assert (job.elapsed_s, job.limit_s) == (0, 3600)
-    assert (job.nodes, job.cpus, job.node_list, job.partition) == (2, 2, "node[1-2]", "main")
-    # --mem=1000M on two nodes: sacct prints the sum.
-    assert job.asked_mem_bytes == 1000 * MIB
-    # It ended before anything was sampled.
-    assert job.max_rss_bytes is None
-    assert finished(job) and settled(job) and cause_of(job) is None
-
-
 def test_a_failed_job_is_the_launchers_to_explain(jobs: dict[int, Job]) -> None:
     job = jobs[2]
     assert (job.state, job.exit_code) == ("FAILED", 3) and cause_of(job) is None
@@ -129,13 +115,6 @@ def test_of_several_tries_the_last_one_counts(jobs: dict[int, Job]) -> None:
         "2026-11-21T07:52:15+00:00",
     )
     assert job.max_rss_bytes == 3252 * 1024
-
-
-def test_a_job_that_is_not_over(jobs: dict[int, Job]) -> None:
-    job = jobs[16]
-    assert not finished(job) and not settled(job) and cause_of(job) is None
-    assert (job.started, job.ended, job.limit_s) == (None, None, None)
-    assert not settled(replace(job, state="FAILED")) and finished(replace(job, state="FAILED"))
 
 
 def test_a_job_that_the_books_do_not_have_whole_yet() -> None:

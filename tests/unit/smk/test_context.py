@@ -58,14 +58,6 @@ def marker_of(context: SnakemakeContext, folder: Path) -> Path:
     return Path(*context.markers([folder.name]))
 
 
-def test_markers_are_of_one_call(campaign: Campaign) -> None:
-    """So none is there before, whatever other calls have left."""
-    calls = [context_of(campaign) for _ in range(2)]
-    markers = {marker for context in calls for marker in context.pending_markers()}
-    assert len(markers) == 4 and not any(Path(marker).exists() for marker in markers)
-    assert context_of(campaign, Status.DONE).pending_markers() == []
-
-
 def rules_of(context: SnakemakeContext) -> JobRules:
     return JobRules(context, Preflight(context))
 

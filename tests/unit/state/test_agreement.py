@@ -215,24 +215,6 @@ def test_a_changed_program_is_stale_and_code_of_ours_is_not(foreign: Path, measu
     assert stock(measured())[1].status == "done"
 
 
-def test_what_was_never_said_is_no_difference(foreign: Path, measured: Load) -> None:
-    campaign = measured()
-    # A new parameter at the old behaviour; words that are not there at this point.
-    spec = {"type": ["integer", "null"], "default": None, "doc": "x"}
-    path = foreign / "benchmarks" / "foreign" / "benchmark.yaml"
-    command = yaml.safe_load(path.read_text())["command"]
-    command.append({"when": "new is not null", "words": ["--new={new}"]})
-    edit(foreign, "foreign", parameters={"new": spec}, command=command)
-    assert [state.status for state in stock(measured())] == ["done", "done"]
-    # A record of before says of the program nothing, but has a point.
-    record = record_of(campaign, 1)
-    rewrite(record, program=None)
-    (foreign / "speaker.py").write_text("")
-    assert stock(measured())[1].status == "done"
-    default(foreign, "foreign", "size", 8)
-    assert stock(measured())[1].detail == "size was 4, is 8"
-
-
 def test_profiled_runs_are_compared_too(foreign: Path, measured: Load) -> None:
     campaign = measured()
     run_id = next(iter(campaign.unique_runs()))
