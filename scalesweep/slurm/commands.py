@@ -112,9 +112,13 @@ def sbatch(words: Sequence[str], script: str) -> tuple[int | None, str]:
     """Submit a shell script: the job's id, or None and what sbatch has against it, which is nothing
     if it was ended."""
     command = ["sbatch", "--parsable", *words]
-    done = subprocess.run(
-        command, input=f"#!/bin/sh\n{script}\n", capture_output=True, text=True, check=False
-    )
+    script = f"#!/bin/sh\n{script}\n"
+    try:
+        done = subprocess.run(
+            command, input=script, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"sbatch did not answer within {_TIMEOUT_S} s"
     # Sites may print more than the number and, where there are several, the cluster.
     number = re.search(r"^(\d+)(?:;.*)?$", done.stdout, re.MULTILINE)
     return (int(number[1]), "") if number and not done.returncode else (None, done.stderr)

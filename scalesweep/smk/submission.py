@@ -224,7 +224,7 @@ class Submission:
         logs = self.logs / folder
         logs.mkdir(parents=True, exist_ok=True)
         own = [f"--job-name={self.name}", f"--comment={_comment(job)}", f"--output={logs}/%j.log"]
-        return commands.sbatch([*own, *shape.sbatch_words()], script)
+        return commands.sbatch([*own, "--export=ALL", *shape.sbatch_words()], script)
 
     def begin(self, run_id: str) -> None:
         """Note a run that is to be submitted. Raises UserError if Slurm does not take its shape."""

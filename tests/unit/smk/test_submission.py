@@ -238,6 +238,6 @@ def test_what_sbatch_is_told(submission: Submission, monkeypatch: pytest.MonkeyP
     logs = submission.logs / run_id
     assert words == [
         f"--job-name={submission.name}", f"--comment={run_id}", f"--output={logs}/%j.log",
-        *submission.request(run_id, 1).shape.sbatch_words(),
+        "--export=ALL", *submission.request(run_id, 1).shape.sbatch_words(),
     ]  # fmt: skip
     assert script == "launch" and logs.is_dir()
