@@ -1,10 +1,10 @@
 """Advise what to measure next with so many node-hours, from the points measured so far."""
 
 import argparse
-import csv
-import io
 import math
 from collections.abc import Sequence
+
+import pandas as pd
 
 from scalesweep.adaptive.advice import Candidate, advise
 from scalesweep.adaptive.advised_campaign import advised_campaign, write_advised
@@ -20,6 +20,7 @@ from scalesweep.state.stock import take_stock
 from scalesweep.tables.now import read_now
 
 TABLE, CAMPAIGN = "advice.csv", "advice.yaml"
+_COLUMNS = ["experiment", "words", "measured", "runs", "node_hours", "value", "chosen", "reason"]
 SHOWN = 20  # candidates that are not chosen
 
 
@@ -38,7 +39,10 @@ def run(args: argparse.Namespace) -> None:
     print(advice_text(campaign, candidates, budget))
     folder = campaign.results
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / TABLE, table_csv(candidates))
+    rows = [{**vars(each), "reason": each.refused or each.reason} for each in candidates]
+    names = {"words": "point", "runs": "more_runs"}
+    table = pd.DataFrame(rows, columns=_COLUMNS).rename(columns=names)
+    write_atomic(folder / TABLE, table.to_csv(index=False))
     chosen = [(each.experiment, each.point, each.runs) for each in candidates if each.chosen]
     path = folder / CAMPAIGN
     if not chosen:
@@ -90,15 +94,3 @@ def _table(candidates: Sequence[Candidate]) -> list[str]:
         for each in candidates
     ]  # fmt: skip
     return aligned([head, *rows], left={0, 1, 6})
-
-
-def table_csv(candidates: Sequence[Candidate]) -> str:
-    """All candidates as CSV."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["experiment", "point", "measured", "more_runs", "node_hours", "value",
-                     "chosen", "reason"])  # fmt: skip
-    for each in candidates:
-        writer.writerow([each.experiment, each.words, each.measured, each.runs, each.node_hours,
-                         each.value, each.chosen, each.refused or each.reason])  # fmt: skip
-    return out.getvalue()

@@ -228,10 +228,6 @@ class Benchmark(BenchmarkKeys):
         made._quantities = self._quantities | quantities.keys()
         return made
 
-    def program_values(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """What the program is told of a point: all but the experiment's own quantities."""
-        return {name: value for name, value in point.items() if name not in self.quantities}
-
     @property
     def scale(self) -> str:
         """What runs scale over: ``ranks``, or the name of ``workers``."""
@@ -272,12 +268,8 @@ class Benchmark(BenchmarkKeys):
 
     def id_of(self, point: Mapping[str, Any], identity: str, repeat: int) -> str:
         """The same of a point whose ``identity`` is known."""
-        return f"{self.name}-r{point['ranks']}-{self.run_digest(identity, repeat)}"
-
-    def run_digest(self, identity: str, repeat: int) -> str:
-        """The digest in the id of a run."""
-        text = f"{self._head}{identity},{repeat}]"
-        return blake2b(text.encode(), digest_size=6).hexdigest()
+        digest = blake2b(f"{self._head}{identity},{repeat}]".encode(), digest_size=6).hexdigest()
+        return f"{self.name}-r{point['ranks']}-{digest}"
 
     @cached_property
     def _head(self) -> str:

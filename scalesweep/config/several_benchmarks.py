@@ -43,14 +43,11 @@ def parts(
                 # No experiment of a file has a dot in its name.
                 yield f"{name}.{benchmark}", name, _part(spec, benchmark)
             continue
-        maps = [f"metrics.{n}.formula" for n, m in spec.metrics.items() if not _is_text(m.formula)]
-        for key in [*maps, *(["fixed_of"] if spec.fixed_of else [])]:
-            raise UserError(f"{where}.{key}: a map goes with a list of benchmarks")
+        stated = {f"metrics.{it}.formula": metric.formula for it, metric in spec.metrics.items()}
+        for key, value in {**stated, "fixed_of": spec.fixed_of}.items():
+            if value and isinstance(value, Mapping):
+                raise UserError(f"{where}.{key}: a map goes with a list of benchmarks")
         yield name, "", spec
-
-
-def _is_text(formula: object) -> bool:
-    return isinstance(formula, str)
 
 
 def _check_several(spec: ExperimentKeys, where: str, folder: Path) -> None:

@@ -88,16 +88,6 @@ class SlurmSite(Model):
     staging: Staging = Staging()
     """the job that makes a data set: one task with `stage_workers` CPUs"""
 
-    @property
-    def staging_minutes(self) -> float:
-        """Limit of the job that makes a data set."""
-        return self.staging.minutes
-
-    @property
-    def staging_memory_gib(self) -> float:
-        """Memory of the job that makes a data set."""
-        return self.staging.memory_gib
-
 
 class PowerSampling(Model):
     """How power is sampled on a site."""

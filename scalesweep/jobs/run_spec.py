@@ -86,7 +86,7 @@ def run_spec(
         "profile": run.profile,
         "benchmark": benchmark.name,
         "version": benchmark.version,
-        "params": benchmark.program_values(point),
+        "params": {n: v for n, v in point.items() if n not in benchmark.quantities},
         "repeat": run.repeat,
         "site": site.name,
         "folder": str(campaign.runs_folder / run.run_id),
