@@ -21,16 +21,16 @@ def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
     if cluster:
         yield examine_sbatch(campaign)
     folder = probe.new_folder(campaign.results)
-    parts = probe.parts_of(campaign, folder, cluster)
-    try:
-        said = probe.ask(campaign, parts, folder, cluster)
-    except UserError as error:
-        yield Check("launcher", FAILED, str(error), f"correct slurm in {campaign.site.file}")
-        return
-    first = True
-    for part, answer in zip(parts, said, strict=True):
-        yield from judge(Asked(campaign.site, part, answer, folder.name), first)
-        first &= not answer.ranks
+    first, suffix = True, ""
+    for needs in probe.needs_of(campaign):
+        part = probe.part_of(campaign, needs, folder, cluster)
+        try:
+            said = probe.ask(campaign, part, cluster)
+        except UserError as error:
+            yield Check("launcher", FAILED, str(error), f"correct slurm in {campaign.site.file}")
+            return
+        yield from judge(Asked(campaign.site, part, said, folder.name), first, suffix)
+        first, suffix = first and not said.ranks, f" ({probe.TORCH})"
 
 
 def examine_programs(campaign: Campaign, cluster: bool) -> Check:

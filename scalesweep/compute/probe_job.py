@@ -1,14 +1,13 @@
-"""The doctor's probes where runs are: in a Slurm job, or on this machine.
+"""The doctor's probe where runs are: in a Slurm job, or on this machine.
 
-    python -I -S probe_job.py PROBES
+    python -I -S probe_job.py PROBE
 
-Starts each probe as the program of a run is, one after the other, and leaves what it prints and
-``outcome.json`` in its folder. Standard library only.
+Starts it as the program of a run is, and leaves what it prints and ``outcome.json`` in its folder.
+Standard library only.
 """
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -31,16 +30,14 @@ class Probe(Start):
     power: PowerOrder | None
 
 
-def carry_out(probes: Sequence[Probe]) -> None:
-    """Start each probe, and leave why it failed and why no power can be sampled here: empty if
-    neither is so, and None of power that is switched off."""
-    for probe in probes:
-        work = Path(probe["folder"])
-        work.mkdir(parents=True, exist_ok=True)
-        wrong = run_apart(probe, probe["argv"], work, LOG, PROBE_S)
-        asked = probe["power"]
-        power = asked and (nothing_here(asked["sysfs"], asked["sources"], host_name()) or "")
-        write_atomic(work / OUTCOME, json.dumps({"wrong": wrong, "power": power}))
+def carry_out(probe: Probe) -> None:
+    """Start a probe, and leave why it failed and why no power can be sampled here: empty if neither
+    is so, and None of power that is switched off."""
+    work, asked = Path(probe["folder"]), probe["power"]
+    work.mkdir(parents=True, exist_ok=True)
+    wrong = run_apart(probe, probe["argv"], work, LOG, PROBE_S)
+    power = asked and (nothing_here(asked["sysfs"], asked["sources"], host_name()) or "")
+    write_atomic(work / OUTCOME, json.dumps({"wrong": wrong, "power": power}))
 
 
 if __name__ == "__main__":

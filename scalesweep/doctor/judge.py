@@ -43,9 +43,9 @@ class Asked(NamedTuple):
         return self.said.ranks
 
 
-def judge(asked: Asked, first: bool) -> Iterator[Check]:
-    """The checks of a part; those of the machine with the ``first`` one that answers only."""
-    suffix = asked.part.suffix
+def judge(asked: Asked, first: bool, suffix: str = "") -> Iterator[Check]:
+    """The checks of a part, with a ``suffix`` where another one has checks of these names; those of
+    the machine with the ``first`` one that answers only."""
     if asked.part.lacks:
         yield Check(f"launcher{suffix}", FAILED, asked.part.lacks)
         return

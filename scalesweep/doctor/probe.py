@@ -7,7 +7,6 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +40,6 @@ class Part(NamedTuple):
     """What benchmarks of one kind start with: a Python and a launcher of the site's."""
 
     needs: str  # HOROVOD, TORCH or PLAIN
-    suffix: str  # of the names of its checks, where another part has some of these names
     lacks: str  # why the site cannot start it, and what mends that; empty: it can
     needs_ranks: bool  # whether a run of several ranks uses the site's launcher
     launch: str  # the key of the site file that has the launcher's words
@@ -77,13 +75,11 @@ def _need_of(benchmark: Benchmark) -> str:
     return HOROVOD if harness and benchmark.extract is None else PLAIN
 
 
-def parts_of(campaign: Campaign, folder: Path, in_slurm: bool) -> list[Part]:
-    """The parts of a campaign, in the order in which they are looked at."""
+def needs_of(campaign: Campaign) -> list[str]:
+    """What the parts of a campaign need, in the order in which they are looked at."""
     needs = {_need_of(experiment.benchmark) for experiment in campaign.experiments}
     of_site = [HOROVOD if HOROVOD in needs else PLAIN] if needs != {TORCH} else []
-    every = [*of_site, *({TORCH} & needs)]
-    parts = [_part(campaign, need, folder, in_slurm) for need in every]
-    return [*parts[:1], *(part._replace(suffix=f" ({part.needs})") for part in parts[1:])]
+    return [*of_site, *({TORCH} & needs)]
 
 
 def _point_of(campaign: Campaign) -> dict[str, int]:
@@ -95,7 +91,8 @@ def _point_of(campaign: Campaign) -> dict[str, int]:
     return {"ranks": RANKS, "ranks_per_node": 1 if several else RANKS}
 
 
-def _part(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Part:
+def part_of(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Part:
+    """The part of a campaign that needs this; it is looked at in ``folder``, the call's."""
     site, point = campaign.site, _point_of(campaign)
     framework = TORCH if needs == TORCH else None
     ours = [e for e in campaign.experiments if (_need_of(e.benchmark) == TORCH) == bool(framework)]
@@ -111,7 +108,6 @@ def _part(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Part:
     asked: Asked = {"nodes": nodes, "minutes": None, "limit_s": PROBE_S, "mem_mb": None}
     return Part(
         needs=needs,
-        suffix="",
         lacks=next(filter(None, (lacks_framework(site, e.benchmark) for e in ours)), "")
         if framework
         else "",
@@ -131,28 +127,21 @@ def _part(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Part:
     )
 
 
-def ask(campaign: Campaign, parts: list[Part], folder: Path, in_slurm: bool) -> list[Said]:
-    """What the probes of the parts say, here or in a Slurm job; raises UserError if none started.
-
-    ``folder``: that of the call, which all write to.
-    """
-    probes = [part.probe for part in parts if not part.lacks]
-    if in_slurm and probes:
-        _in_a_job(campaign, probes, folder)
+def ask(campaign: Campaign, part: Part, in_slurm: bool) -> Said:
+    """What the probe of a part says, here or in a Slurm job; raises UserError if that does not
+    start."""
+    work = Path(part.probe["folder"])
+    if part.lacks:
+        return Said([], part.lacks)
+    if in_slurm:
+        _in_a_job(campaign, part.probe)
     else:
-        probe_job.carry_out(probes)
-    return [
-        Said([], part.lacks) if part.lacks else _said(Path(part.probe["folder"])) for part in parts
-    ]
-
-
-def _said(work: Path) -> Said:
-    """What a probe has left in its folder."""
+        probe_job.carry_out(part.probe)
     try:
         outcome = json.loads((work / OUTCOME).read_bytes())
         text = (work / LOG).read_text(errors="replace")
     except OSError:
-        return Said([], f"its job ended without an answer{_last(work.parent / 'job.log')}")
+        return Said([], f"its job ended without an answer{_last(work / 'job.log')}")
     wrong = outcome["wrong"] and f"{outcome['wrong']}{_last(work / LOG)}"
     return Said(said_in(text), wrong, outcome["power"])
 
@@ -173,15 +162,17 @@ def said_in(text: str) -> list[dict[str, Any]]:
     return facts
 
 
-def _in_a_job(campaign: Campaign, probes: Sequence[Probe], folder: Path) -> None:
-    """Start the probes in a job with the request of a run; raises UserError if none starts."""
-    path = folder / "probes.json"
-    write_atomic(path, json.dumps(probes))
+def _in_a_job(campaign: Campaign, probe: Probe) -> None:
+    """Start a probe in a job with the request of a run; raises UserError if it does not start."""
+    folder = Path(probe["folder"])
+    folder.mkdir()
+    path = folder / "probe.json"
+    write_atomic(path, json.dumps(probe))
     command = [sys.executable, "-I", "-S", probe_job.__file__, str(path)]
-    shape = run_shape(campaign.site, _point_of(campaign), (PROBE_S + _ENDING_S) * len(probes))
+    shape = run_shape(campaign.site, _point_of(campaign), PROBE_S + _ENDING_S)
     words = [*shape.sbatch_words(), "--job-name=scalesweep-doctor", f"--output={folder}/job.log"]
     said = commands.ask("sbatch", "--parsable", *words, f"--wrap={shlex.join(command)}")
-    job, last = said.strip().partition(";")[0], Path(probes[-1]["folder"], OUTCOME)
+    job, last = said.strip().partition(";")[0], folder / OUTCOME
     too_long, late = time.monotonic() + QUEUE_S, None
     try:
         while not last.exists() and (late is None or time.monotonic() < late):

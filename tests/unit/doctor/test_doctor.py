@@ -130,7 +130,7 @@ def test_judges(
     site: Any = SimpleNamespace(file="s.yaml", gpus_per_node=asked.get("gpus", 0))
     started: Any = {"folder": "/r/.doctor/t/probe", "argv": ["run"], "env": {}}
     needs, cpus = asked.get("needs", ""), asked.get("cpus_per_rank", 1)
-    part = Part(needs, "", "", True, "launch.multi", cpus, started)
+    part = Part(needs, "", True, "launch.multi", cpus, started)
     checks = {
         check.name: check
         for check in judge(Asked(site, part, Said(ranks, "", "no RAPL"), "t"), True)
