@@ -26,10 +26,6 @@ def gather_bytes(text, early):
     return [text.tobytes()] * 2
 
 
-def mean(values):
-    return values
-
-
 def exchange():
     return {"by": "played", "backend": "none"}
 

@@ -62,11 +62,6 @@ def gather_bytes(text: np.ndarray, early: bool) -> list[bytes]:
     return [letters[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
 
-def mean(values: np.ndarray) -> np.ndarray:
-    """Return the mean over the ranks, in float64, the same on every rank."""
-    return hvd.allreduce(tf.constant(values), op=hvd.Average, name="epoch_values").numpy()
-
-
 def exchange() -> dict[str, Any]:
     """Return what Horovod runs on, how ranks lie on hosts, and its effective settings."""
     # Enabled for control, data or both, but with one on Gloo Horovod 0.28 crashes.

@@ -56,9 +56,6 @@ class Implementation(Protocol):
         With `early` devices can still be configured afterwards.
         """
 
-    def mean(self, values: np.ndarray) -> np.ndarray:
-        """Return the mean over the ranks of float64 values ``[n]``, the same on every rank."""
-
     def exchange(self) -> dict[str, Any]:
         """Return how ranks exchange, for `notes.exchange`: by, backend, local_ranks, settings."""
 
@@ -188,11 +185,8 @@ def gather_json(value: Any, early: bool = False) -> list[Any]:
 
 def mean_over_ranks(values: Mapping[str, float]) -> dict[str, float]:
     """Return the mean of each value over the ranks, in float64, the same on every rank."""
-    if size() == 1:
-        return dict(values)
-    mean = implementation().mean(np.array(list(values.values()), np.float64))
-    watch.advance()
-    return dict(zip(values, (float(value) for value in mean), strict=True))
+    everyone = gather_json({name: float(value) for name, value in values.items()})
+    return {name: float(np.mean([each[name] for each in everyone])) for name in values}
 
 
 def raise_together(problem: tuple[int, str] | None) -> None:

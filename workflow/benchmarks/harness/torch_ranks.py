@@ -220,13 +220,6 @@ def gather_bytes(text: np.ndarray, early: bool) -> list[bytes]:
     ]
 
 
-def mean(values: np.ndarray) -> np.ndarray:
-    """Return the mean over the ranks, in float64, the same on every rank."""
-    total = torch.tensor(values)
-    dist.all_reduce(total)
-    return total.numpy() / _Now.place.size
-
-
 def exchange() -> dict[str, Any]:
     """Return what tensors are exchanged through, Gloo on CPUs and NCCL on GPUs, and how ranks lie
     on hosts."""
