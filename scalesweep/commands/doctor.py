@@ -21,16 +21,17 @@ def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
     if cluster:
         yield examine_sbatch(campaign)
     folder = probe.new_folder(campaign.results)
-    first, suffix = True, ""
-    for needs in probe.needs_of(campaign):
+    first = True
+    for number, needs in enumerate(probe.needs_of(campaign)):
         part = probe.part_of(campaign, needs, folder, cluster)
         try:
             said = probe.ask(campaign, part, cluster)
         except UserError as error:
             yield Check("launcher", FAILED, str(error), f"correct slurm in {campaign.site.file}")
             return
-        yield from judge(Asked(campaign.site, part, said, folder.name), first, suffix)
-        first, suffix = first and not said.ranks, f" ({probe.TORCH})"
+        asked = Asked(campaign.site, part, said, folder.name)
+        yield from judge(asked, first, f" ({needs})" if number else "")
+        first &= not said.ranks
 
 
 def examine_programs(campaign: Campaign, cluster: bool) -> Check:

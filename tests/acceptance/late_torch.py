@@ -53,7 +53,7 @@ def plant(fault):
         fault.timed = kind == "timed"
 
     before(benchmark, "build", build)
-    before(benchmark.TorchTraining, "take", take)
+    before(benchmark.Program, "take", take)
     before(Samples, "__getitems__", lambda *_: fault.sleep("input"))
     before(Network, "forward", lambda *_: fault.sleep("forward"))
 
