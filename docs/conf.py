@@ -7,7 +7,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import keys
 
-keys.write()  # the pages of keys, which are in no commit
+keys.main(None)  # the pages of keys, which are in no commit
 
 project = "scalesweep"
 author = "The scalesweep developers"
