@@ -297,18 +297,6 @@ class Shapes(Model):
     transformer: Transformer | None = None
     memory: Memory | None = None
 
-    @property
-    def declared(self) -> dict[str, Any]:
-        """The same as benchmark.yaml has it."""
-        axes = (
-            [{"role": r, "ranks": of.text} for r, of in self.mesh.fields.items()]
-            if self.mesh
-            else None
-        )
-        memory = self.memory and {**self.memory.texts, "peak": list(self.memory.peak)}
-        declared = {"mesh": axes, "transformer": self.transformer and self.transformer.texts}
-        return {key: of for key, of in {**declared, "memory": memory}.items() if of}
-
 
 def load_shapes(content: Mapping[str, Any], known: Collection[str], path: Path) -> Shapes:
     """What a file declares. Raises UserError."""

@@ -248,8 +248,9 @@ def load_map(path: Path, source: Path) -> TableMap:
         name: Expression(text, f"{path}: parameters.{name}.derive").check_names(set(names))
         for name, text in texts.items()
     }
-    keys = ("mesh", "transformer", "memory")
-    shapes = load_shapes({key: getattr(file, key) for key in keys}, names, path)
+    stated = {key: getattr(file, key) for key in ("mesh", "transformer", "memory")}
+    declared = {key: of for key, of in stated.items() if of}
+    shapes = load_shapes(declared, names, path)
     return TableMap(
         path=path,
         file=file,
@@ -265,7 +266,7 @@ def load_map(path: Path, source: Path) -> TableMap:
         derive={name: derive[name] for name in in_order(derive, f"{path}: parameters")},
         mesh=shapes.mesh,
         transformer=shapes.transformer,
-        declared=shapes.declared,
+        declared=declared,
     )
 
 
