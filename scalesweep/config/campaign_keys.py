@@ -105,8 +105,8 @@ class ControlKeys(Model):
 
 class CampaignKeys(Model):
     """A campaign says what to measure: `config/config.yaml` (what `snakemake` runs),
-    `config/campaigns/NAME.yaml`, or any file. Every mistake is reported before anything runs, in
-    one line that names file, key and allowed values. YAML is read as YAML 1.2: `off` is the word
+    `config/campaigns/NAME.yaml`, or any file. All mistakes are reported before anything runs, each
+    in one line that names file, key and allowed values. YAML is read as YAML 1.2: `off` is the word
     off, `1e-3` a number, `0o10` is 8; a key may occur once only."""
 
     campaign: FileName

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,15 +49,6 @@ from scalesweep.core.errors import UserError, choices
 from scalesweep.core.paths import LAUNCHERS, SITES
 
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
-
-
-@dataclass(frozen=True)
-class Framework:
-    """How programs of a framework start on a site: their Python (None: it names none), and the
-    launcher templates that replace the site's."""
-
-    python: str | None = None
-    launch: Templates = field(default_factory=dict)
 
 
 class Site(Model):
@@ -183,15 +173,6 @@ class Site(Model):
         return {"single": self.launches.single, "multi": self.launches.multi}
 
     @property
-    def frameworks(self) -> Mapping[str, Framework]:
-        """What the site says of frameworks, by name."""
-        torch, launch = self.pythons.torch, self.launches and self.launches.torch
-        said = {DEFAULT: Framework(self.python)}
-        if torch or launch:
-            said["torch"] = Framework(torch, launch.templates if launch else {})
-        return said
-
-    @property
     def peaks(self) -> Mapping[str, Any]:
         """What data sheets state of a node: ``flops`` by type, ``bytes_per_s``, and ``devices``,
         how many of a node share them where the file names a device; its own numbers come first."""
@@ -244,16 +225,19 @@ class Site(Model):
         load = self.ranks_on_node(point) * (threads or 1) / self.cores_per_node
         return None if threads is None and load <= 1 else load
 
+    def own_python(self, framework: str) -> str | None:
+        """The Python that the site names for a framework."""
+        return self.python if framework == DEFAULT else self.pythons.torch
+
     def python_for(self, framework: str | None) -> str:
         """What starts the programs of a framework; without one, or where the site names no Python
         for it, the site's own."""
-        known = self.frameworks.get(framework or "")
-        return (known and known.python) or self.python
+        return self.own_python(framework or DEFAULT) or self.python
 
     def launch_for(self, framework: str | None) -> Mapping[str, tuple[str, ...]]:
         """The launcher templates for programs of a framework; empty if the site starts nothing."""
-        known = self.frameworks.get(framework or "", Framework())
-        return {**self.launch, **known.launch} if self.launch else {}
+        own = self.launches.torch if self.launches and framework == "torch" else None
+        return {**(self.launch or {}), **(own.templates if own else {})}
 
     def launcher(
         self,
@@ -302,7 +286,7 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
         raise UserError(f"{path}: site: {site.name!r} differs from the file name {name!r}")
     if site.launch is not None:
         for ranks in (1, 2):
-            for framework in (None, *site.frameworks):
+            for framework in (DEFAULT, "torch"):
                 site.launcher({"ranks": ranks, "ranks_per_node": 2}, framework=framework)
     return site
 

@@ -30,17 +30,17 @@ def lacks_framework(site: Site, benchmark: Benchmark) -> str | None:
     own = (CHECKOUT or Path.cwd()) / f".{name}" / "bin" / "python"
     by_hand = f"python3 -m venv .{name} && .{name}/bin/pip install {name} numpy"
     makes = f"make {name}" if CHECKOUT else by_hand
-    known = site.frameworks.get(name)
-    if known is None or known.python is None:
+    python = site.own_python(name)
+    if python is None:
         return (
             f"{site.file} names no Python that has {name}: add 'python: {{{name}: PATH}}' to it "
             f"(`{makes}` makes {own})"
         )
-    path = Path(known.python)
+    path = Path(python)
     if site.prologue or site.slurm or path.exists() or shutil.which(path):
         return None
     mend = f"`{makes}` makes it" if path == own else "correct the path"
-    return f"{site.file}: python.{name}: {known.python!r} is not there: {mend}"
+    return f"{site.file}: python.{name}: {python!r} is not there: {mend}"
 
 
 def leave_unsupported(
