@@ -1,12 +1,14 @@
 """Names of layouts: what benchmark.yaml words, what a plan has of it, and what readers see."""
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.layout import unequal
+from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import apart
 from scalesweep.core.joined_experiments import parameters_at
@@ -31,28 +33,8 @@ def names(benchmark: Benchmark, *changes: dict[str, Any], ranks: int = 8) -> lis
 
 def test_a_layout_is_named_by_what_it_is_made_of(torch: Benchmark) -> None:
     fsdp2 = {"data_parallel": "fsdp2"}
-    changes: list[dict[str, Any]] = [
-        {},
-        fsdp2,
-        {**fsdp2, "reshard_after_forward": False},
-        {**fsdp2, "dp_replicate": 2},
-        {**fsdp2, "dp_shard": 2, "tp": 2},
-        {"bucket_cap_mb": 100, "tp": 4},
-        {"tp": 8},
-        {"pp": 2, "micro_batches": 4, "pp_schedule": "gpipe"},
-        {"pp": 8, "pp_schedule": "interleaved", "virtual_stages": 2},
-    ]
-    assert names(torch, *changes) == [
-        "ddp 8",
-        "fsdp2 8",
-        "fsdp2 8, ZeRO-2",
-        "fsdp2 2x4",
-        "fsdp2 2x2, tp 2",
-        "ddp 2, buckets of 100 MiB, tp 4",
-        "tp 8",
-        "ddp 4, pp 2 (gpipe), 4 micro-batches",
-        "pp 8 (interleaved, 2 stages a rank), 8 micro-batches",
-    ]
+    rules = load_yaml(Path(__file__).with_name("rules.yaml"))["torch_training"]["layouts"]
+    assert names(torch, *(change for change, _ in rules)) == [name for _, name in rules]
     # What all have is left out, unless nothing would be left of a name.
     assert names(torch, {**fsdp2, "pp": 2, "dp_shard": 4}, {**fsdp2, "pp": 4, "dp_shard": 2}) == [
         "fsdp2 4, pp 2 (1f1b), 2 micro-batches",

@@ -170,5 +170,8 @@ def test_points_that_shipped_benchmarks_take_and_their_work() -> None:
         for case in of["work"]:
             point = {**benchmark.defaults, **of["base"], **case["set"]}
             benchmark.check_point(point, "e")
+            if "mesh" in case:
+                assert benchmark.mesh is not None
+                assert [*(benchmark.mesh.at(point) or {}).values()] == case["mesh"]
             unit = point["batch_size"] * point["batches"] if name == "torch_training" else 1
             assert benchmark.total_work(point) == case["samples"] * unit

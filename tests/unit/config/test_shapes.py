@@ -1,6 +1,5 @@
 """Mesh, transformer and memory: what benchmark.yaml says of a point, and points that cannot be."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from scalesweep.analysis.memory_model import unknown_of
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.memory import GIB, PointMemory, memory_on, point_memory
-from scalesweep.config.shapes import Mesh, load_shapes, planned, planned_mesh, planned_shape
+from scalesweep.config.shapes import Mesh, load_shapes, planned, planned_shape
 from scalesweep.config.site import load_site
 from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan
@@ -41,29 +40,6 @@ def memory_of(benchmark: Any, **change: Any) -> Any:
     point = {**load_benchmark("torch_training").defaults, "ranks": 4, "ranks_per_node": 4,
              "model": "transformer", "optimizer": "adam", **change}  # fmt: skip
     return point_memory(benchmark, point, "b")
-
-
-@pytest.mark.parametrize(
-    ("change", "sizes"),
-    [
-        ({}, (8, 1, 1, 1)),
-        ({"data_parallel": "none"}, (8, 1, 1, 1)),
-        ({"tp": 2, "pp": 2}, (2, 1, 2, 2)),
-        ({"data_parallel": "fsdp2"}, (1, 8, 1, 1)),
-        ({"data_parallel": "fsdp2", "dp_replicate": 2}, (2, 4, 1, 1)),
-        ({"data_parallel": "fsdp2", "dp_shard": 2, "tp": 2}, (2, 2, 2, 1)),
-    ],
-)
-def test_torch_training_has_the_mesh_that_its_program_makes(
-    torch: Benchmark, change: dict[str, Any], sizes: tuple[int, ...]
-) -> None:
-    """As workflow/benchmarks/torch_training/mesh.py, whose ``shape_of`` fills in what is null."""
-    point = {**torch.defaults, "ranks": 8, **change}
-    assert torch.mesh is not None
-    mesh = torch.mesh.at(point)
-    assert mesh == dict(zip(("dp_replicate", "dp_shard", "tp", "pp"), sizes, strict=True))
-    assert math.prod(mesh.values()) == 8
-    assert planned_mesh({"mesh": torch.mesh.texts}, point) == mesh  # type: ignore
 
 
 def test_torch_training_says_the_shape_of_its_transformer_alone(torch: Benchmark) -> None:
