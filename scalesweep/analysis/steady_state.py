@@ -77,37 +77,18 @@ def steady_state(
     array: NDArray[Any] = finite_values(series)
     if array.ndim == 2:
         array = _medians(array)
-    (state,) = _steady_states(array[None], declared, tolerance, width, fewest_drifting)
-    return state
-
-
-def _steady_states(
-    rows: Floats, declared: int, tolerance: float, width: float, fewest_drifting: int
-) -> list[SteadyState]:
-    """``steady_state`` of every row of ``rows[row, step]``."""
-    n = rows.shape[1]
+    n = array.size
     if declared < 0:
         raise ValueError("declared must not be negative")
     if declared >= n:
         raise UserError(f"a warm-up of {declared} leaves nothing of {n} values")
     if n < 4:
-        return [SteadyState(declared, None, False, True, "")] * len(rows)
-    tails = rows[:, n - max(3, n // 2) :]
-    centres = _medians(tails)
-    spreads = width * MAD_TO_STD * _medians(np.abs(tails - centres[:, None]))
-    bands = np.maximum(spreads, tolerance * np.abs(centres))
-    states = zip(rows, centres.tolist(), bands.tolist(), strict=True)
-    return [
-        _steady_from(row, declared, tolerance, fewest_drifting, *around) for row, *around in states
-    ]
-
-
-def _steady_from(
-    array: Floats, declared: int, tolerance: float, fewest: int, centre: float, band: float
-) -> SteadyState:
-    """State of a series that is steady within ``band`` around ``centre``."""
+        return SteadyState(declared, None, False, True, "")
+    tail = array[n - max(3, n // 2) :]
+    centre = float(_medians(tail))
+    spread = width * MAD_TO_STD * float(_medians(np.abs(tail - centre)))
+    band = max(spread, tolerance * abs(centre))
     values = array.tolist()
-    n = len(values)
     detected = n
     for index, here in enumerate(values):
         if abs(here - centre) > band:
@@ -117,7 +98,7 @@ def _steady_from(
         if abs(middle - centre) <= band:
             detected = index
             break
-    drifting = detected == n or _drifts(array[detected:], tolerance, fewest)
+    drifting = detected == n or _drifts(array[detected:], tolerance, fewest_drifting)
     message = ""
     if detected > declared:
         message = f"warm-up declared: {declared}, but values are steady only from {detected} on"

@@ -129,7 +129,6 @@ class StepAccount:
     parts: Mapping[str, float] = field(default_factory=dict)
     variant: str = ""
     replayed: tuple[float, float] | None = None
-    clock_mhz: float | None = None  # of the busy cores, mean over the ranks
 
     def term(self, name: str) -> float | None:
         """A term, what no term explains, or a part of computation; None: not known."""

@@ -224,6 +224,10 @@ class ExperimentResults:
         """Values of the independent parameters (or of ``names``) of a point or table row."""
         return tuple(plain(point.get(n)) for n in (self.leaders if names is None else names))
 
+    def point_key(self, row: Mapping[str, Any]) -> Key:
+        """Point and source of a row."""
+        return (*self.key(row, self.axes), row["source"])
+
     def values(self, name: str) -> list[Any]:
         """Planned values of a parameter, sorted when they are numbers, else in plan order."""
         distinct = dict.fromkeys(plain(run["point"].get(name)) for run in self.entry["runs"])

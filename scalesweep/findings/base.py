@@ -9,7 +9,7 @@ from typing import Any
 
 from scalesweep.analysis.multiple import OTHERS
 from scalesweep.core.formatting import finite, percent, scaled_unit, with_interval
-from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.table.declared import DeclaredRow
 from scalesweep.table.declared import Estimate as TableEstimate
 
@@ -176,11 +176,6 @@ def one_source(results: ExperimentResults) -> list[Row]:
     """Points of one source, measured where there are any: sources do not compete."""
     chosen = "measured" if "measured" in results.sources else next(iter(results.sources), None)
     return [row for row in results.points if row.get("source") == chosen]
-
-
-def point_key(results: ExperimentResults, row: Row) -> Key:
-    """Point and source of a row."""
-    return (*results.key(row, results.axes), row["source"])
 
 
 def figure_of(

@@ -26,7 +26,6 @@ from scalesweep.findings.base import (
     evidence_of,
     number_of,
     one_source,
-    point_key,
 )
 from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, OTHERS
 
@@ -69,11 +68,11 @@ def _ratios(results: ExperimentResults, names: list[str], of: float) -> list[tup
     for run in results.rows("runs", ["source", *names, *results.axes]):
         values = [float(run[name]) for name in names if finite(run.get(name))]
         if len(values) == 2 and min(values) > 0 and (run.get("ranks") or 2) != 1:
-            runs.setdefault(point_key(results, run), []).append(values[0] / values[1])
+            runs.setdefault(results.point_key(run), []).append(values[0] / values[1])
     spreads = [
         (ratio_of(ratios, of), row)
         for row in one_source(results)
-        if (ratios := runs.get(point_key(results, row)))
+        if (ratios := runs.get(results.point_key(row)))
     ]
     return [(spread, row) for spread, row in spreads if spread.known]
 

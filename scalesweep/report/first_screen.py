@@ -1,19 +1,20 @@
 """The first screen: a line for each experiment, what is sure, what failed, and what to do next."""
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from scalesweep.analysis.repeats import more_repeats
+from scalesweep.aspects.layouts.words import layouts_that_ran
+from scalesweep.aspects.scaling.efficiencies import Efficiency
+from scalesweep.aspects.scaling.findings import EITHER, Verdict, verdicts
 from scalesweep.aspects.steps.ledgers import Ledger
 from scalesweep.core.formatting import counted, duration, finite, listed, number
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
-from scalesweep.experiment.measure import Measure
-from scalesweep.experiment.results import ExperimentResults, Row, Series
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, CLEAR, NOTE, OPEN, Finding
 from scalesweep.report.step_bars import Loss, farthest_series, main_loss, step_bars
 from scalesweep.tables.provenance import RunFacts
@@ -73,16 +74,17 @@ class Next:
 
 @dataclass(frozen=True)
 class Reach:
-    """A series: the largest scale at the target or above it, and the point that follows."""
+    """A series: the scale to ``run`` at, its point (None: it is the base), and the one beyond."""
 
-    series: Series
+    verdict: Verdict
     run: int
-    there: float
-    beyond: int | None
-    share: float | None
-    low: float | None = None
-    high: float | None = None
-    repeats: int = 1
+    there: Efficiency | None
+    beyond: Efficiency | None
+
+    @property
+    def open(self) -> bool:
+        """Whether the point beyond may be at the target too."""
+        return self.beyond is not None and self.beyond.side == "straddles"
 
 
 def first_screen(
@@ -147,33 +149,15 @@ def sentences_of(findings: Sequence[Finding]) -> list[Finding]:
 
 def reaches_of(results: ExperimentResults) -> list[Reach]:
     """Of each series with efficiencies, up to where it holds the target, and what comes then."""
-    measure = results.scaled_measure
-    if measure is None:
-        return []
-    reaches = [_reach(results, measure, series) for series in results.series]
-    return [reach for reach in reaches if reach is not None]
-
-
-def _reach(results: ExperimentResults, measure: Measure, series: Series) -> Reach | None:
-    base = series.rows[0]
-    run, share, rest = results.scale_of(base), 1.0, list[tuple[Row, Any]]()
-    known = 0
-    for row in series.rows[1:]:
-        value, low, high = measure.efficiency(row, measure.steady_phase)
-        if value is None:
-            continue
-        known += 1
-        if (low or value) >= results.target:
-            run, share, rest = results.scale_of(row), value, []
-        else:
-            rest.append((row, (value, low, high)))
-    if not known:
-        return None
-    if not rest:
-        return Reach(series, run, share, None, None)
-    row, (value, low, high) = rest[0]
-    repeats = min(int(point.get("repeats") or 1) for point in (base, row))
-    return Reach(series, run, share, results.scale_of(row), value, low, high, repeats)
+    reaches = []
+    for verdict in verdicts(results):
+        held = [n for n, point in enumerate(verdict.points) if point.side in ("above", "~above")]
+        last = held[-1] if held else -1
+        beyond = verdict.points[last + 1 :]
+        there = verdict.points[last] if held else None
+        run = there.count if there else results.scale_of(verdict.series.rows[0])
+        reaches.append(Reach(verdict, run, there, beyond[0] if beyond else None))
+    return reaches
 
 
 def line_of(
@@ -184,7 +168,8 @@ def line_of(
     then: Next | None,
 ) -> Line:
     """The experiment's line in the table."""
-    run_at, efficiency = _of_series(results, reaches) if reaches else _of_best(results, findings)
+    said = _of_layouts(results) or (_of_series(results, reaches) if reaches else None)
+    run_at, efficiency = said or _of_best(results, findings)
     argued = [finding for finding in findings if finding.state in (CLEAR, OPEN)]
     answers = [f for f in argued if f.rule == VERDICT] if reaches else []
     answers = answers or [f for f in argued if f.rule in _BEST] or argued
@@ -193,7 +178,7 @@ def line_of(
     why = {"clear": CLEAR_WORDS, "open": OPEN_WORDS}.get(state, "")
     if state and (noisy := mostly_disturbed(findings)):
         state, why = OPEN, noisy
-    elif state and any(_may_reach(reach, results.target) for reach in reaches):
+    elif state and any(reach.open for reach in reaches):
         state, why = OPEN, "the next scale may reach the target too"
     return Line(
         run_at, efficiency, loss.text if loss else "", state, why, then.short if then else ""
@@ -212,19 +197,39 @@ def _of_series(results: ExperimentResults, reaches: Sequence[Reach]) -> tuple[st
     ends = f"{runs[0]} to {runs[-1]:,}" if len(runs) > 1 else f"{runs[0]:,}"
     run_at = f"{ends} {results.scaled(runs[-1]).split(' ', 1)[-1]}"
     if len(runs) > 1 and len(reaches) <= MOST_SERIES:
-        each = [f"{results.scaled(reach.run)} at {reach.series.label}" for reach in reaches]
+        each = [f"{results.scaled(reach.run)} at {reach.verdict.series.label}" for reach in reaches]
         run_at = "; ".join(each)
+    beyond = [reach.beyond for reach in reaches if reach.beyond is not None]
     if len(reaches) == 1:
-        reach = reaches[0]
-        there = f"{number(100 * reach.there)} %"
-        if reach.share is None:
-            return run_at, f"{there}, the largest run"
-        return run_at, f"{there}; at {reach.beyond:,}: {number(100 * reach.share)} %"
-    shares = sorted(reach.share for reach in reaches if reach.share is not None)
-    if not shares:
+        there = reaches[0].there
+        share = f"{number(100 * there.value) if there else 100} %"
+        if not beyond:
+            return run_at, f"{share}, the largest run"
+        return run_at, f"{share}; at {beyond[0].count:,}: {number(100 * beyond[0].value)} %"
+    if not beyond:
         return run_at, f"above {100 * results.target:.0f} % in {len(reaches)} series"
-    low, high = (f"{100 * share:.0f}" for share in (shares[0], shares[-1]))
+    low, high = (f"{100 * pick(p.value for p in beyond):.0f}" for pick in (min, max))
     return run_at, f"beyond: {low if low == high else f'{low} to {high}'} % ({len(reaches)} series)"
+
+
+def _of_layouts(results: ExperimentResults) -> tuple[str, str] | None:
+    """Up to which scale the best layouts hold the target: their rates of a rank, against that at
+    the smallest scale; None of other experiments."""
+    settings: dict[str, dict[int, float]] = {}
+    for layout in layouts_that_ran(results) if results.main and results.main.higher else ():
+        best = settings.setdefault(layout.setting, {})
+        best[layout.scale] = max(best.get(layout.scale, 0.0), layout.per_rank)
+    if not any(len(best) > 1 for best in settings.values()):
+        return None
+    runs, shares = [], []
+    for setting, best in list(settings.items())[:MOST_SERIES]:
+        share = {scale: best[scale] / best[min(best)] for scale in sorted(best)}
+        held = [*takewhile(lambda scale: share[scale] >= results.target, share)]  # noqa: B023
+        runs.append(f"{results.scaled(held[-1])}{f' with {setting}' if setting else ''}")
+        beyond = [f"{number(100 * v)} % at {s:,}" for s, v in share.items() if s > held[-1]]
+        shares += [f"{number(100 * share[held[-1]])} %", *beyond[:1]]
+    over = f"best layouts above {100 * results.target:.0f} %"
+    return "; ".join(runs), "; then ".join(shares) if len(runs) == 1 else over
 
 
 def _of_best(results: ExperimentResults, findings: Sequence[Finding]) -> tuple[str, str]:
@@ -305,7 +310,9 @@ def _measure(
     """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
     unclear = any(finding.rule == VERDICT and finding.state == OPEN for finding in findings)
     undecided = [
-        r for r in reaches if r.share is not None and (unclear or not _decided(r, results.target))
+        (reach.verdict, reach.beyond)
+        for reach in reaches
+        if reach.beyond is not None and (unclear or reach.beyond.side != "below")
     ]
     load = [finding for finding in findings if finding.rule == LOAD and finding.numbers]
     unsure = any(finding.rule == LOSS and finding.state == OPEN for finding in findings)
@@ -314,7 +321,12 @@ def _measure(
         text = f"repeat on a quiet machine: other processes disturbed {counted(runs, 'run')}"
         return Next(text, f"{again} --again disturbed", _cost(results, facts, runs))
     if undecided:
-        return _deciding(results, undecided, facts)
+        needed = [verdict.repeats_for(point) for verdict, point in undecided]
+        if None in needed:
+            return Next(EITHER)
+        single = any(point.low is None for _, point in undecided)
+        why = "they give the efficiency an interval" if single else "that may decide"
+        return _repeat(results, max(more or 1 for more in needed), why, facts)
     if reaches and all(reach.beyond is None for reach in reaches):
         last = max(reach.run for reach in reaches)
         counts = ", ".join(str(count) for count in [*results.values(results.scale), 2 * last])
@@ -325,40 +337,6 @@ def _measure(
     if not reaches and results.points and all(row.get("repeats") == 1 for row in results.points):
         return _repeat(results, 2, "they give every point an interval", facts)
     return None
-
-
-def _may_reach(reach: Reach, target: float) -> bool:
-    """Whether the target lies within the interval of the point beyond."""
-    known = reach.low is not None and reach.high is not None
-    return known and (reach.low or 0.0) < target <= (reach.high or 0.0)
-
-
-def _decided(reach: Reach, target: float) -> bool:
-    """Whether the interval of the point beyond lies below the target."""
-    return reach.high is not None and reach.high < target
-
-
-def _deciding(
-    results: ExperimentResults, undecided: Sequence[Reach], facts: Mapping[str, RunFacts]
-) -> Next:
-    """Repeats if at most as many again would decide; else what makes the repeats scatter."""
-    few = min(reach.repeats for reach in undecided)
-    needed = [_needed(reach, results.target) for reach in undecided]
-    if few < 3:
-        return _repeat(results, 3 - few, "they give the efficiency an interval", facts)
-    most = max((more for more in needed if more is not None), default=None)
-    if None not in needed and most is not None and most <= 2 * few:
-        return _repeat(results, max(most, 1), "that may decide", facts)
-    return Next(
-        "take either scale: repeats would not decide, unless what makes them differ is found"
-    )
-
-
-def _needed(reach: Reach, target: float) -> int | None:
-    if not finite(reach.share, reach.low, reach.high) or not reach.low or reach.low <= 0:
-        return None
-    half = math.log((reach.high or 1.0) / reach.low) / 2
-    return more_repeats(half, reach.repeats, abs(math.log((reach.share or 1.0) / target)))
 
 
 def _repeat(results: ExperimentResults, more: int, why: str, facts: Mapping[str, RunFacts]) -> Next:

@@ -16,7 +16,6 @@ which ``ExperimentData.notes`` reads back.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ from scalesweep.analysis.kineto_breakdown import trace_breakdown
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import (
-    STEPS,
     StepAccount,
     account_of,
     first_epoch_account,
@@ -37,7 +35,6 @@ from scalesweep.analysis.step_account import (
 )
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import finite
-from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record import POWER
 from scalesweep.core.record_check import MAX_NUMBER
 from scalesweep.tables.layers import LAYERS, layers_of
@@ -132,10 +129,7 @@ def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> 
     notes = notes if isinstance(notes, dict) else {}
     account = account_of(samples, notes, ranks, run_seconds(record))
     account = account or trace_breakdown(record.get("metrics") or {}, ranks)
-    account = account or profile_account(record.get("metrics") or {}, ranks)
-    if account is not None and account.form == STEPS:  # time stamps: it computes on these cores
-        account = replace(account, clock_mhz=_clock(record, ranks))
-    return account
+    return account or profile_account(record.get("metrics") or {}, ranks)
 
 
 def _first_epoch(
@@ -143,16 +137,6 @@ def _first_epoch(
 ) -> StepAccount | None:
     ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
     return first_epoch_account(samples, notes if isinstance(notes, dict) else {}, ranks)
-
-
-def _clock(record: Mapping[str, Any], ranks: int) -> float | None:
-    """Mean clock of the ranks' busy cores in MHz; None where that of a rank is not known."""
-    environment = record.get("environment")
-    clock_rows = environment.get("ranks") if isinstance(environment, dict) else None
-    clocks = by_rank(clock_rows.get("clock_mhz"), ranks) if isinstance(clock_rows, dict) else None
-    if not clocks or not all(finite(clock) and clock > 0 for clock in clocks):
-        return None
-    return math.fsum(clocks) / len(clocks)
 
 
 def _numbers(values: Any, name: str) -> dict[str, float] | None:

@@ -1,12 +1,13 @@
 """The figure of a mesh: what a step is made of."""
 
-from scalesweep.aspects.mesh.section import LABELS, NOTABLE
+from scalesweep.aspects.mesh.section import LABELS
 from scalesweep.aspects.mesh.table import MeshStep
+from scalesweep.experiment.by_kind import by_kind
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.stacked import Bar, point_bars
-from scalesweep.findings.base import point_key
 
+NOTABLE = 0.001  # of the step
 # Computation blue, waiting and exchange by axis of the mesh in colours of their own.
 _LOOKS = {
     "least": ("#0072B2", ""), "recompute": ("#56B4E9", "////"), "slower": ("#56B4E9", ""),
@@ -19,13 +20,10 @@ _LOOKS = {
 
 def mesh_figures(results: ExperimentResults) -> list[Drawing]:
     """A bar for each point, of the terms of its step."""
-    bars: dict[object, Bar] = {}
-    for row in results.of(MeshStep):
-        bar = bars.setdefault(point_key(results, row.row), Bar(row.row, {}))
-        if abs(row.share) >= NOTABLE:
-            bar.parts[row.term] = row.value.value
+    rows = [row for row in results.of(MeshStep) if abs(row.share) >= NOTABLE]
+    bars = [Bar(row, parts) for row, parts in by_kind(results, rows, "term", "value")]
     return point_bars(
-        results, "mesh-steps", "what a step is made of", "Time of a step", "ms", [*bars.values()],
+        results, "mesh-steps", "what a step is made of", "Time of a step", "ms", bars,
         _LOOKS, LABELS, "Mean over runs of the rank whose computation is the lower median.",
     )  # fmt: skip
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 
 from scalesweep.aspects.phases.table import Phase, in_order
 from scalesweep.core.formatting import shorten
+from scalesweep.experiment.by_kind import by_kind
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.stacked import Bar, point_bars
 from scalesweep.figures.theme import Look
-from scalesweep.findings.base import point_key
 
 # Colours after Okabe and Ito; phases that share one differ in hatch and are apart in a run.
 LOOKS: Mapping[str, Look] = {
@@ -46,18 +46,13 @@ def phase_energy_figures(results: ExperimentResults) -> list[Drawing]:
 def _bars(
     results: ExperimentResults, name: str, what: str, column: str, unit: str, note: str
 ) -> list[Drawing]:
-    bars: dict[object, Bar] = {}
-    for row in results.of(Phase):
-        value = getattr(row, column)
-        if value is not None and value.value > 0:
-            bar = bars.setdefault(point_key(results, row.row), Bar(row.row, {}))
-            bar.parts[row.phase] = value.value
-    looks = looks_of({part for bar in bars.values() for part in bar.parts})
+    known = by_kind(results, results.of(Phase), "phase", column)
+    positive = (({n: v for n, v in parts.items() if v > 0}, row) for row, parts in known)
+    bars = [Bar(row, parts) for parts, row in positive if parts]
+    looks = looks_of({part for bar in bars for part in bar.parts})
     words = {part: shorten(part.replace("_", " "), 24) for part in looks}
     title = f"{what} by phase"
-    return point_bars(
-        results, name, title, what.capitalize(), unit, [*bars.values()], looks, words, note
-    )
+    return point_bars(results, name, title, what.capitalize(), unit, bars, looks, words, note)
 
 
 FIGURES = (phase_figures, phase_energy_figures)

@@ -1,6 +1,7 @@
 """The section of the page on the parts of profiled runs."""
 
 from scalesweep.aspects.profiles.functions import FunctionTime
+from scalesweep.aspects.profiles.table import PartTime
 from scalesweep.core.formatting import percent
 from scalesweep.experiment.by_kind import table_by_kind
 from scalesweep.experiment.points_table import Table
@@ -20,7 +21,7 @@ _FUNCTIONS = (
 
 def part_table(results: ExperimentResults, limit: int) -> Table | None:
     """Share of every part of every point; None without profiles."""
-    return table_by_kind(results, limit, "part", "share", "", percent)
+    return table_by_kind(results, limit, results.of(PartTime), "part", "share", percent)
 
 
 def _notes(results: ExperimentResults) -> list[str]:

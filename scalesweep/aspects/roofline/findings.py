@@ -14,7 +14,6 @@ from scalesweep.findings.base import (
     declared_evidence,
     estimate_of,
     number_of,
-    point_key,
 )
 from scalesweep.tables.machine import MEASURED
 
@@ -64,7 +63,7 @@ def _finding(results: ExperimentResults, point: PointRoofline) -> Finding:
             estimate_of("of_roof", of_roof, "1"),
             number_of("coverage", coverage, "1"),
         ),
-        claims=(claim_of(p, RULE, *point_key(results, point.row)),),
+        claims=(claim_of(p, RULE, *results.point_key(point.row)),),
         reason="the ceiling still grew at the last size" if step.growing else "",
         evidence=evidence,
     )

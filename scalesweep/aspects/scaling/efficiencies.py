@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from scalesweep.core.formatting import percent
 from scalesweep.experiment.results import ExperimentResults, Row, Series
 from scalesweep.findings.base import Claim, claim_of
 from scalesweep.findings.totals import APART, apart_of, unsure
@@ -65,12 +64,6 @@ class Efficiency:
         if self.said[1] < self.target:
             return "below"
         return "above" if self.said[0] >= self.target else "straddles"
-
-    @property
-    def text(self) -> str:
-        """The efficiency with its interval, or with a word on what it lacks."""
-        unsure = "" if self.low is not None else " (no interval)"
-        return f"{percent(self.value, *(self.said or (None, None)))}{unsure}"
 
 
 def efficiencies(results: ExperimentResults, series: Series, phase: str) -> list[Efficiency]:

@@ -36,6 +36,7 @@ ABOVE, BELOW, UNDECIDED, UNKNOWN = "above", "below", "undecided", "unknown"
 # So many series have a line each; of more, those that say the same share one, that names a few.
 EACH, MOST_LINES, MOST_NAMED = 2, 6, 3
 LEAST_REPEATS = 3
+EITHER = "take either scale: repeats would not decide, unless what scatters is found"
 # That these change along a series is what scaling means.
 GO_WITH_SCALE = frozenset({"nodes", "ranks_per_node", "batch_size", "global_batch_size"})
 
@@ -76,6 +77,18 @@ class Verdict:
         lacks = (self.measure.without_interval(row, phase) for row in rows)
         return next(filter(None, lacks), "no interval")
 
+    def repeats_for(self, point: Efficiency) -> int | None:
+        """How many more repeats would decide on which side of the target a point is; None if more
+        than twice as many again as there are."""
+        counts = [row.get("repeats") for row in (self.series.rows[0], point.row)]
+        repeats = min(int(count) if finite(count) else 1 for count in counts)
+        if repeats < LEAST_REPEATS or not point.low or not point.high:
+            return max(1, LEAST_REPEATS - repeats)
+        half = math.log(point.high / point.low) / 2
+        return more_repeats(
+            half, repeats, abs(math.log(point.value / point.target)), most=2 * repeats
+        )
+
     @property
     def next(self) -> str:
         """What would decide: repeats, if at most twice as many again do; empty if it is clear."""
@@ -84,15 +97,9 @@ class Verdict:
             return "compare the logs of both scales" if point.odd else ""
         if self.why == SAME:
             return VARY
-        counts = [row.get("repeats") for row in (self.series.rows[0], point.row)]
-        repeats = min(int(count) if finite(count) else 1 for count in counts)
-        more: int | None = max(1, LEAST_REPEATS - repeats)
-        if repeats >= LEAST_REPEATS and point.low and point.high:
-            half = math.log(point.high / point.low) / 2
-            apart = abs(math.log(point.value / point.target))
-            more = more_repeats(half, repeats, apart, most=2 * repeats)
+        more = self.repeats_for(point)
         if more is None:
-            return "take either scale: repeats would not decide, unless what scatters is found"
+            return EITHER
         runs = counted(more * (1 + len(self.points)), "run")
         return f"add {counted(more, 'repeat')} ({runs} of this series): `repeats` in the campaign"
 

@@ -21,7 +21,7 @@ ARTICLES = {EPOCHS: "an", FIRST: "the"}  # of what a step is called
 # Colours after Okabe and Ito: what was there at the reference is dark, what is lost is bright.
 _GROUPS: Mapping[str, Sequence[str]] = {
     "#0072B2": ("compute", "busy", "at_reference"),
-    "#56B4E9": ("slower", "local_batch", "clock"),
+    "#56B4E9": ("slower", "local_batch"),
     "#009E73": ("input",),
     "#7A5195": ("checkpoint", "validation", "logging", "between"),
     "#D55E00": ("persistent", IMBALANCE),

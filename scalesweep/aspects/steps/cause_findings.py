@@ -31,7 +31,6 @@ from scalesweep.findings.base import (
     declared_evidence,
     estimate_of,
     number_of,
-    point_key,
 )
 from scalesweep.table.declared import Estimate
 
@@ -55,9 +54,9 @@ _MOST_RANKS = 4
 def step_causes(results: ExperimentResults) -> list[Finding]:
     """The causes of each point that has been looked at, the largest gain first; and all of them
     together, if steps gain 2 % more without all than without each."""
-    wrong = {point_key(results, ledger.row) for ledger in ledgers(results) if ledger.contradicts}
+    wrong = {results.point_key(ledger.row) for ledger in ledgers(results) if ledger.contradicts}
     findings = []
-    for key, group in groupby(results.of(CauseRow), lambda row: point_key(results, row.row)):
+    for key, group in groupby(results.of(CauseRow), lambda row: results.point_key(row.row)):
         *causes, together = group
         doubt = CONTRADICTED if key in wrong else ""
         findings += [_cause(results, row, doubt) for row in causes[:MOST]]

@@ -38,7 +38,7 @@ PART = "part"  # of computation: forward, backward and optimiser
 MACHINE = "machine"  # what a term reaches of what the machine could do
 IDEAL, ELAPSED = "ideal", "elapsed"
 # Of a computation term, in the ledger: as at the reference, and what is slower than that.
-AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER = "at_reference", "local_batch", "clock", "slower"
+AT_REFERENCE, LOCAL_BATCH, SLOWER = "at_reference", "local_batch", "slower"
 # Between the accounted steps and the step that the throughput stands for.
 OUTSIDE = "outside"
 OTHER = "other"  # small terms, for readers
@@ -50,7 +50,6 @@ LABELS = {
     ELAPSED: "Measured step",
     AT_REFERENCE: "Computation",
     LOCAL_BATCH: "Smaller local batch",
-    CLOCK: "Lower clock (at most)",
     SLOWER: "Slower computation",
     IMBALANCE: "Load imbalance",
     OUTSIDE: "Time outside of steps",
@@ -186,10 +185,10 @@ class _Part:
             return LogError(error.error / value, error.degrees).around(value)
         return Estimate(value, value - half, value + half)
 
-    def loss(self, there: "_Part", known: float = 0.0) -> Cells:
-        """What it is more than there, without what is ``known`` of that: with its 95 % interval and
-        the p value of its being none, of one error."""
-        more = self.mean - there.mean - known
+    def loss(self, there: "_Part") -> Cells:
+        """What it is more than there, with its 95 % interval and the p value of its being none, of
+        one error."""
+        more = self.mean - there.mean
         errors = [side for side in (self.error, there.error) if side is not None]
         if len(errors) < 2 or not any(error.error for error in errors):
             return {"loss": Estimate(more)}
@@ -286,37 +285,12 @@ def _computation(here: _Part, ideal: _Part, batch: MeasuredSteps | None) -> Iter
         smaller = _Part(batch, here.name, alone * _MS)
         yield _slower(LOCAL_BATCH, smaller.loss(ideal))
         ideal = smaller
-    known, by_clock = 0.0, _by_clock(here, ideal)
-    if by_clock is not None:
-        known = by_clock["loss"].value
-        yield _slower(CLOCK, by_clock)
-    yield _slower(SLOWER, here.loss(ideal, known))
+    yield _slower(SLOWER, here.loss(ideal))
 
 
 def _slower(term: str, loss: Cells) -> Cells:
     """A term that is all loss."""
     return _row(LEDGER, term, loss["loss"], **loss)
-
-
-def _by_clock(here: _Part, ideal: _Part) -> Cells | None:
-    """What a lower clock explains of slower computation, at most; None where clocks are unknown.
-
-    Computation that depends on the clock alone takes f_ref / f times as long: what waits for
-    memory less. So the part is between nothing and that, and never more than what there is to
-    explain.
-    """
-    clocks, base = here.steps.clocks, ideal.steps.clocks
-    if clocks is None or base is None:
-        return None
-    reference = ideal.mean * float(base.mean())
-    slowed, usual = (
-        _Part(part.steps, CLOCK, reference / mhz) for part, mhz in ((here, clocks), (ideal, base))
-    )
-    cells = slowed.loss(usual)
-    low, high = sorted((0.0, here.mean - ideal.mean))
-    loss = cells["loss"]
-    ends = (None if end is None else min(max(end, low), high) for end in (loss.low, loss.high))
-    return cells | {"loss": Estimate(min(max(loss.value, low), high), *ends)}
 
 
 def _factors(

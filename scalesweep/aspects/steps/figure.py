@@ -1,6 +1,5 @@
 """Figures of steps; here those one after the other along runs: stalls and drift at a glance."""
 
-import json
 from collections.abc import Sequence
 
 import pandas as pd
@@ -11,7 +10,6 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing, drawn, points_shown
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
-from scalesweep.findings.base import point_key
 
 MAX_FIGURES = 2
 
@@ -21,7 +19,7 @@ def step_figures(results: ExperimentResults) -> list[Drawing]:
     runs: dict[object, list[StepRow]] = {}
     for row in results.of(StepRow):
         if row.rank is None:
-            runs.setdefault(point_key(results, row.row), []).append(row)
+            runs.setdefault(results.point_key(row.row), []).append(row)
     chosen = sorted(runs.values(), key=lambda rows: -sum(row.stalls for row in rows) / len(rows))
     return [
         drawing
@@ -38,7 +36,7 @@ def _figure(results: ExperimentResults, runs: Sequence[StepRow], name: str) -> l
         curve = [(at.step, at.max) for at in results.of(CurveRow) if at.run_id == run.run_id]
         series = f"run {place}"
         rows += [{"x": x, "y": y, "series": series, "style": "plain"} for x, y in curve]
-        for stall in json.loads(run.stall_steps):
+        for stall in run.stall_steps:
             marks = [at for at in curve if at[0] <= stall][-1:]
             rows += [{"x": x, "y": y, "series": "stall", "style": "marked"} for x, y in marks]
     where = f", {results.describe(row)}" if results.axes else ""

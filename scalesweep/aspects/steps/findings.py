@@ -18,7 +18,6 @@ from scalesweep.findings.base import (
     estimate_of,
     evidence_of,
     number_of,
-    point_key,
 )
 from scalesweep.findings.family import LISTS
 
@@ -39,7 +38,7 @@ def changing_steps(results: ExperimentResults) -> list[Finding]:
     curve. Else a warm-up of the first steps that makes up 5 % of the time, in each run."""
     points: dict[object, list[StepRow]] = {}
     for row in results.of(StepRow):
-        points.setdefault(point_key(results, row.row), []).append(row)
+        points.setdefault(results.point_key(row.row), []).append(row)
     curves: dict[str, list[float]] = {}
     for curve in results.of(CurveRow):
         curves.setdefault(curve.run_id, []).append(curve.p50)

@@ -7,7 +7,6 @@ from itertools import groupby
 from scalesweep.aspects.steps.breakdown import EfficiencyRow, LedgerRow
 from scalesweep.aspects.steps.efficiency import (
     AT_REFERENCE,
-    CLOCK,
     ELAPSED,
     IDEAL,
     IMBALANCE,
@@ -18,12 +17,11 @@ from scalesweep.aspects.steps.efficiency import (
     SLOWER,
 )
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.findings.base import point_key
 from scalesweep.table.declared import Estimate
 
 # The parts of a step in the order of the ledger; those of computation come in two ways.
 PARTS = (
-    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, CLOCK, SLOWER, "input", "checkpoint",
+    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, SLOWER, "input", "checkpoint",
     "validation", "logging", "between", "persistent", "alternating", IMBALANCE, "stalls",
     "transfer", "sharded", "tensor", "pipeline", "communication", "barrier", OTHER, OUTSIDE,
     "unattributed",
@@ -86,7 +84,7 @@ def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) 
     """
     rows = [row for row in results.of(table) if row.kind == LEDGER]
     ledgers = []
-    for _, group in groupby(rows, lambda row: point_key(results, row.row)):
+    for _, group in groupby(rows, lambda row: results.point_key(row.row)):
         terms = {row.term: row for row in group}
         parts = {name: terms[name] for name in PARTS if name in terms}
         whole = terms[ELAPSED]

@@ -25,7 +25,6 @@ from scalesweep.findings.base import (
     claim_of,
     declared_evidence,
     number_of,
-    point_key,
 )
 from scalesweep.table.declared import Estimate
 
@@ -34,7 +33,6 @@ RULE = "largest loss"
 DO = {
     "local_batch": "give each rank a larger batch: a small one computes slowly",
     SLOWER: "compare fewer threads per rank: ranks share cores, memory or disks",
-    "clock": "look at limits of power and heat: cores have a lower clock than alone",
     "input": "compare more parallel reads, more prefetching or a cache",
     "checkpoint": "write checkpoints less often, or beside the steps",
     "validation": "validate less often, or on fewer samples",
@@ -58,7 +56,7 @@ CONTRADICTS = (
     "a clock or a unit is wrong, or the two are of different samples",
 )
 # Of what the ranks in the middle do by themselves, and the terms that are measured from there.
-_MIDDLE = ("local_batch", "clock", SLOWER, "input", "between")
+_MIDDLE = ("local_batch", SLOWER, "input", "between")
 _IMBALANCE = ("persistent", "alternating")
 # Single delays may pass if ranks wait for each other within a step.
 _PASSING, _WITHIN = ("stalls", "alternating"), frozenset({"sharded", "tensor", "pipeline"})
@@ -123,8 +121,8 @@ def _doubt(results: ExperimentResults, ledger: Ledger, largest: LedgerRow) -> st
         return "the repeats leave it open"
     if largest.term in _PASSING and not _WITHIN.isdisjoint(ledger.parts):
         return "ranks wait for each other within a step"
-    key, causes = point_key(results, ledger.row), results.of(CauseRow)
-    ticks = [row.resolution_ms for row in causes if point_key(results, row.row) == key]
+    key, causes = results.point_key(ledger.row), results.of(CauseRow)
+    ticks = [row.resolution_ms for row in causes if results.point_key(row.row) == key]
     return rounded(largest.more or 0.0, max(ticks, default=0.0))
 
 
@@ -180,7 +178,7 @@ def _of_term(
 
 def _claim(results: ExperimentResults, term: LedgerRow) -> Claim:
     """That a term takes longer than at the reference."""
-    return claim_of(term.claimed, RULE, term.TABLE, term.term, *point_key(results, term.row))
+    return claim_of(term.claimed, RULE, term.TABLE, term.term, *results.point_key(term.row))
 
 
 RULES = (

@@ -22,7 +22,6 @@ from scalesweep.findings.base import (
     declared_evidence,
     estimate_of,
     number_of,
-    point_key,
 )
 from scalesweep.table.declared import Estimate
 
@@ -43,14 +42,14 @@ def against_machine(results: ExperimentResults) -> list[Finding]:
     last: dict[Key, Ledger] = {}
     for ledger in ledgers(results):
         last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
-    at = {point_key(results, ledger.row): ledger for ledger in last.values()}
+    at = {results.point_key(ledger.row): ledger for ledger in last.values()}
     rows: list[EfficiencyRow | ExchangeRow] = [
         *results.of(EfficiencyRow), *results.of(ExchangeRow),
     ]  # fmt: skip
     return [
         finding
         for row in rows
-        if (own := at.get(point_key(results, row.row))) is not None
+        if (own := at.get(results.point_key(row.row))) is not None
         for finding in _reached(results, own, row)
     ]
 
@@ -107,7 +106,7 @@ def _finding(
             number_of("least", own * share.value, "ms"),
         ),
         next="" if state == NOTE else then, reason=reason,
-        claims=() if state == NOTE else (claim_of(p, RULE, term, *point_key(results, row.row)),),
+        claims=() if state == NOTE else (claim_of(p, RULE, term, *results.point_key(row.row)),),
         evidence=declared_evidence(results, row) | {"term": term},
     )  # fmt: skip
 

@@ -177,12 +177,6 @@ class MeasuredSteps:
         return 1.0 if self.lengths is None else float(self.lengths.sum() / self._own.sum())
 
     @property
-    def clocks(self) -> Floats | None:
-        """The clock of each repeat's busy cores, MHz; None where one is not known."""
-        clocks = [account.clock_mhz for account in self.accounts]
-        return None if None in clocks else np.array(clocks, np.float64)
-
-    @property
     def local_samples(self) -> float | None:
         """Samples of a worker (a rank or a device) in a step."""
         samples = self.point.samples

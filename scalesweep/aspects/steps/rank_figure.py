@@ -11,7 +11,6 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing, drawn, points_shown
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
-from scalesweep.findings.base import point_key
 
 MAX_FIGURES = 2
 
@@ -28,10 +27,10 @@ def rank_figures(results: ExperimentResults) -> list[Drawing]:
 
 def _figure(results: ExperimentResults, of: StragglerRow) -> list[Drawing]:
     """Medians and 5 to 95 % of a time over the ranks, median over the runs."""
-    key = (*point_key(results, of.row), of.time)
+    key = (*results.point_key(of.row), of.time)
 
     def here(row: RankRow | StragglerRow) -> bool:
-        return (*point_key(results, row.row), row.time) == key
+        return (*results.point_key(row.row), row.time) == key
 
     rows = [row for row in results.of(RankRow) if here(row)]
     slow = [row for row in results.of(StragglerRow) if here(row) and row.named]

@@ -21,7 +21,6 @@ from scalesweep.findings.base import (
     Rule,
     declared_evidence,
     estimate_of,
-    point_key,
 )
 
 RULE = "stragglers"
@@ -41,12 +40,12 @@ def slow_ranks(results: ExperimentResults) -> list[Finding]:
     """Ranks and hosts that are slower than the others, each at the point where it is slowest; else
     that none is. Ranks that causes name are not named again."""
     causes = results.of(CauseRow)
-    looked_at = {point_key(results, row.row) for row in causes}
+    looked_at = {results.point_key(row.row) for row in causes}
     late = {rank for row in causes for rank in row.step_ranks.split(", ") if rank}
     rows = [
         row for row in results.of(StragglerRow)
         # Whose step is long may be who waits in it; causes say whom for.
-        if not (row.time == STEP and point_key(results, row.row) in looked_at)
+        if not (row.time == STEP and results.point_key(row.row) in looked_at)
     ]  # fmt: skip
     named = [row for row in rows if row.named and row.step_ranks not in late]
     named.sort(key=lambda row: (not row.clear, -row.excess))

@@ -1,5 +1,4 @@
-"""The tables `ranks` and `stragglers`: times of every rank at the largest scale of every series,
-and who is slower than the others."""
+"""The tables `ranks` and `stragglers`: times of every rank, and who is slower than the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,19 +11,12 @@ from scalesweep.analysis.rank_stats import (
     STEP,
     RankTimes,
     Slow,
-    own_times,
     rank_times,
     slow_ranks,
 )
-from scalesweep.analysis.step_work import BadSpansError, step_work
-from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.table.declared import Estimate, SourceRow, column
-from scalesweep.tables.bookkeeping import run_seconds
-from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import Point
-from scalesweep.tables.run_arrays import each_run, largest_finished, ranks_of
 
-MAX_POINTS, MAX_RUNS, MAX_ROWS = 20, 12, 8192
 QUANTILES = {"p05": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "max": 1.0}
 # Of step times, which hold the waiting for others.
 VICTIM = "its steps may be longer because it waits in them for a rank that is late before its own"
@@ -80,44 +72,23 @@ class StragglerRow(_OfTime, table="stragglers"):
 
 
 @dataclass(frozen=True)
-class _Run:
+class RankRun:
+    """The times of a run's ranks by whose time it is: ``[step, rank]``, and of whole steps."""
+
     run_id: str
     repeat: int
-    hosts: Sequence[str]
-    times: Mapping[str, tuple[Any, Any]]  # [step, rank], and of whole steps
+    hosts: Sequence[str]  # of the ranks; empty where not known
+    times: Mapping[str, tuple[Any, Any]]
 
 
-def rank_rows(inputs: TableInputs) -> Iterator[_OfTime]:
-    """The rows of both tables, from the arrays of the runs, which are read once."""
-    if inputs.runs is None:
-        return
-    largest = [largest_finished(inputs.data, points) for points in inputs.series]
-    finished = [point for point in largest if point is not None]
-    for point in finished[:: -(-len(finished) // MAX_POINTS) or 1]:
-        runs = list(_read(inputs, point))
-        for kind in dict.fromkeys(kind for run in runs for kind in run.times):
-            head = {"point": point.values, "source": point.source, "time": kind}
-            yield from _of_kind(head, kind, [run for run in runs if kind in run.times])
+def rank_rows(point: Point, runs: Sequence[RankRun]) -> Iterator[_OfTime]:
+    """The rows of both tables on a point."""
+    for kind in dict.fromkeys(kind for run in runs for kind in run.times):
+        head = {"point": point.values, "source": point.source, "time": kind}
+        yield from _of_kind(head, kind, [run for run in runs if kind in run.times])
 
 
-def _read(inputs: TableInputs, point: Point) -> Iterator[_Run]:
-    """The point's runs that have times by rank; none whose steps cannot be true."""
-    data, ranks = inputs.data, ranks_of(inputs.data, point)
-    assert inputs.runs is not None
-    rows = point.rows.tolist()[: max(1, min(MAX_RUNS, MAX_ROWS // ranks))]
-    for row, record, samples in each_run(data, rows, inputs.runs, "the table of ranks"):
-        try:
-            step_work(samples, record.get("notes") or {}, ranks, run_seconds(record))
-        except BadSpansError:  # as the summary says
-            continue
-        hosts = by_rank(machine_column(record["resources"]), ranks)
-        known = [str(host) for host in hosts] if hosts and all(hosts) else []
-        names = data.summary[["run_id", "repeat"]].iloc[row]
-        times = own_times(samples, ranks)
-        yield _Run(str(names["run_id"]), int(names["repeat"]), known, times)
-
-
-def _of_kind(head: dict[str, Any], kind: str, runs: Sequence[_Run]) -> Iterator[_OfTime]:
+def _of_kind(head: dict[str, Any], kind: str, runs: Sequence[RankRun]) -> Iterator[_OfTime]:
     reduced = [rank_times(*run.times[kind]) for run in runs]
     for run, stats in zip(runs, reduced, strict=True):
         times = run.times[kind][0]
@@ -143,7 +114,7 @@ def _of_kind(head: dict[str, Any], kind: str, runs: Sequence[_Run]) -> Iterator[
 
 
 def _named(
-    kind: str, runs: Sequence[_Run], reduced: Sequence[RankTimes]
+    kind: str, runs: Sequence[RankRun], reduced: Sequence[RankTimes]
 ) -> Iterator[dict[str, Any]]:
     """Slow hosts, if they are the same in all runs and most of their ranks are slow, then slow
     ranks that are not on them."""
@@ -179,6 +150,3 @@ def _cells(
         "ratio": slow.ratio, "excess": slow.excess,
         "named": True, "clear": not reason, "reason": reason,
     }  # fmt: skip
-
-
-MAKER = Maker((RankRow, StragglerRow), rank_rows)

@@ -1,6 +1,5 @@
 """The distribution of steps as the report shows it: quantiles, stalls and drift, per rank too."""
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,6 @@ from scalesweep.core.formatting import listed, number, percent
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
-from scalesweep.findings.base import point_key
 
 MAX_RANKS = 8  # of a point, besides its whole steps
 MAX_PLACES = 6
@@ -27,9 +25,9 @@ def steps_table(results: ExperimentResults, limit: int) -> Table | None:
     groups: dict[object, list[StepRow]] = {}
     for row in results.of(StepRow):
         if row.rank is None or row.rank < MAX_RANKS:
-            groups.setdefault((*point_key(results, row.row), row.rank), []).append(row)
-    planned = {point_key(results, row): row["planned"] for row in results.points}
-    rows = [_merged(runs, planned[point_key(results, runs[0].row)]) for runs in groups.values()]
+            groups.setdefault((*results.point_key(row.row), row.rank), []).append(row)
+    planned = {results.point_key(row): row["planned"] for row in results.points}
+    rows = [_merged(runs, planned[results.point_key(runs[0].row)]) for runs in groups.values()]
     ms = [("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("Longest", "max")]
     columns = [
         Column("Of", lambda row: Cell(row["of"]), "rank"),
@@ -52,13 +50,12 @@ def _merged(runs: Sequence[StepRow], planned: int) -> Row:
         for name in ("p50", "p95", "p99", "max")
     }
     drifts = [run.drift for run in runs if run.drift is not None]
-    places: list[list[int]] = [json.loads(run.stall_steps) for run in runs]
     return row | {
         **runs[0].row, "repeats": len(runs), "planned": planned, "rank": rank,
         "of": "steps" if rank is None else f"rank {rank}",
         "drift": float(np.median(drifts)) if drifts else None,
         "stalls": float(np.mean([run.stalls for run in runs])),
-        "places": next((steps for steps in places if steps), []),
+        "places": next((run.stall_steps for run in runs if run.stall_steps), []),
     }  # fmt: skip
 
 

@@ -1,7 +1,6 @@
-"""The tables ``causes``, ``steps`` and ``step_curve``: why steps are as long as they are, and how
-they are distributed, at the largest finished scale of every series."""
+"""The tables ``causes``, ``steps``, ``step_curve`` and those of ranks: why steps are as long as
+they are, and how they are distributed, at the largest finished scale of every series."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.rank_stats import rank_matrix
+from scalesweep.analysis.rank_stats import own_times, rank_matrix
 from scalesweep.analysis.resolution import resolution_of
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.step_delays import FEWEST_STEPS, SINGLE_FROM, causes_of, single_steps
@@ -24,7 +23,8 @@ from scalesweep.analysis.step_work import (
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.breakdown import MAKER as BREAKDOWN
 from scalesweep.aspects.steps.causes import Accounted, cause_rows
-from scalesweep.aspects.steps.ranks import MAKER as RANKS
+from scalesweep.aspects.steps.ranks import RankRow, RankRun, StragglerRow, rank_rows
+from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.table.declared import Estimate, SourceRow, column
 from scalesweep.tables.bookkeeping import run_seconds
 from scalesweep.tables.making import Maker, TableInputs
@@ -34,6 +34,7 @@ from scalesweep.tables.run_arrays import each_run, largest_finished, ranks_of
 MAX_POINTS = 40
 MAX_CELLS = 4_000_000  # steps x ranks of all repeats of a point: the first of them, if it is more
 MAX_RANK_ROWS = 64  # of a run
+MAX_RANK_RUNS, MAX_ROWS = 12, 8192  # of a point, in the table of ranks
 CURVES, CURVE_POINTS = 12, 200  # runs of a point that have one, and its rows
 _MS = 1e3
 
@@ -84,7 +85,7 @@ class StepRow(SourceRow, table="steps"):
     p99: float = column("99 % quantile", "ms")
     max: float = column("the longest", "ms")
     stalls: int = column("steps much longer than those around them", "1")
-    stall_steps: str = column("the first 20 of these, from 1, as JSON")
+    stall_steps: list[int] = column("the first 20 of these, from 1, as JSON")
     drift: float | None = column("median of the last third over that of the first, less 1", "1")
     warm_up: int = column("first steps that are longer than the steady ones, at most a third", "1")
     warm_up_share: float = column("what they take more, of all steps", "1")
@@ -103,65 +104,73 @@ class CurveRow(SourceRow, table="step_curve"):
 
 @dataclass(frozen=True)
 class _Run:
-    """The steps ``[step, rank]`` of a run in s; ``accounted`` is None if it keeps no spans."""
+    """What is read of a run: the steps ``[step, rank]`` in s, None if it keeps none that can be
+    true; ``accounted`` is None if it keeps no spans."""
 
     head: Mapping[str, Any]
-    steps: Floats
+    ranks: RankRun
+    steps: Floats | None
     accounted: Accounted | None
 
     @property
     def whole(self) -> Floats:
         """Seconds of whole steps."""
+        assert self.steps is not None
         return self.steps.max(axis=1) if self.accounted is None else self.accounted.work.periods
 
 
 def steps_rows(inputs: TableInputs) -> Iterator[SourceRow]:
-    """The rows of all three tables, from the arrays of the runs, which are read once."""
+    """The rows of all tables, from the arrays of the runs, which are read once."""
     data, runs = inputs.data, inputs.runs
     if runs is None:
         return
     points = [p for group in inputs.series if (p := largest_finished(data, group)) is not None]
     for point in points[:MAX_POINTS]:
         read = list(_read(data, point, runs))
-        accounted = [run.accounted for run in read if run.accounted is not None]
-        if accounted:
+        most = max(1, min(MAX_RANK_RUNS, MAX_ROWS // ranks_of(data, point)))
+        yield from rank_rows(point, [run.ranks for run in read if run.ranks.times][:most])
+        stepped = [run for run in read if run.steps is not None]
+        if accounted := [run.accounted for run in stepped if run.accounted is not None]:
             for row in cause_rows(accounted):
                 yield CauseRow(point=point.values, source=point.source, **row)
-        for run in read:
+        for run in stepped:
             yield from _distributions(run)
-        for run in read[:CURVES]:
+        for run in stepped[:CURVES]:
             yield from _curve(run)
 
 
 def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[_Run]:
-    """The point's runs that keep times of their steps which can be true."""
+    """The point's runs, but those whose steps cannot be true (the summary says why)."""
     ranks, cells = ranks_of(data, point), 0
-    for row, record, samples in each_run(data, point.rows.tolist(), runs, "the table of steps"):
-        steps = rank_matrix(samples, STEP_TIMES, ranks)
-        if steps is None or not np.isfinite(steps).all() or steps.min() <= 0:
-            continue
-        cells += steps.size
-        if steps.size < cells > MAX_CELLS:
-            return
-        notes, accounted = record.get("notes") or {}, None
-        try:  # the summary says what is wrong with steps and spans
-            work = step_work(samples, notes, ranks, run_seconds(record)) if meet(notes) else None
+    for row, record, samples in each_run(data, point.rows.tolist(), runs, "the tables of steps"):
+        notes, work, times = record.get("notes") or {}, None, own_times(samples, ranks)
+        try:
+            work = step_work(samples, notes, ranks, run_seconds(record))
         except BadStepsError:
             continue
         except BadSpansError:
-            work = None
-        if work is not None:
+            times = {}
+        steps, accounted = rank_matrix(samples, STEP_TIMES, ranks), None
+        if steps is not None and (not np.isfinite(steps).all() or steps.min() <= 0):
+            steps = None
+        cells += 0 if steps is None else steps.size
+        if steps is not None and steps.size < cells > MAX_CELLS:
+            return
+        if work is not None and meet(notes):
             effects, coarse = shifting_operations(notes), resolution_of(samples, ranks)
             accounted = Accounted(work, causes_of(work), effects, coarse)
         names = data.summary[["run_id", "repeat"]].iloc[row]
         run_id, repeat = str(names["run_id"]), int(names["repeat"])
-        head = {"source": point.source, "run_id": run_id, "repeat": repeat}
-        yield _Run({"point": point.values, **head}, steps, accounted)
+        hosts = by_rank(machine_column(record["resources"]), ranks)
+        known = [str(host) for host in hosts] if hosts and all(hosts) else []
+        head = {"point": point.values, "source": point.source, "run_id": run_id, "repeat": repeat}
+        yield _Run(head, RankRun(run_id, repeat, known, times), steps, accounted)
 
 
 def _distributions(run: _Run) -> Iterator[StepRow]:
     """The distribution of a run's steps, and of each rank's own part of them."""
     own = run.steps if run.accounted is None else run.accounted.work.own
+    assert own is not None
     yield StepRow(**run.head, rank=None, of="step", **distribution_of(run.whole))
     for rank in range(own.shape[1] if own.shape[1] <= MAX_RANK_ROWS else 0):
         of = "step" if run.accounted is None else "own work"
@@ -188,7 +197,7 @@ def distribution_of(seconds: Floats) -> dict[str, Any]:
             warm, share = (count, more / float(seconds.sum())) if more > 0 else (0, 0.0)
     return {
         "steps": len(seconds), **dict(zip(names, quantiles, strict=True)),
-        "stalls": int(stalls.size), "stall_steps": json.dumps((stalls[:20] + 1).tolist()),
+        "stalls": int(stalls.size), "stall_steps": (stalls[:20] + 1).tolist(),
         "drift": drift, "warm_up": warm, "warm_up_share": share,
     }  # fmt: skip
 
@@ -200,4 +209,4 @@ def _curve(run: _Run) -> Iterator[CurveRow]:
         yield CurveRow(**run.head, step=int(part[0]) + 1, p50=median, max=longest)
 
 
-MAKERS = (BREAKDOWN, RANKS, Maker((CauseRow, StepRow, CurveRow), steps_rows))
+MAKERS = (BREAKDOWN, Maker((RankRow, StragglerRow, CauseRow, StepRow, CurveRow), steps_rows))

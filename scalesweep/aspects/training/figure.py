@@ -1,20 +1,14 @@
 """Accuracy against wall time and against energy, and the loss by epoch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.metrics import column
-from scalesweep.aspects.training.curves import (
-    Curves,
-    accuracy_curve,
-    column_of,
-    curves,
-    final_measure,
-    label_of,
-    targets,
-)
+from scalesweep.analysis.metrics import EPOCH_CURVES, column
+from scalesweep.aspects.training.curves import PREFERRED, accuracy_curve, epochs_of, mean_epochs
+from scalesweep.aspects.training.table import curve_column
 from scalesweep.core.formatting import finite, scaled_unit, shorten
 from scalesweep.experiment.learning import learns
 from scalesweep.experiment.results import ExperimentResults, Row
@@ -25,48 +19,64 @@ from scalesweep.figures.theme import Axis
 
 def accuracy_figures(results: ExperimentResults) -> list[Drawing]:
     """Accuracy, error or loss over time and energy, and the losses by epoch, as far as known."""
-    every = curves(results)
-    name = accuracy_curve(results, every)
+    epochs = epochs_of(results)
+    name = accuracy_curve(results, epochs)
     if name is None:
         return _final_over_energy(results)
-    over_energy = _over(results, every, name, "energy") or _final_over_energy(results)
-    return _over(results, every, name, "time") + over_energy + _losses(results, every)
+    over_energy = _over(results, epochs, name, "energy") or _final_over_energy(results)
+    return _over(results, epochs, name, "time") + over_energy + _losses(results, epochs)
 
 
 def _labels(results: ExperimentResults, points: Sequence[Row]) -> list[str]:
     return [shorten(label, 40) for label in labels_of(results, points, 40)[0]]
 
 
-def _over(
-    results: ExperimentResults, every: Sequence[Curves], name: str, what: str
-) -> list[Drawing]:
+def _chosen(
+    results: ExperimentResults, epochs: pd.DataFrame, places: Sequence[int]
+) -> Mapping[int, str]:
+    """So many of these points as have room, with their labels."""
+    chosen = evenly(places)
+    first = epochs.drop_duplicates("place").set_index("place").loc[chosen]
+    points: list[Any] = first.to_dict("records")
+    return dict(zip(chosen, _labels(results, points), strict=True))
+
+
+def _over(results: ExperimentResults, epochs: pd.DataFrame, name: str, what: str) -> list[Drawing]:
     """One line per point: its mean over repeats, and the repeats themselves thinly."""
-    over = column_of(results, "epoch_ends" if what == "time" else what)
-    both = (over, column_of(results, name))
-    known = [curve for curve in every if any(None not in pair for pair in curve.mean(both))]
-    chosen = evenly(known)
-    rows: list[dict[str, Any]] = []
-    for curve, label in zip(chosen, _labels(results, [c.point for c in chosen]), strict=True):
-        lines = [("", curve.mean(both))]
-        if len(curve.repeats) > 1:
-            lines += [("thin", [tuple(map(row.get, both)) for row in run]) for run in curve.repeats]
-        for style, pairs in lines:
-            rows += [{"x": x, "y": y, "series": label, "style": style}
-                     for x, y in pairs if finite(x, y)]  # fmt: skip
-            rows.append({"x": rows[-1]["x"], "y": None, "series": label, "style": style})
-    if not rows:
+    over = "epoch_ends" if what == "time" else what
+    x, y = (curve_column(each, results.axes) for each in (over, name))
+    if x not in epochs:
         return []
-    frame = pd.DataFrame(rows).astype({"y": float})
+    means = mean_epochs(epochs, (x, y)).dropna().assign(run_id="", style="")
+    known = means["place"].unique().tolist()
+    labels = _chosen(results, epochs, known)
+    several = epochs.groupby("place")["run_id"].transform("nunique") > 1
+    thin = epochs[several].dropna(subset=[x, y]).assign(style="thin")
+    every = pd.concat([means, thin])[["place", "run_id", "style", x, y]]
+    lines = every[every["place"].isin(labels)].groupby(["place", "run_id"])
+    pieces = [part for _, line in lines for part in (line, line.tail(1).assign(**{y: np.nan}))]
+    if not pieces:
+        return []
+    frame = pd.concat(pieces).rename(columns={x: "x", y: "y"}).reset_index(drop=True)
+    frame["series"] = frame["place"].map(labels)
     factor, unit = scaled_unit("s" if what == "time" else "J", float(frame["x"].max()))
     frame["x"] *= factor
     words = "wall time" if what == "time" else "energy"
-    goals = {f"target {goal:g}": goal for goal in targets(results, name)[:3]}
+    label = EPOCH_CURVES[name].label
     panel = Lines(frame, Axis(f"{words.capitalize()} since training began [{unit}]", "zero"),
-                  Axis(label_of(name), marks=goals))  # fmt: skip
-    lower = label_of(name)[:1].lower() + label_of(name)[1:]
+                  Axis(label, marks=_goals(results, name)))  # fmt: skip
     note = f"Markers: end of each epoch. Thin lines: single repeats.{_dummy_words(results)}"
+    lower = label[:1].lower() + label[1:]
     return drawn(results, f"accuracy-{what}", f"{lower} against {words}", note, [panel],
-                 len(known) - len(chosen))  # fmt: skip
+                 len(known) - len(labels))  # fmt: skip
+
+
+def _goals(results: ExperimentResults, name: str) -> dict[str, float]:
+    """The first three values of ``name`` at which training was to stop."""
+    parameter = f"target_{name.removeprefix('validation_')}"
+    points = [run["point"] for run in results.entry["runs"]]
+    goals = {float(point[parameter]) for point in points if finite(point.get(parameter))}
+    return {f"target {goal:g}": goal for goal in sorted(goals)[:3]}
 
 
 def _dummy_words(results: ExperimentResults) -> str:
@@ -74,29 +84,30 @@ def _dummy_words(results: ExperimentResults) -> str:
     return " Runs with dummy input are left out: they learn nothing." if dummy else ""
 
 
-def _losses(results: ExperimentResults, every: Sequence[Curves]) -> list[Drawing]:
+def _losses(results: ExperimentResults, epochs: pd.DataFrame) -> list[Drawing]:
     """Training and validation loss by epoch, side by side."""
-    chosen = evenly(every)
-    labels = _labels(results, [curve.point for curve in chosen])
+    every = epochs["place"].unique().tolist()
+    labels = _chosen(results, epochs, every)
     panels = []
     for name in ("loss", "validation_loss"):
-        value = column_of(results, name)
-        frame = pd.DataFrame(
-            {"x": epoch + 1, "y": loss, "series": label}
-            for curve, label in zip(chosen, labels, strict=True)
-            for epoch, loss in curve.mean(("epoch", value))
-            if epoch is not None and loss is not None
-        )
-        if len(frame):
-            panels.append(Lines(frame, Axis("Epochs trained"), Axis(label_of(name))))
+        title = curve_column(name, results.axes)
+        means = mean_epochs(epochs, [title]).dropna() if title in epochs else pd.DataFrame()
+        if len(means):
+            means = means[means["place"].isin(labels)]
+            frame = pd.DataFrame({"x": means["epoch"] + 1, "y": means[title],
+                                  "series": means["place"].map(labels)})  # fmt: skip
+            panels.append(Lines(frame, Axis("Epochs trained"), Axis(EPOCH_CURVES[name].label)))
     note = "Means over ranks and repeats; the training loss is that during the epoch."
     return drawn(results, "accuracy-loss", "losses by epoch", note + _dummy_words(results), panels,
-                 len(every) - len(chosen), columns=max(1, len(panels)))  # fmt: skip
+                 len(every) - len(labels), columns=max(1, len(panels)))  # fmt: skip
 
 
 def _final_over_energy(results: ExperimentResults) -> list[Drawing]:
     """One mark per run: its final accuracy against the energy of the whole program."""
-    final, energy = final_measure(results), results.measures.get("energy")
+    names = [f"final_{name}" for name in PREFERRED]
+    names.insert(1, "test_accuracy")
+    final = next((results.measures[name] for name in names if name in results.measures), None)
+    energy = results.measures.get("energy")
     if final is None or energy is None:
         return []
     x, y = (column(metric, "mean", "run") for metric in ("energy", final.metric))
@@ -109,8 +120,7 @@ def _final_over_energy(results: ExperimentResults) -> list[Drawing]:
         {"x": row[x] * energy.factor, "y": row[y], "series": label, "style": "dots"}
         for row, label in zip(known, _labels(results, known), strict=True)
     )
-    goals = targets(results, final.metric.removeprefix("final_"))[:3]
-    marks = {f"target {goal:g}": goal for goal in goals}
+    marks = _goals(results, final.metric.removeprefix("final_"))
     panel = Lines(frame, Axis(f"Energy of the whole run [{energy.unit}]"),
                   Axis(final.label, marks=marks))  # fmt: skip
     note = f"One marker per run; energy of all hosts.{_dummy_words(results)}"

@@ -1,12 +1,12 @@
 """Findings on input: the share of training that it takes, and that of loading data before it."""
 
-import numpy as np
+from typing import Any
 
 from scalesweep.analysis.stats import mean_of, share_p, without_interval
+from scalesweep.aspects.training.curves import epochs_of
 from scalesweep.aspects.training.table import curve_column
 from scalesweep.core.formatting import finite
-from scalesweep.experiment.learning import learns
-from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, OPEN, Finding, claim_of, evidence_of, number_of
 
 # A share of the run spent loading data below this is not worth a sentence.
@@ -27,24 +27,17 @@ def input_share(results: ExperimentResults) -> list[Finding]:
     over the ranks and summed over the epochs; the interval is that of the mean over repeats.
     """
     waited, trained = (curve_column(name, results.axes) for name in ("span_input", "local_times"))
-    sums: dict[Key, dict[str, tuple[float, float]]] = {}
-    rows: dict[Key, Row] = {}
-    for row in results.rows("epochs"):
-        if finite(row.get(waited), row.get(trained)) and learns(results, row):
-            key = (*results.key(row, results.axes), row["source"])
-            rows.setdefault(key, row)
-            run = sums.setdefault(key, {})
-            before = run.get(row["run_id"], (0.0, 0.0))
-            run[row["run_id"]] = (before[0] + row[waited], before[1] + row[trained])
-    shares = {
-        key: np.array([part / whole for part, whole in runs.values() if whole > 0])
-        for key, runs in sums.items()
-    }
-    shares = {key: values for key, values in shares.items() if values.size}
-    if not shares:
+    epochs = epochs_of(results)
+    if not {waited, trained} <= {*epochs}:
         return []
-    key = max(shares, key=lambda key: float(shares[key].mean()))
-    row, values = rows[key], shares[key]
+    runs = epochs.dropna(subset=[waited, trained]).groupby(["place", "run_id"])
+    sums = runs[[waited, trained]].sum().query(f"`{trained}` > 0")
+    if sums.empty:
+        return []
+    shares = sums[waited] / sums[trained]
+    place = shares.groupby("place").mean().idxmax()
+    values = shares.loc[place].to_numpy()
+    row: Any = epochs[epochs["place"] == place].head(1).to_dict("records")[0]
     mean = mean_of(values)
     sure, most = mean.known, min(mean.high or 1.0, 1.0)
     share = number_of("share", mean.value, "1", mean.low, most)

@@ -15,7 +15,6 @@ from scalesweep.findings.base import (
     declared_evidence,
     estimate_of,
     number_of,
-    point_key,
 )
 
 # Which of the conventions a sentence is about where the source prints none: by how much the shape
@@ -49,7 +48,7 @@ def _finding(
     row: Utilisation,
     counts: Mapping[str, int],
 ) -> Finding:
-    shares = shares_of_points(results).get(point_key(results, row.row), [0.0])
+    shares = shares_of_points(results).get(results.point_key(row.row), [0.0])
     evidence = declared_evidence(results, row)
     evidence["key"]["convention"] = row.convention
     mfu = () if row.mfu is None else (estimate_of("mfu", row.mfu, "1"),)
@@ -84,7 +83,7 @@ def shares_of_points(results: ExperimentResults) -> Mapping[Key, Sequence[float]
     shares: dict[Key, list[float]] = {}
     for row in results.of(Utilisation):
         if row.mfu:
-            insort(shares.setdefault(point_key(results, row.row), []), row.mfu.value)
+            insort(shares.setdefault(results.point_key(row.row), []), row.mfu.value)
     return shares
 
 

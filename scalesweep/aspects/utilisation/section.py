@@ -7,7 +7,6 @@ from scalesweep.core.formatting import percent, scaled_unit, with_interval
 from scalesweep.experiment.points_table import Cell, Shown, Table, declared_table, share_text
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
-from scalesweep.findings.base import point_key
 from scalesweep.table.declared import numbers_of
 
 
@@ -19,7 +18,7 @@ def utilisation_table(results: ExperimentResults, limit: int) -> Table | None:
     )
 
     def others(row: Utilisation) -> str:
-        shares = shares_of.get(point_key(results, row.row))
+        shares = shares_of.get(results.point_key(row.row))
         return f"{percent(shares[0])} to {percent(shares[-1])}" if shares else "–"
 
     columns: list[Shown] = [

@@ -8,7 +8,6 @@ from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.figures.drawing import Drawing, drawn, evenly, labels_of
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
-from scalesweep.findings.base import point_key
 
 MAX_PANELS = 6
 LOG_FROM = 400  # steps: the first ones of more have no room on a linear axis
@@ -19,13 +18,13 @@ def warm_up_figures(results: ExperimentResults) -> list[Drawing]:
     """A panel for each of a few points: the time of a step over the steps."""
     curves: dict[Key, list[WarmUpCurve]] = {}
     for row in results.of(WarmUpCurve):
-        curves.setdefault(point_key(results, {**row.point, "source": row.source}), []).append(row)
+        curves.setdefault(results.point_key({**row.point, "source": row.source}), []).append(row)
     points = results.of(WarmUp)
     chosen = evenly(points, MAX_PANELS)
     columns = min(len(chosen), 3)
     names, shared = labels_of(results, [point.row for point in chosen], 90 // (columns or 1) - 10)
     panels = [
-        _panel(point, curves[point_key(results, point.row)], name)
+        _panel(point, curves[results.point_key(point.row)], name)
         for point, name in zip(chosen, names, strict=True)
     ]
     noun = chosen[0].of if chosen else "step"

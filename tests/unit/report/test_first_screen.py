@@ -10,10 +10,12 @@ import pytest
 from scalesweep.aspects.find import find
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, Finding, number_of
 from scalesweep.report.first_screen import LOAD, MOST_SENTENCES, first_screen
 from scalesweep.report.step_bars import farthest_series, main_loss, step_bars
 from tests.acceptance.faults import Program, always
+from tests.fakes.imported_table import imported
 from tests.fakes.planted_steps import planted_study
 from tests.fakes.results import Fake, make_results
 
@@ -47,6 +49,9 @@ def slower(power: float) -> Any:
         (Fake("e", {"size": [1, 2, 4]}, repeats=5, speed=lambda p: p["size"]),
          r"run at size 4; [\d.]+ samples/s .clear.", ""),
         (Fake("e", WEAK, "weak", fate=lambda p, r: "new"), "no result", "run the 9 pending runs"),
+        (Fake("e", WEAK | {"size": [1, 2]}, "weak",
+              fate=lambda p, r: "OUT_OF_MEMORY" if p["ranks"] * p["size"] == 8 else "done"),
+         "run at 4 ranks at size 1; 2 ranks at size 2; above 80 % in 2 series", "repeat 3 failed"),
     ],
 )  # fmt: skip
 def test_a_line_says_where_to_run_and_what_next(
@@ -57,6 +62,28 @@ def test_a_line_says_where_to_run_and_what_next(
     assert then in (shown["next"].text if shown["next"] else "")
     assert len(shown["sentences"]) <= MOST_SENTENCES
     assert shown["figure"] == "scaling-later"
+
+
+def test_of_layouts_the_best_of_each_scale_decide(tmp_path: Path) -> None:
+    """Per rank the best layouts reach 100, 90 and 60 tokens/s: up to 16 ranks over 80 %."""
+    rows = "ranks,dp,tp,rate\n" + "".join(
+        f"{ranks},{ranks // tp},{tp},{best / tp}\n"
+        for ranks, best in ((8, 100), (16, 90), (32, 60))
+        for tp in (1, 2, 4)
+    )
+    sweep: dict[str, Any] = {
+        "name": "sweep",
+        "parameters": {name: {"column": name} for name in ("ranks", "dp", "tp")},
+        "metrics": {"tokens_per_second": {
+            "column": "rate", "unit": "tokens/s", "better": "higher", "scope": "rank"}},
+        "mesh": ["dp", "tp"],
+    }  # fmt: skip
+    _, entry, tables = imported(tmp_path, rows, sweep)
+    study = ExperimentResults(entry, tables)
+    plan: Any = {"file": "c.yaml"}
+    shown = first_screen(plan, study, find(study), [], {}, NOTHING)
+    assert shown["line"].text == "run at 16 ranks; 90.0 %; then 60.0 % at 32 (open)"
+    assert shown["next"].text == "run the first few layouts again"
 
 
 def test_what_can_be_copied_has_its_cost(tmp_path: Path) -> None:
