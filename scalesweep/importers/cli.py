@@ -60,8 +60,7 @@ def deliver(
     also = f", copies: {copies}" if copies else ""
     print(f"imported: {len(written)} runs, refused: {refused.count(REFUSED)}{also}")
     if any(warm_up):
-        least, most = min(warm_up), max(warm_up)
-        each = f"{most}" if least == most else f"{least} to {most}"
+        each = " to ".join(map(str, sorted({min(warm_up), max(warm_up)})))
         print(f"left out as warm-up: the first {each} lines of progress of each start")
     if unfinished := sum(map(bool, written)):
         print(f"unfinished: {unfinished} runs, which count in no mean")

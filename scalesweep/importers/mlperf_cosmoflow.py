@@ -93,7 +93,6 @@ def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any
     assert start is not None
     notes = {
         **notes_of(job, submission, assumed, status),
-        **_notes(job, epochs, target, status),
         "training_times": "from the start of an epoch to its evaluation, of the whole job",
         "seed": "repeats of a point may have other seeds; the point has the default",
     }
@@ -311,18 +310,3 @@ def _metrics(
         "training_samples_per_second": (rate, "samples/s", "higher"),
         "final_validation_mae": (epochs[-1].error if epochs else None, "1", "lower"),
     })  # fmt: skip
-
-
-def _notes(job: Job, epochs: Sequence[_Epoch], target: Any, status: str) -> dict[str, Any]:
-    """What contradicts, or is to be known of the epochs."""
-    notes: dict[str, Any] = {}
-    if epochs:
-        notes["epochs"] = f"numbered {epochs[0].number} to {epochs[-1].number} in the log"
-    stop = job.moment("run_stop")
-    later = [e for e in job.find("epoch_start") if stop is not None and e.ms >= stop]
-    if later:
-        notes["after_run_stop"] = f"{counted(len(later), 'epoch')} behind run_stop: not of the run"
-    errors = [epoch.error for epoch in epochs if epoch.error is not None]
-    if status == "success" and is_number(target) and errors and not min(errors) <= target:
-        notes["target"] = f"the log tells of success, but no eval_error is {target} or less"
-    return notes

@@ -1,7 +1,5 @@
 """What a source is that is to be imported, by its first files."""
 
-import contextlib
-import re
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -10,8 +8,7 @@ from pathlib import Path
 from scalesweep.core.errors import UserError
 from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cosmoflow, detect_logs
 from scalesweep.importers.imported_run import files_below, shown
-from scalesweep.importers.profiles.base import head_of
-from scalesweep.importers.profiles.detect import not_text, reader_of
+from scalesweep.importers.profiles.detect import instead_of, reader_of
 from scalesweep.importers.table_file import read_table, tables_of
 
 # As much is looked at: a source that another importer reads shows it soon.
@@ -22,16 +19,6 @@ _WHAT = {
     COSMOFLOW: "result folders of cosmoflow-benchmark",
     PROFILES: "profiles of other tools",
     TABLE: "a table",
-}
-# What programs print that is not read, and what is to be given instead.
-_INSTEAD = {
-    re.compile(r"\{'(?:loss|train_runtime)': "): "the console of Hugging Face's Trainer: import "
-    "the trainer_state.json that it leaves in its output folder",
-    re.compile(r"^Path\s+.*[Tt]ime", re.MULTILINE): "a report of Caliper: export it as CSV "
-    "(CALI_CONFIG=..., or cali-query) and import that as a table",
-    re.compile(r"^IOR-\d"): "a summary of IOR: print it as CSV or JSON (-O summaryFormat=CSV) and "
-    "import that as a table",
-    re.compile(r"Darshan"): "a log of Darshan: export it as CSV and import that as a table",
 }
 
 
@@ -49,7 +36,7 @@ def kind_of(source: Path) -> str:
         raise UserError(f"{shown(source)}: can be read in several ways: add {ways}")
     if kinds:
         return kinds[0]
-    why = not_text(source) or _instead(source) or _no_table(source)
+    why = instead_of(source) or _no_table(source)
     if why is None:
         return TABLE
     raise UserError(
@@ -79,14 +66,6 @@ def _is_profile(file: Path) -> bool:
         return reader_of(file) is not None
     except OSError:
         return False
-
-
-def _instead(source: Path) -> str | None:
-    """What is to be given instead of a file of a program that is known and not read."""
-    head = ""
-    with contextlib.suppress(OSError):
-        head = head_of(source) if source.is_file() else ""
-    return next((words for sign, words in _INSTEAD.items() if sign.search(head)), None)
 
 
 def _no_table(source: Path) -> str | None:

@@ -1,11 +1,15 @@
 """Which files are profiles, of which tool, and what they hold."""
 
+import contextlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from scalesweep.analysis.profile import Profile
+from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.core.paths import RESOURCES
 from scalesweep.importers.imported_run import Refusal, files_below, shown
 from scalesweep.importers.profiles import (
     exports,
@@ -33,17 +37,6 @@ _READERS: tuple[tuple[Callable[[str], bool], Read], ...] = (
     (exports.is_map, exports.read_map),
     (kineto.sign, kineto.read),
 )
-# Files of profilers that are in no text, by the end of their names, and what is read instead.
-_NOT_TEXT = {
-    (".cubex", ".cube"): "Score-P's CUBE files are not read: import what `scorep-score -r {name}` "
-    "prints",
-    (".nsys-rep", ".qdrep", ".qdstrm"): "Nsight Systems' report is not read: import what `nsys "
-    "export --type sqlite {name}` or `nsys stats {name}` makes of it",
-    (".map",): "MAP's own files are not read: import what `map --export=FILE.json {name}` writes",
-    (".hpcrun", ".metric-db", "profile.db", "meta.db", "cct.db", "thread.db"): "HPCToolkit's "
-    "binary files are not read: import an experiment.xml that holds sums (hpcprof until 2021)",
-    (".ncu-rep",): "Nsight Compute's reports are not read: `nsys` tells where the time goes",
-}
 
 
 @dataclass
@@ -55,11 +48,16 @@ class Source:
     others: list[Path]
 
 
-def not_text(file: Path) -> str | None:
-    """What is read instead of a profiler's file that is in no text; None of any other file."""
-    name = file.name.lower()
-    words = (words for ends, words in _NOT_TEXT.items() if name.endswith(ends))
-    return next((each.replace("{name}", shown(file.name)) for each in words), None)
+def instead_of(file: Path) -> str | None:
+    """What is to be given instead of a file that is known and not read; None of any other file."""
+    head = ""
+    with contextlib.suppress(OSError):
+        head = head_of(file) if file.is_file() else ""
+    for it in load_yaml(RESOURCES / "imported" / "instead.yaml"):
+        ends = file.name.lower().endswith(tuple(it.get("ends", ())))
+        if ends or re.search(it.get("sign", "(?!)"), head):
+            return str(it["read"]).replace("{name}", shown(file.name))
+    return None
 
 
 def reader_of(file: Path) -> Read | None:
@@ -87,7 +85,7 @@ def read_source(path: Path, ranks: RankMap | None = None, window: Window | None 
             continue
         if read is not None:
             groups.setdefault((file.parent, read, ranks.of(file)), []).append(file)
-        elif reason := not_text(file):
+        elif reason := instead_of(file):
             source.refusals.append(Refusal(file, reason))
         else:
             source.others.append(file)

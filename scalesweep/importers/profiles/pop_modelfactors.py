@@ -13,6 +13,7 @@ from scalesweep.analysis.pop import MODELFACTORS, VARIANTS, Replay, computation_
 from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.profile_account import IDEAL_RUNTIME
 from scalesweep.importers.imported_run import ImportRefusedError, metric
+from scalesweep.importers.made_benchmark import declared
 from scalesweep.importers.profiles.base import each, lines_of, number
 
 _PROCESSES = "number of processes"
@@ -21,19 +22,6 @@ _MEAN, _MAX = "useful duration (average)", "useful duration (maximum)"
 _TOTAL, _IDEAL_MAX = "useful duration (total)", "useful duration (ideal, max)"
 _SCALING = "computation scalability"
 _AGREE = 0.01  # of what is printed, and of sums
-# Printed line -> metric, as a share (per cent) or plain.
-_PRINTED = {
-    "parallel efficiency": "parallel_efficiency",
-    "load balance": "load_balance",
-    "communication efficiency": "communication_efficiency",
-    "serialization efficiency": "serialisation_efficiency",
-    "transfer efficiency": "transfer_efficiency",
-    _SCALING: "computation_scaling",
-    "global efficiency": "global_efficiency",
-    "ipc scalability": "ipc_scaling",
-    "instruction scalability": "instruction_scaling",
-    "frequency scalability": "frequency_scaling",
-}
 _PLAIN = {
     "average ipc": ("instructions_per_cycle", "1"),
     "average frequency (ghz)": ("frequency", "GHz"),
@@ -107,7 +95,7 @@ def _profile(
     if factors.serialisation is not None and factors.transfer is not None:
         values["serialisation_efficiency"] = factors.serialisation
         values["transfer_efficiency"] = factors.transfer
-    for line, name in _PRINTED.items():
+    for line, name in declared("profiles")["modelfactors"].items():
         share = printed(line)
         if math.isfinite(share) and abs(values.setdefault(name, share) - share) > _AGREE:
             raise ImportRefusedError(

@@ -12,24 +12,11 @@ from scalesweep.analysis.profile import Message, Profile, function_entries, part
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.importers.imported_run import ImportedRun, Refusal, metric
-from scalesweep.importers.made_benchmark import Made, declared, parameter_entry
+from scalesweep.importers.made_benchmark import Made, declared, entries_of
 from scalesweep.importers.write_records import PRINTED
 
 # Of the whole recording.
 NOTES = (kineto_calls.NOTE, horovod_timeline.NOTE)
-_PARAMETERS = {
-    "folder": parameter_entry("string", "Folder of the profile.", None, True),
-    "region": parameter_entry(
-        "string", "Part of the program that was profiled; null: all.", None, True
-    ),
-    "operation": parameter_entry("string", "Collective operation.", None, True),
-    "message_bytes": parameter_entry(
-        "number", "Bytes of a call, of all fused tensors together.", "bytes", True
-    ),
-    "group": parameter_entry(
-        "string", "The ranks that take part, as the tool names them.", None, True
-    ),
-}
 # Metric -> POP's factor.
 _FACTORS = {
     "parallel_efficiency": "parallel", "load_balance": "load_balance",
@@ -142,7 +129,8 @@ def _imported(
     """The run of a profile, of benchmark ``of`` or of one that is made; with a ``key``, that of its
     messages of one size."""
     digest = [profile.tool, _digest_of(profile.file), profile.region, profile.ranks, list(key)]
-    parameters = {name: _PARAMETERS[name] for name in point if name in _PARAMETERS}
+    every = entries_of(declared("profiles")["parameters"])
+    parameters = {name: entry for name, entry in every.items() if name in point}
     made = Made(summary.format(profile.tool.replace("_", " ")), parameters, _definitions(metrics))
     return ImportedRun(
         benchmark=of.name if of else name,

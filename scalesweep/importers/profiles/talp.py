@@ -14,26 +14,10 @@ import numpy as np
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import Profile, RankTimes
 from scalesweep.importers.imported_run import ImportRefusedError, metric
+from scalesweep.importers.made_benchmark import declared
 from scalesweep.importers.profiles.base import each, text_of
 
 _GLOBAL = "Global"
-# What TALP calls an efficiency -> metric.
-_EFFICIENCIES = {
-    "parallelEfficiency": "parallel_efficiency",
-    "communicationEfficiency": "communication_efficiency",
-    "loadBalance": "load_balance",
-    "lbIn": "load_balance_in_nodes",
-    "lbOut": "load_balance_between_nodes",
-    "mpiParallelEfficiency": "mpi_parallel_efficiency",
-    "mpiCommunicationEfficiency": "communication_efficiency",
-    "mpiLoadBalance": "load_balance",
-    "mpiLoadBalanceIn": "load_balance_in_nodes",
-    "mpiLoadBalanceOut": "load_balance_between_nodes",
-    "ompParallelEfficiency": "openmp_parallel_efficiency",
-    "ompLoadBalance": "openmp_load_balance",
-    "ompSchedulingEfficiency": "openmp_scheduling_efficiency",
-    "ompSerializationEfficiency": "openmp_serialisation_efficiency",
-}
 _AGREE = 0.011  # of what has two decimals, and of times that begin and end a little apart
 _Held = Mapping[str, Any]
 
@@ -86,7 +70,7 @@ def _profile(
             metrics[total] = metric(region[key] * 1e-9, "s", "lower")
     stated = {
         plain: float(region[key])
-        for key, plain in _EFFICIENCIES.items()
+        for key, plain in declared("profiles")["talp"].items()
         if region.get(key)  # TALP writes 0 for what it did not measure
     }
     times, factors = _rank_times(processes, region["elapsedTime"]), None
