@@ -1,5 +1,5 @@
 """A draft of the map of a table: what names and values of its columns surely say, and the rest as
-questions."""
+questions; ``resources/imported/draft.yaml`` has the names."""
 
 import re
 from collections.abc import Iterable
@@ -12,33 +12,9 @@ from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.config.formula import alias
 from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
 from scalesweep.core.errors import UserError
+from scalesweep.importers.made_benchmark import declared
 from scalesweep.importers.table_file import FAILED, Table
 
-# What ranks are counted as, the surest first: name -> pattern of a column's name.
-_SCALES = {
-    "ranks": r"world_?size|(?:mpi_?)?ranks?|proc(?:s|esses)?|n?p",
-    "gpus": r"gpus?", "devices": r"devices?|accelerators?|chips?",
-    "workers": r"workers?", "nodes": r"nodes?", "cores": r"cores?|cpus?|tasks?",
-}  # fmt: skip
-_NUMBER_OF = r"(?:n|no|nr|num|number_of|total|count_of)?_?(?:{0})(?:_count)?"
-_HEADING = r"(\d+)_?x?_?(?:{0})"
-# Plain names (``alias``: "img/s" and "Time [s]" have _s), by what their columns surely are.
-_RATE = re.compile(
-    r"(?P<what>im(?:a?ge?s?|g)|tok(?:en)?s?|samples?|sequences?|steps?|iter(?:ation)?s?|batches"
-    r"|epochs?|items?|examples?|frames?)_?p?(?:er_?)?s(?:ec(?:ond)?s?)?(?:_.*)?"
-    r"|(?:.*_)?throughputs?(?:_.*)?|fps"
-)
-_UNITS = {"im": "images/s", "tok": "tokens/s", "fps": "frames/s", "batches": "batches/s"}
-_TIME = re.compile(
-    r"(?:[a-z]+_)*?(?:(?:wall|run|step|epoch)_?)?(?:time|seconds?|secs?|elapsed|duration|s|ms|us)"
-    r"(?:_(?P<unit>s|sec|seconds|ms|us|min|h))?"
-)
-_EACH = re.compile(r"_(?:per_)?(?:gpu|device|rank|accelerator|chip|node|core|worker|each)s?$")
-_WORKLOAD = re.compile(r"model(?:_name|_size)?|network|data_?set|task|workload|mode|case")
-_SETTING = re.compile(
-    r".*(?:batch|threads?|size|layers?|precision|dtype|framework|backend|method|device|gpu|machine"
-    r"|platform|version|strategy|optimizer|zero|seq(?:uence)?).*|[tpdce]p|mbs|gbs"
-)
 _HEAD = "# Draft of a map for {}: check units and directions, then import with it.\n"
 _NO_METRIC = """\
 # No column surely is a metric: name one under metrics, such as
@@ -76,7 +52,7 @@ def draft_of(table: Table) -> Draft:
     metrics: dict[str, Any] = {}
     name = _name(f"{table.file.stem}_table", ())
     draft = Draft({"name": name, "parameters": parameters, "metrics": metrics})
-    done = _scale(draft, plain, numbers)
+    done, names = _scale(draft, plain, numbers), declared("draft")
     for column in (column for column in table.columns if column not in done):
         cells = [row.cells[column] for row in table.rows if row.cells[column] is not None]
         said = list(dict.fromkeys(str(cell) for cell in cells))
@@ -87,9 +63,9 @@ def draft_of(table: Table) -> Draft:
         wide = "side_by_side" in draft.content
         if numbers[column] and not wide and (meaning := _meaning(plain[column])):
             metrics[name] = {"column": column, **meaning}
-        elif _WORKLOAD.fullmatch(plain[column]) and not numbers[column]:
+        elif re.fullmatch(names["workload"], plain[column]) and not numbers[column]:
             parameters[name] = {"column": column, "workload": True}
-        elif _SETTING.fullmatch(plain[column]) and whole:
+        elif re.fullmatch(names["setting"], plain[column]) and whole:
             parameters[name] = {"column": column}
         else:
             few = ", ".join(value[:20] for value in said[:3]) + (", ..." if said[3:] else "")
@@ -100,15 +76,17 @@ def draft_of(table: Table) -> Draft:
 
 def _scale(draft: Draft, plain: dict[str, str], numbers: dict[str, list[float]]) -> set[str]:
     """Add what counts ranks, a column or the numbers in the headings; returns these columns."""
-    for scale, pattern in _SCALES.items():
+    names = declared("draft")
+    for scale, pattern in names["scales"].items():
         for column, name in plain.items():
             counts = numbers[column] and all(n >= 1 and n.is_integer() for n in numbers[column])
-            if counts and re.fullmatch(_NUMBER_OF.format(pattern), name):
+            if counts and re.fullmatch(names["number_of"].format(pattern), name):
                 draft.content["parameters"]["ranks"] = {"column": column}
                 draft.content |= {"scale": scale} if scale != "ranks" else {}
                 return {column}
-    for scale, pattern in _SCALES.items():
-        heads = {column: re.fullmatch(_HEADING.format(pattern), it) for column, it in plain.items()}
+    for scale, pattern in names["scales"].items():
+        heading = names["heading"].format(pattern)
+        heads = {column: re.fullmatch(heading, it) for column, it in plain.items()}
         wide = {int(match[1]): column for column, match in heads.items() if match}
         if len(wide) > 1:  # what their cells are only the user knows
             draft.content["metrics"]["value"] = {"unit": "?", "better": "?", "scope": "total"}
@@ -131,13 +109,14 @@ def _numbers(table: Table, column: str) -> list[float]:
 
 def _meaning(plain: str) -> dict[str, str] | None:
     """Unit, direction and scope of a metric, as far as its name surely says them."""
-    if match := _RATE.fullmatch(plain):
+    names = declared("draft")
+    if match := re.fullmatch(names["rate"], plain):
         what = match["what"] or ""
-        usual = (unit for start, unit in _UNITS.items() if (what or plain).startswith(start))
+        usual = (it for start, it in names["units"].items() if (what or plain).startswith(start))
         unit = next(usual, f"{what.rstrip('s') or 'item'}s/s")
-        scope = "rank" if _EACH.search(plain) else "total"
+        scope = "rank" if re.fullmatch(names["of_each"], plain) else "total"
         return {"unit": unit, "better": "higher", "scope": scope}
-    if match := _TIME.fullmatch(plain):
+    if match := re.fullmatch(names["time"], plain):
         unit = plain if plain in ("ms", "us") else match["unit"] or "s"
         unit = "s" if unit in ("sec", "seconds") else unit
         return {"unit": unit, "better": "lower", "scope": "total"}
