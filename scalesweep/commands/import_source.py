@@ -1,7 +1,6 @@
 """Import published results, whatever they are, and report on them."""
 
 import argparse
-import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -25,7 +24,6 @@ from scalesweep.importers.cosmoflow import read_tree
 from scalesweep.importers.imported_run import Item, MeasuredCommit, not_read
 from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.importers.profiles.detect import read_source
-from scalesweep.importers.profiles.nsys_database import Window
 from scalesweep.importers.profiles.profile_runs import runs_of
 from scalesweep.importers.rank_map import RankMap, read_ranks
 from scalesweep.importers.table_draft import draft_of
@@ -38,11 +36,10 @@ from scalesweep.smk.campaign_args import check_apart, check_path
 from scalesweep.state.results_folder import claim_folder
 
 _DIGITS = re.compile(r"[0-9a-f]{7,64}", re.IGNORECASE)
-_MOST_S = 1e9
 # The options that only some kinds of sources need; the first kind is read for it.
 _READ_BY = {
     "map": (TABLE,), "test": (LOGS,), "reader": (LOGS,), "benchmark": (PROFILES,),
-    "window": (PROFILES,), "ranks": (LOGS, PROFILES, COSMOFLOW),
+    "ranks": (LOGS, PROFILES, COSMOFLOW),
 }  # fmt: skip
 # What a kind of source gives: the items, how the runs of benchmarks become experiments, and what
 # the campaign is called.
@@ -121,13 +118,8 @@ def _cosmoflow(args: argparse.Namespace) -> Found:
 
 
 def _profiles(args: argparse.Namespace) -> Found:
-    window = window_of(args.window)
-    if window is not None and args.benchmark:
-        raise UserError(
-            "--window: not with --benchmark, whose points would count windows of a run as repeats"
-        )
     known = load_benchmark(args.benchmark, "--benchmark") if args.benchmark else None
-    source = read_source(Path(args.source), args.ranks or RankMap({}), window)
+    source = read_source(Path(args.source), args.ranks or RankMap({}))
     made = runs_of(source.profiles, Path(args.source), known)
     others = [not_read(file) for file in source.others]
     rules = {
@@ -136,22 +128,6 @@ def _profiles(args: argparse.Namespace) -> Found:
     }
     items: list[Item] = [*source.refusals, *made.refusals, *made.runs, *others]
     return items, rules, "Profiles of other tools, imported."
-
-
-def window_of(text: str) -> Window | None:
-    """The window that ``--window`` names, None without; raises UserError for what is none."""
-    if not text:
-        return None
-    try:
-        begin, end = (float(part) for part in text.split(":"))
-    except ValueError:
-        begin = end = math.nan
-    if not 0 <= begin < end < _MOST_S:
-        raise UserError(
-            f"--window: '{text}' is not FROM:TO, seconds after the first event with 0 <= FROM < TO,"
-            " such as 10:12.5"
-        )
-    return Window(begin, end)
 
 
 def _table(args: argparse.Namespace) -> Found:

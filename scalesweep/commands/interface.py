@@ -114,10 +114,6 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
     "--test": _text("NAME", "test of nccl-tests, where logs do not say it"),
     "--reader": _text("FILE", "how logs of a program of your own are read"),
     "--benchmark": _text("NAME", "benchmark whose runs were profiled"),
-    "--window": _text(
-        "FROM:TO", "of databases of nsys or nvprof the part from and to so many seconds after the "
-        "first event",
-    ),
     "--commit": _text(
         "COMMIT", "commit that was measured: hexadecimal digits, or what --repository knows"
     ),
@@ -236,7 +232,7 @@ COMMANDS = {
     ),
     "import": Command(
         "import_source", "import published results: logs, profiles, tables",
-        ("source", "--map", "--ranks", "--test", "--reader", "--benchmark", "--window", "--site",
+        ("source", "--map", "--ranks", "--test", "--reader", "--benchmark", "--site",
          "--results", "--commit", "--repository", *_HISTORY, "--as", "--no-report"),
         ("scalesweep import logs/ --ranks '{n128: 128, n256: 256}'",
          "scalesweep import table.csv --map table.map.yaml"),

@@ -52,14 +52,14 @@ _MARKS = re.compile(r"\*\*|`|(?<!\w)__|__(?!\w)|\[([^\]]*)\]\([^)]*\)")
 class Row:
     """A row: its file, its line there (its number, from 1, in JSON and Parquet), and its cells.
 
-    ``side``: of values side by side, which are rows of their own, the parameter's value and the
-    place among its repeats.
+    ``side``: of values side by side, which are rows of their own, the place in the map of the
+    parameter's value, that of the repeat, and the value.
     """
 
     file: Path
     line: int
     cells: Mapping[str, Cell]
-    side: tuple[str, int] | None = None
+    side: tuple[int, int, str] | None = None
 
 
 @dataclass(frozen=True)

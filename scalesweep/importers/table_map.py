@@ -332,13 +332,13 @@ def _melted(file: MapFile, table: Table, side: SideBySide) -> tuple[MapFile, Tab
     metrics are columns of their own."""
     rows: list[Row] = []
     for row in table.rows:
-        for value, given in side.values.items():
+        for number, (value, given) in enumerate(side.values.items()):
             columns = {name: [it] if isinstance(it, str) else it for name, it in given.items()}
             for place in range(max(map(len, columns.values()))):
                 said = {n: row.cells[it[place]] for n, it in columns.items() if place < len(it)}
                 cells = {**row.cells, **dict.fromkeys(file.metrics), **said}
                 cells[side.parameter] = str(value)
-                rows.append(Row(row.file, row.line, cells, (str(value), place)))
+                rows.append(Row(row.file, row.line, cells, (number, place, str(value))))
     parameter = Parameter(
         column=side.parameter, unit=side.unit, doc=side.doc, workload=side.workload
     )

@@ -61,7 +61,7 @@ def runs_of(table_map: TableMap) -> TableRuns:
         try:
             entry = _entry(table_map, row)
         except RefusedRowError as error:
-            at = f"{row.side[0]}: " if row.side else ""
+            at = f"{row.side[2]}: " if row.side else ""
             refusals.append(Refusal(row.file, f"{at}{error}", row.line))
             continue
         empty += entry is None
@@ -310,13 +310,12 @@ def _cells(row: Row) -> dict[str, Cell]:
 def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
     """A row, or one side of it, as a run."""
     file = table_map.file
-    side = entry.row.side and (entry.row.side if entry.row.side[1] else entry.row.side[0])
     return ImportedRun(
         benchmark=file.name,
         point=entry.point,
         file=entry.row.file,
         line=entry.row.line,
-        source_digest=digest_of([file.name, side, None, _cells(entry.row)]),
+        source_digest=digest_of([file.name, entry.row.side, _cells(entry.row)]),
         samples_per_epoch=None if file.work else 0,
         metrics=entry.metrics,
         unfinished=entry.unfinished,
@@ -324,6 +323,7 @@ def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
         notes={
             "importer": "published table",
             "lines": [entry.row.line, entry.row.line],
+            **({"side": entry.row.side[:2]} if entry.row.side else {}),
             PRINTED: "numbers are as rounded as the table prints them",
             "map": str(table_map.path),
             **({"published": file.source} if file.source else {}),

@@ -10,6 +10,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from scalesweep.config.benchmark import Benchmark
@@ -103,22 +104,26 @@ def _by_scaling(
         *(name for name in points[0] if works == [point[name] for point in points]),
     }  # fmt: skip
     keys = [_key({n: v for n, v in point.items() if n not in free}) for point in points]
-    scales = [benchmark.scale_of(point) for point in points]
-    totals = [work and work * scale for work, scale in zip(works, scales, strict=True)]
-    weak, strong = _in_series(keys, works, scales), _in_series(keys, totals, scales)
-    if rules.stated or not (weak or strong):
+    frame = pd.DataFrame({"key": keys, "weak": works}, dtype=object)
+    frame["scale"] = [benchmark.scale_of(point) for point in points]
+    frame["strong"] = [work and work * n for work, n in zip(works, frame["scale"], strict=True)]
+    # Points that have another of the same work, of a rank or of all, at another scale.
+    weak, strong = (
+        frame.groupby(["key", work])["scale"].transform("nunique") > 1
+        for work in ("weak", "strong")
+    )
+    if rules.stated or not (weak | strong).any():
         yield rules.stated or NONE, list(points)
         return
-    first, kind = (weak, "weak") if weak else (strong, "strong")
     # A point without others of its series is compared with those of other series.
-    alone = {i for i, key in enumerate(keys) if keys.count(key) == 1}
-    groups = {kind: first | alone}
-    if weak and strong - weak:
-        groups["strong"] = strong
-    groups[NONE] = set(range(len(points))).difference(*groups.values())
+    alone = frame.groupby("key")["scale"].transform("size") == 1
+    groups = {"weak": weak | alone, "strong": strong} if weak.any() else {"strong": strong | alone}
+    if not (strong & ~weak).any():
+        groups = {"weak": weak | alone}
+    groups[NONE] = ~pd.concat(groups, axis=1).any(axis=1)
     for name, group in groups.items():
-        if group:
-            yield name, [point for i, point in enumerate(points) if i in group]
+        if group.any():
+            yield name, [point for point, there in zip(points, group, strict=True) if there]
 
 
 def _work_of_a_rank(benchmark: Benchmark, point: Point, rules: Rules) -> float | None:
@@ -126,17 +131,6 @@ def _work_of_a_rank(benchmark: Benchmark, point: Point, rules: Rules) -> float |
     if benchmark.work:
         return (benchmark.total_work(point) or 0) / benchmark.scale_of(point) or None
     return next((point[name] for name in rules.per_rank if point[name] is not None), None)
-
-
-def _in_series(
-    keys: Sequence[str], works: Sequence[float | None], scales: Sequence[int]
-) -> set[int]:
-    """Places of the points that have another of the same work at another scale."""
-    series: dict[Any, set[int]] = {}
-    for key, work, scale in zip(keys, works, scales, strict=True):
-        series.setdefault((key, work), set()).add(scale)
-    each = enumerate(zip(keys, works, strict=True))
-    return {i for i, (key, work) in each if work and len(series[key, work]) > 1}
 
 
 def _key(content: Any) -> str:
@@ -155,10 +149,15 @@ def _experiment(
     combination, none where there is no such point; as ``linked`` where these are too many."""
     settings = ", ".join(f"{name}: {value}" for name, value in sorted(variant.items()))
     ordered = sorted(points, key=lambda point: (benchmark.scale_of(point), point["ranks"]))
-    repeats: dict[str, list[int]] = {_key(point): [] for point in ordered}
+    names = [name for name in benchmark.defaults if name not in rules.derive]
+
+    def key(point: Point) -> str:
+        return _key([point[name] for name in names])
+
+    repeats: dict[str, list[int]] = {key(point): [] for point in ordered}
     for run in runs:
-        if (key := _key(run.point)) in repeats:
-            repeats[key].append(run.repeat)
+        if (own := repeats.get(key(run.point))) is not None:
+            own.append(run.repeat)
     entry: dict[str, Any] = {
         "benchmark": benchmark.name,
         "description": f"Imported runs ({settings})." if settings else "Imported runs.",
@@ -167,7 +166,7 @@ def _experiment(
     }
     axes: dict[str, list[Any]] = {}
     fixed: dict[str, Any] = {}
-    for name in (name for name in benchmark.defaults if name not in rules.derive):
+    for name in names:
         values = list({_key([point[name]]): point[name] for point in ordered}.values())
         if len(values) > 1:
             axes[name] = values
@@ -176,13 +175,8 @@ def _experiment(
     if math.prod(map(len, axes.values())) > MOST_COMBINATIONS:
         linked = [{name: point[name] for name in (*axes, *fixed)} for point in ordered]
         return entry | {"linked": linked, "repeats": list(repeats.values())}
-
-    def plain(point: Point) -> str:
-        return _key({name: value for name, value in point.items() if name not in rules.derive})
-
     grid = grid_points({**benchmark.defaults, **fixed}, axes, [])
-    by_point = {plain(point): repeats[_key(point)] for point in ordered}
-    every = [by_point.get(plain(point), []) for point in grid]
+    every = [repeats.get(key(point), []) for point in grid]
     return entry | {"axes": axes, "fixed": fixed, "repeats": every}
 
 

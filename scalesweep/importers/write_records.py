@@ -70,7 +70,8 @@ class Written:
     @property
     def order(self) -> tuple[Any, ...]:
         """A key that sorts runs by where they were read, whatever the order of their imports."""
-        return natural_order(Path(self.file)), self.line, self.digest
+        side = self.record["notes"].get("side", ())  # of values side by side in a line
+        return natural_order(Path(self.file)), self.line, tuple(side), self.digest
 
     @property
     def said(self) -> Any:

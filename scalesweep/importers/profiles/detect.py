@@ -4,7 +4,6 @@ import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from scalesweep.analysis.profile import Profile
@@ -22,7 +21,6 @@ from scalesweep.importers.profiles import (
     tau,
 )
 from scalesweep.importers.profiles.base import Read, head_of
-from scalesweep.importers.profiles.nsys_database import NO_WINDOW, Window
 from scalesweep.importers.rank_map import RankMap
 
 _READERS: tuple[tuple[Callable[[str], bool], Read], ...] = (
@@ -66,11 +64,11 @@ def reader_of(file: Path) -> Read | None:
     return next((read for sign, read in _READERS if sign(head)), None)
 
 
-def read_source(path: Path, ranks: RankMap | None = None, window: Window | None = None) -> Source:
+def read_source(path: Path, ranks: RankMap | None = None) -> Source:
     """Every profile of a file, or at or below a folder in the natural order of their names.
 
-    ``ranks`` are those of profiles that state none, ``window`` is the part of recordings that is
-    read. Raises UserError if there is no such file or folder, or ranks do not fit it.
+    ``ranks`` are those of profiles that state none. Raises UserError if there is no such file or
+    folder, or ranks do not fit it.
     """
     source = Source([], [], [])
     groups: dict[tuple[Path, Read, int | None], list[Path]] = {}
@@ -90,15 +88,6 @@ def read_source(path: Path, ranks: RankMap | None = None, window: Window | None 
         else:
             source.others.append(file)
     for (_, read, count), files in groups.items():
-        for item in _windowed(read, window)(files, count):
+        for item in read(files, count):
             (source.profiles if isinstance(item, Profile) else source.refusals).append(item)  # type: ignore[arg-type]
     return source
-
-
-def _windowed(read: Read, window: Window | None) -> Read:
-    """The reader of the part in a window; one that refuses if its events have no times."""
-    if window is None:
-        return read
-    if read is nsys.read:
-        return partial(nsys.read, window=window)
-    return lambda files, ranks: iter([Refusal(file, NO_WINDOW) for file in files])

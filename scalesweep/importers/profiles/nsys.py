@@ -16,10 +16,8 @@ from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
 from scalesweep.importers.imported_run import ImportRefusedError, Refusal, metric
 from scalesweep.importers.profiles.base import lines_of, number, unboxed
 from scalesweep.importers.profiles.nsys_database import (
-    NO_WINDOW,
     SQLITE,
     Recording,
-    Window,
     read_database,
 )
 
@@ -43,10 +41,8 @@ def sign(head: str) -> bool:
     return head.startswith(SQLITE) or any(_heading(line) for line in lines)
 
 
-def read(
-    files: Sequence[Path], ranks: int | None = None, window: Window | None = None
-) -> Iterator[Profile | Refusal]:
-    """A profile of each run; ``ranks`` if the names state none; of databases the ``window``."""
+def read(files: Sequence[Path], ranks: int | None = None) -> Iterator[Profile | Refusal]:
+    """A profile of each run; ``ranks`` if the names state none."""
     runs: dict[tuple[Path, str], dict[int | None, Recording]] = {}
     refused: dict[tuple[Path, str], Path] = {}  # a rank's file of these runs
     for file in files:
@@ -57,7 +53,7 @@ def read(
         try:
             if rank in run:
                 raise ImportRefusedError(f"rank {rank} is in {run[rank].file.name} already")
-            run[rank] = _recording(file, window)
+            run[rank] = _recording(file)
         except ImportRefusedError as error:
             yield Refusal(file, str(error), error.line)
             refused[key] = file
@@ -71,14 +67,10 @@ def read(
             yield from (Refusal(held.file, str(error)) for held in run.values())
 
 
-def _recording(file: Path, window: Window | None) -> Recording:
+def _recording(file: Path) -> Recording:
     with file.open("rb") as stream:
         is_database = stream.read(len(SQLITE)) == SQLITE.encode()
-    if not is_database:
-        if window is not None:
-            raise ImportRefusedError(NO_WINDOW)
-        return _tables(file)
-    return read_database(file, window)
+    return read_database(file) if is_database else _tables(file)
 
 
 def _profile(run: Mapping[int | None, Recording], ranks: int | None) -> Profile:
@@ -114,7 +106,6 @@ def _profile(run: Mapping[int | None, Recording], ranks: int | None) -> Profile:
     return Profile(
         tool=files[0].tool,
         file=files[0].file,
-        region=files[0].region,
         ranks=len(numbers) or ranks or 1,
         profiled_ranks=len(files),
         elapsed_s=max(elapsed) if elapsed else None,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from scalesweep.analysis.profile import Function, Phase
 from scalesweep.importers.imported_run import ImportRefusedError
 
 SQLITE = "SQLite format 3"
-NO_WINDOW = "--window needs a database of nsys export or nvprof, which says when each event was"
 # Table -> kind of its events, columns that may say what each is. Kernels that kernels start
 # (CDP_KERNEL) are in the time of these. Of CUDA graphs Nsight records whole launches by default.
 _GRAPHS = "GRAPH_TRACE"
@@ -36,17 +35,6 @@ _NS = 1e-9
 _MOST_S = 1e8  # of a recording: more are times that were not collected
 
 
-class Window(NamedTuple):
-    """A part of a recording: from and to so many seconds after its first event."""
-
-    begin_s: float
-    end_s: float
-
-    def __str__(self) -> str:
-        """The part in words."""
-        return f"{self.begin_s:g} to {self.end_s:g} s"
-
-
 @dataclass
 class Recording:
     """What one file says: functions without a rank, and when the GPU worked."""
@@ -57,22 +45,18 @@ class Recording:
     elapsed: float | None = None
     notes: dict[str, object] = field(default_factory=dict)
     tool: str = "nsys"
-    region: str = ""  # the window that was cut out of it
     busy_s: list[float] = field(default_factory=list)  # of each GPU, if there are several
 
 
-def read_database(file: Path, window: Window | None) -> Recording:
-    """Kernels and copies of a database by name, or the part of each in a window.
-
-    Raises ImportRefusedError.
-    """
+def read_database(file: Path) -> Recording:
+    """Kernels and copies of a database by name. Raises ImportRefusedError."""
     try:
         address = f"{file.resolve().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as database:
             database.text_factory = lambda raw: raw.decode("utf-8", "replace")
             if file.stat().st_size % database.execute("PRAGMA page_size").fetchone()[0]:
                 raise ValueError("cut off")  # SQLite misses whole pages only
-            return _database(database, file, window)
+            return _database(database, file)
     except (sqlite3.Error, OverflowError, ValueError, TypeError) as error:
         words = " ".join(str(error).split())[:100]
         raise ImportRefusedError(
@@ -80,9 +64,9 @@ def read_database(file: Path, window: Window | None) -> Recording:
         ) from None
 
 
-def _database(database: sqlite3.Connection, file: Path, window: Window | None) -> Recording:
-    """Kernels and copies of a database by name, or the part of each in a window, and how long the
-    GPU was busy. Raises ImportRefusedError or sqlite3.Error."""
+def _database(database: sqlite3.Connection, file: Path) -> Recording:
+    """Kernels and copies of a database by name, and how long the GPU was busy. Raises
+    ImportRefusedError or sqlite3.Error."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table'"  # no view of a stranger
     tables = {str(row[0]).removeprefix("CUPTI_ACTIVITY_KIND_") for row in database.execute(query)}
     nvprof = "StringTable" in tables
@@ -92,13 +76,6 @@ def _database(database: sqlite3.Connection, file: Path, window: Window | None) -
     events = [table for table in _EVENTS if table in tables]
     calls = [table for table in ("RUNTIME", "DRIVER") if nvprof and table in tables]
     first, last = _recorded(database, events, calls, known)
-    low, high = first, last
-    if window is not None:
-        low, high = (min(first + round(at / _NS), last) for at in window)
-        recording.region = str(window)
-        if low == high:
-            length = (last - first) * _NS
-            raise ImportRefusedError(f"the recording has {length:.6g} s, none of it in {window}")
     names = _names(database, tables, nvprof)
     spans: list[NDArray[Any]] = []
     sums: dict[tuple[str, str], list[int]] = {}
@@ -107,17 +84,16 @@ def _database(database: sqlite3.Connection, file: Path, window: Window | None) -
         columns = _columns(database, table)
         key = next((name for name in candidates if name in columns), "NULL")
         device = "deviceId" if "deviceId" in columns else "0"
-        part = (
-            f'(SELECT {key} AS key, {device} AS device, max(start, {low}) AS s, min("end", {high}) '
-            f"AS e FROM CUPTI_ACTIVITY_KIND_{table} WHERE {known} AND start <= {high} AND "
-            f'"end" >= {low} AND (min("end", {high}) > max(start, {low}) OR start = "end"))'
-        )
-        query = f"SELECT key, count(*), sum(e - s), min(e - s), max(e - s) FROM {part} GROUP BY key"
+        events_of = f"FROM CUPTI_ACTIVITY_KIND_{table} WHERE {known}"
+        length = '("end" - start)'
+        query = f"SELECT {key}, count(*), sum({length}), min({length}), max({length}) {events_of}"
+        query += f" GROUP BY {key}"
         for key, *numbers in database.execute(query):
             entry = sums.setdefault((kind, _event_name(table, key, names)), [0, 0, numbers[2], 0])
             entry[:] = [entry[0] + numbers[0], entry[1] + numbers[1], min(entry[2], numbers[2]),
                         max(entry[3], numbers[3])]  # fmt: skip
-        spans.append(np.fromiter(database.execute(f"SELECT device, s, e FROM {part}"), _SPAN))
+        query = f'SELECT {device}, start, "end" {events_of}'
+        spans.append(np.fromiter(database.execute(query), _SPAN))
     plain = _demangled([name for _, name in sums])
     recording.functions = [
         Function(
@@ -132,8 +108,8 @@ def _database(database: sqlite3.Connection, file: Path, window: Window | None) -
         if len(devices) > 1:
             parts = [every[every["device"] == device] for device in devices]
             recording.busy_s = [_busy(part).union_s for part in parts]
-        recording.elapsed = (high - low) * _NS
-        if window is None and "ANALYSIS_DETAILS" in tables:
+        recording.elapsed = (last - first) * _NS
+        if "ANALYSIS_DETAILS" in tables:
             stated = database.execute("SELECT max(duration) FROM ANALYSIS_DETAILS").fetchone()[0]
             recording.elapsed = max(recording.elapsed, (stated or 0) * _NS)
     recording.notes = _notes(database, tables, events, known)

@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from scalesweep.analysis.profile import NOT_LISTED, Profile, parts_of
-from scalesweep.commands.import_source import window_of
 from scalesweep.core.errors import UserError
 from scalesweep.importers.profiles.detect import Source, read_source
-from scalesweep.importers.profiles.nsys_database import Window
-from scalesweep.importers.profiles.profile_runs import runs_of
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.which_importer import kind_of
 from tests.fakes import profiles as fake
@@ -162,7 +159,7 @@ def test_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
     assert "another rank of its run is refused" in reasons(read_source(tmp_path / "two"))
 
 
-def test_nvprof_and_its_windows(tmp_path: Path) -> None:
+def test_nvprof(tmp_path: Path) -> None:
     path = fake.database(tmp_path / "run.nvvp", "nvprof")
     whole = the_one(read_source(path))
     eigen, gemm = "void Eigen::internal::EigenMetaKernel<float>(float)", "volta_sgemm_128x64_nn"
@@ -171,20 +168,6 @@ def test_nvprof_and_its_windows(tmp_path: Path) -> None:
          "[CUDA memcpy PtoP]": 0.25, "[CUDA memset]": 0.25}
     )  # fmt: skip
     assert whole.notes["without_times"] == "1 events, left out"
-    part = the_one(read_source(path, window=Window(2.5, 5.5)))
-    assert seconds(part) == pytest.approx({eigen: 0.5, gemm: 1.5, "[CUDA memcpy HtoD]": 0.5})
-    assert values(part)["gpu_busy"] == pytest.approx(2 / 3)
-    runs = runs_of([part, whole], path).runs
-    assert [each.point["region"] for each in runs] == ["2.5 to 5.5 s", None]
-    for window, words in ((Window(11, 12), "none of it in 11 to 12 s"), (Window(4, 5), "a row")):
-        assert words in reasons(read_source(path, window=window))
-    nsys = fake.database(tmp_path / "nsys.sqlite", "nsys")
-    assert values(the_one(read_source(nsys, window=Window(3.5, 8.5))))["kernel_time"] == 2.0
-    (tmp_path / "kernels.csv").write_text(NSYS)
-    assert "needs a database" in reasons(read_source(tmp_path / "kernels.csv", None, window))
-    assert window_of("") is None and window_of("1:2.5") == Window(1, 2.5)
-    with pytest.raises(UserError, match=r"--window: .* FROM:TO"):
-        window_of("2:1")
 
 
 @pytest.mark.parametrize(
