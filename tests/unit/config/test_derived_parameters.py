@@ -4,11 +4,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import yaml
-
-from scalesweep.adaptive.advised_campaign import advised_campaign
 from scalesweep.adaptive.next_point import derived
-from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.campaign import Campaign
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.history.session import _outside_series
@@ -104,9 +101,3 @@ def test_advice_derives_at_other_scales(
         return point and (point["lanes"], point["size"])
 
     assert (at(8), at(6), at(10)) == ((4, 3), (3, 4), None)
-    states = dict.fromkeys(campaign.unique_runs(), RunState("done"))
-    written = tmp_path / "advice.yaml"
-    content = yaml.safe_load(campaign.file.read_text())
-    more = [("e", experiment.points[0], 0)]
-    written.write_text(yaml.safe_dump(advised_campaign(content, campaign, states, more, "")))
-    assert {*load_campaign(written).unique_runs()} == {*campaign.unique_runs()}

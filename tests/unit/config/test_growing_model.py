@@ -4,45 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from scalesweep.config.campaign import load_campaign
-from scalesweep.core.status import Status
 from scalesweep.experiment.constant_words import constant_words
-from scalesweep.planning.plan import build_plan
-from scalesweep.state.run_state import RunState
 from tests.fakes.imported_table import imported
-
-FIXED = {
-    "model": "transformer", "width": 64, "heads": 4, "sequence": 16, "vocabulary": 100,
-    "batch_size": 4, "ranks_per_node": 8,
-}  # fmt: skip
-
-
-def campaign(tmp_path: Path, **experiment: Any) -> Any:
-    content = {
-        "campaign": "c", "site": "local", "results": str(tmp_path / "results"),
-        "experiments": {"e": {"benchmark": "torch_training", "scaling": "model", **experiment}},
-    }  # fmt: skip
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
-    return load_campaign(tmp_path / "c.yaml")
-
-
-def test_a_model_that_grows_is_a_series_and_its_sizes_are_told(tmp_path: Path) -> None:
-    grown = campaign(
-        tmp_path, axes={"ranks": [1, 2, 4], "batch_size": [4, 8]},
-        derive={"layers": "2 * ranks"}, fixed={k: v for k, v in FIXED.items() if k != "batch_size"},
-    )  # fmt: skip
-    new = dict.fromkeys(grown.unique_runs(), RunState(Status.NEW))
-    (entry,) = build_plan(grown, new)["experiments"]
-    assert entry["scaling"] == "model"
-    words = constant_words(entry)
-    # 2, 4 and 8 blocks of 49,984 parameters, and embeddings, last layer and norms of 13,952.
-    assert words.startswith("the model grows with the ranks: 0.114 million to 0.414 million ")
-    assert (
-        "0.103 million to 0.114 million of a rank; FLOP/s of a rank ideally stay the same" in words
-    )
-
 
 # D. Narayanan et al., Efficient large-scale language model training on GPU clusters using
 # Megatron-LM, SC 2021, table 1: parameters in 1e9, GPUs, PFLOP/s in all; samples/s made up.

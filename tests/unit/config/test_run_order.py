@@ -53,14 +53,6 @@ def test_the_control_is_first_and_last_and_never_far(
     assert sorted(order) == sorted([*runs_of(others, 1), *control])
 
 
-@pytest.mark.parametrize("repeats", [2, 3, 5, 10])
-def test_what_an_experiment_shares_with_the_control_is_spread(repeats: int) -> None:
-    control = [f"c{repeat}" for repeat in range(31)]
-    order = arranged(runs_of(300, 1), 0, control)
-    shared = sorted(order.index(name) / len(order) for name in control[:repeats])
-    assert shared[-1] > 0.5 and max(b - a for a, b in pairwise([*shared, 1])) < 2 / repeats
-
-
 BODY = "axes: {ranks: [1, 2], size: [1, 3, 5]}\nrepeats: 2"
 HEAD = "campaign: test\nsite: toy\n"
 CONTROL = "control: {experiment: e, point: {ranks: 1, size: 3}, every: 2}\n"
@@ -82,11 +74,9 @@ def test_the_control_is_an_experiment_that_shares_its_runs(campaign_of: Load) ->
     assert (control.name, control.control, source.control) == ("control", True, False)
     assert [run.repeat for run in control.runs] == list(range(6))  # 10 others, one after 2 each
     assert {(run.point["ranks"], run.point["size"]) for run in control.runs} == {(1, 3)}
-    assert control.axes == () and control.scaling == "none" and control.profiles == ()
-    shared = {run.run_id for run in source.runs} & {run.run_id for run in control.runs}
-    assert len(shared) == 2 and len(campaign.unique_runs()) == 16
-    order = list(campaign.positions())
     mine = {run.run_id for run in control.runs}
+    assert len(mine & {run.run_id for run in source.runs}) == 2
+    order = list(campaign.positions())
     assert [place for place, run_id in enumerate(order) if run_id in mine] == list(range(0, 16, 3))
 
 

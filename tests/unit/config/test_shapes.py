@@ -7,9 +7,7 @@ import pytest
 import yaml
 
 from scalesweep.analysis.factors import series_parameters
-from scalesweep.analysis.flop_conventions import token_flops
 from scalesweep.analysis.memory_fit import MemoryFit
-from scalesweep.analysis.memory_model import unknown_of
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.memory import GIB, PointMemory, memory_on, point_memory
@@ -20,7 +18,6 @@ from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import RunState
 
 KNOWN = ("ranks", "dp", "tp", "pp", "cp", "ep", "width", "full", "kind")
-MODEL = {"layers": 12, "width": "width", "sequence": 2048}
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +27,6 @@ def torch() -> Benchmark:
 
 def shapes(**content: Any) -> Any:
     return load_shapes(content, KNOWN, Path("b.yaml"))
-
-
-def model(**fields: Any) -> Any:
-    return shapes(transformer=MODEL | fields).transformer
 
 
 def memory_of(benchmark: Any, **change: Any) -> Any:
@@ -74,19 +67,6 @@ def test_ranks_that_make_no_such_mesh_are_named_with_the_numbers() -> None:
     assert derived.at({"ranks": 8, "tp": 2, "pp": 1}) == {"dp": 4, "tp": 2, "pp": 1}
     fault = "dp = 0.5 is not a whole number of 1 or more ranks"
     assert derived.fault({"ranks": 8, "tp": 16, "pp": 1}) == fault
-
-
-def test_what_a_source_does_not_state_of_a_model_is_not_known() -> None:
-    checked = model(recompute="'full' if full else 'none'", heads="width / 64")
-    shape = checked.at({"width": 768, "full": None}, "t")
-    assert shape is not None and shape.recompute is None and shape.heads == 12
-    assert model(sequence="width").at({"width": None, "full": True}, "t") is None
-    stated = model(recompute="'none' if full is null else 'full'")
-    assert stated.at({"width": 768, "full": None}, "t").recompute == "none"
-    sized = model(parameters=8e9, vocabulary=32000, tied="false", dtype="'bfloat16'", micro_batch=1)
-    unknown, known = (sized.at({"width": width, "full": None}, "t") for width in (None, 4096))
-    assert token_flops(unknown) == {"parameters_only": (48e9, 0.0, 0.0)}
-    assert (unknown_of(unknown), unknown_of(known)) == ("width", "")
 
 
 def test_torch_training_says_what_its_ranks_hold(torch: Benchmark) -> None:
