@@ -7,7 +7,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = "ExperimentResults"  # a study is the user's repository (docs/reference/glossary.md)
 VAGUE = {"one", "found", "some", "told", "those", f"study of {RESULTS}"}
-FOLDERS = ("scalesweep", "workflow", "plugins", "bench", "tools")
 
 
 def bound_names(node: ast.AST) -> list[str]:
@@ -27,7 +26,7 @@ def bound_names(node: ast.AST) -> list[str]:
 
 vague = [
     f"{path.relative_to(ROOT)}:{node.lineno}: {name}: name the thing"
-    for folder in FOLDERS
+    for folder in ("scalesweep", "workflow", "plugins", "bench", "tools")
     for path in sorted((ROOT / folder).rglob("*.py"))
     for node in ast.walk(ast.parse(path.read_text()))
     for name in bound_names(node)
