@@ -38,7 +38,7 @@ ORDER = (
     *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "layers apart"),
     "headroom",
     "input bound",
-    *("score", "training", "input share", "memory", "out of memory", "failed otherwise"),
+    *("score", "input share", "memory", "out of memory", "failed otherwise"),
     *("waiting", "stragglers", "timeline", "stall warnings", "last to negotiate", "late ranks"),
     *("drift", "canary", "oversubscribed"),
     *("main metric", "repeats", "other load", "warnings", "coverage"),

@@ -22,13 +22,7 @@ STATES = (CLEAR, OPEN, ATTENTION, NOTE)
 # Flags: what a reader is to know of the runs behind a sentence. A source that is not "measured" is
 # a flag by its own name.
 DISTURBED, DISAGREE, HOLES = "disturbed runs", "ranks disagree", "holes"
-# Templates of several aspects: on the best of several values, and what would make it clear.
-MORE = "More comparisons of {subject} in the table that are {of_state}: {more}."
-BEST_SAYS = {
-    CLEAR: "Best{at} is {setting}: {metric} relative to {other}: {ratio:x}.",
-    OPEN: "{side} {metric} measured{at}, with {setting}: {mean}.",
-    NOTE: MORE,
-}
+# What would make a claim clear: words of several aspects.
 REPEAT = {OPEN: "add repeats: `repeats` in the campaign; those that are done stay"}
 SAME, VARY = "identical repeats", "find out why repeats give the same number: more would too"
 

@@ -24,6 +24,7 @@ MOST_FAILURES = 4
 MOST_SERIES = 3  # that are named in a line of the table
 # What a verdict rests on; and rules whose sentences stand elsewhere on the screen, or nowhere.
 VERDICT, LOSS, LOAD = "verdict", "largest loss", "other load"
+MACHINE = "against machine"
 _ELSEWHERE = frozenset({LOAD, "coverage"})
 _BEST = ("best layout", "best")
 _FIRST = (VERDICT, *_BEST, LOSS, "causes")
@@ -296,8 +297,9 @@ def _missing(results: ExperimentResults, facts: Mapping[str, RunFacts], again: s
 
 def _act(findings: Sequence[Finding], loss: Finding) -> str:
     """What to do about a loss; of the exchange what the network's own numbers say."""
-    advice = [str(f.evidence["do"]) for f in findings if f.evidence.get("do")]
-    return advice[0] if advice and loss.evidence.get("term") == "transfer" else loss.next
+    term = loss.evidence.get("term")
+    advice = [f.next for f in findings if (f.rule, f.evidence.get("term")) == (MACHINE, term)]
+    return next(filter(None, advice), loss.next) if term == "transfer" else loss.next
 
 
 def _measure(

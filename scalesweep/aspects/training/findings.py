@@ -1,48 +1,88 @@
-"""Findings on training: the best by what it costs, and the share of input."""
+"""Findings on input: the share of training that it takes, and that of loading data before it."""
 
-from scalesweep.aspects.training.input_share import input_findings
+from typing import Any
+
+from scalesweep.analysis.stats import mean_of, share_p, without_interval
+from scalesweep.aspects.training.curves import epochs_of
+from scalesweep.aspects.training.table import curve_column
+from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import (
-    ATTENTION,
-    BEST_SAYS,
-    CLEAR,
-    REPEAT,
-    Finding,
-    Rule,
-    evidence_of,
-    number_of,
-)
+from scalesweep.findings.base import CLEAR, OPEN, Finding, Rule, claim_of, evidence_of, number_of
+
+# A share of the run spent loading data below this is not worth a sentence.
+NOTABLE_LOADING = 0.1
+_PARALLEL = "compare more parallel reads, more prefetching or a cache"
+_KEEP = "keep the data in memory or on a local disk, or load it while training"
 
 
-def target_time(results: ExperimentResults) -> list[Finding]:
-    """The only point of which every run met its target; of several the comparison says which is
-    the fastest."""
-    measure = results.measures.get("time_to_target")
-    ran = [row for row in results.rows("accuracy") if row.get("repeats")]
-    whole = [
-        row for row in ran if row.get("reached") == row["repeats"] and not results.unfinished(row)
-    ]
-    if measure is None or len(whole) != 1:
+def input_findings(results: ExperimentResults) -> list[Finding]:
+    """Both shares, where they are known."""
+    return [*input_share(results), *data_loading(results)]
+
+
+def input_share(results: ExperimentResults) -> list[Finding]:
+    """The share of training that ranks wait for input, at the point where it is largest.
+
+    Of each run the seconds that a rank waits for batches over those of its training, both means
+    over the ranks and summed over the epochs; the interval is that of the mean over repeats.
+    """
+    waited, trained = (curve_column(name, results.axes) for name in ("span_input", "local_times"))
+    epochs = epochs_of(results)
+    if not {waited, trained} <= {*epochs}:
         return []
-    (row,) = whole
-    time = number_of("time", *(measure.value(row, "mean", "run"), measure.unit or "1"),
-                     *(measure.value(row, stat, "run") for stat in ("low", "high")))  # fmt: skip
+    runs = epochs.dropna(subset=[waited, trained]).groupby(["place", "run_id"])
+    sums = runs[[waited, trained]].sum().query(f"`{trained}` > 0")
+    if sums.empty:
+        return []
+    shares = sums[waited] / sums[trained]
+    place = shares.groupby("place").mean().idxmax()
+    values = shares.loc[place].to_numpy()
+    row: Any = epochs[epochs["place"] == place].head(1).to_dict("records")[0]
+    mean = mean_of(values)
+    sure, most = mean.known, min(mean.high or 1.0, 1.0)
+    share = number_of("share", mean.value, "1", mean.low, most)
     return [
         Finding(
-            results.name, "training", ATTENTION, subject=results.describe(row), numbers=(time,),
-            evidence=evidence_of(results, "accuracy", row) | {"figures": ["accuracy-"]},
-            reason="a single run" if row["repeats"] == 1 else "",
+            results.name, "input share", CLEAR if sure else OPEN, subject=results.describe(row),
+            words={"what": "Waiting for input", "whole": "training", "how": _PARALLEL},
+            numbers=(share,), evidence=evidence_of(results, "epochs", row),
+            reason="" if sure else without_interval(values),
+        )
+    ]  # fmt: skip
+
+
+def data_loading(results: ExperimentResults) -> list[Finding]:
+    """Where loading data before training takes a notable share of the run."""
+    notable = [
+        row
+        for row in results.rows("phases")
+        if row["phase"] == "data_loading"
+        and finite(row.get("share"))
+        and row["share"] >= NOTABLE_LOADING
+    ]
+    if not notable:
+        return []
+    row = max(notable, key=lambda row: float(row["share"]))
+    ends = (row["share_low"], row["share_high"])
+    sure = finite(ends[0]) and ends[0] >= NOTABLE_LOADING
+    p = share_p(row["share"], *ends, row.get("runs"), NOTABLE_LOADING)
+    # The largest of so many.
+    claims = (claim_of(min(1.0, p * len(notable)), "data loading"),)
+    numbers = (
+        number_of("seconds", row["seconds"], "s", row["seconds_low"], row["seconds_high"]),
+        number_of("share", row["share"], "1", *ends),
+    )
+    return [
+        Finding(
+            results.name, "input share", CLEAR if sure else OPEN, numbers=numbers, claims=claims,
+            words={"what": "Data loading", "whole": "a run", "how": _KEEP},
+            subject=results.describe(row), evidence=evidence_of(results, "phases", row),
+            reason="" if sure else "no interval, or a wide one",
         )
     ]  # fmt: skip
 
 
 RULES = (
-    # Of several points the comparison says the best.
-    Rule(
-        "training", target_time,
-        says={**BEST_SAYS, ATTENTION: "Only {subject} meets its target in every run, in {time}."},
-        next={**REPEAT, ATTENTION: "train other points longer, or lower the target"},
-    ),
     Rule(
         "input share", input_findings,
         figures=("ranks-input", "ranks-step-input", "phases-"),

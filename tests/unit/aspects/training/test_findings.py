@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from scalesweep.aspects.comparisons.findings import target_time
 from scalesweep.aspects.find import find
-from scalesweep.aspects.training.findings import target_time
-from scalesweep.aspects.training.input_share import data_loading, input_share
+from scalesweep.aspects.training.findings import data_loading, input_share
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.tables.comparisons import Comparison
@@ -45,9 +45,9 @@ def told(study: ExperimentResults, rule: str, words: str) -> list[tuple[str, str
 
 
 def test_the_fastest_to_the_target(tmp_path: Path) -> None:
-    ((level, text),) = told(one(tmp_path / "a", mae()), "training", "target")
+    ((level, text),) = told(one(tmp_path / "a", mae()), "best", "target")
     assert level == "clear" and text.startswith("Best is ranks 2: time to target relative to 1: 0.")
-    ((level, text),) = told(one(tmp_path / "b", mae(repeats=1)), "training", "target")
+    ((level, text),) = told(one(tmp_path / "b", mae(repeats=1)), "best", "target")
     assert level == "open" and text.startswith("Lowest time to target measured, with ranks 2")
     # Points of other targets do not compete.
     apart = mae(axes={"ranks": [1], "target_mae": [0.1, 0.2]}, fixed={})
@@ -159,7 +159,7 @@ def test_dummy_input_is_no_rival(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_most_frugal_point(tmp_path: Path) -> None:
     hungry = nt3(watts=lambda p, r: (20.0 + r) * p["ranks"])
-    ((level, text),) = told(one(tmp_path / "a", hungry), "training", "energy")
+    ((level, text),) = told(one(tmp_path / "a", hungry), "best", "energy")
     assert level == "clear" and text.startswith("Best is ranks 1: ")
     some = nt3(watts=lambda p, r: None if r == 2 and p["ranks"] == 4 else 100.0)
     weak = nt3(planned=lambda p: 100 * p["ranks"], scaling="weak")
