@@ -39,7 +39,7 @@ ORDER = (
     "headroom",
     "input bound",
     *("score", "input share", "memory", "out of memory", "failed otherwise"),
-    *("waiting", "stragglers", "timeline", "stall warnings", "last to negotiate", "late ranks"),
+    *("stragglers", "timeline", "stall warnings", "last to negotiate", "late ranks"),
     *("drift", "canary", "oversubscribed"),
     *("main metric", "repeats", "other load", "warnings", "coverage"),
 )

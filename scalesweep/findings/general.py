@@ -1,80 +1,27 @@
-"""Rules of no aspect: epochs, ranks that wait, the main metric, repeats, load, coverage."""
+"""Rules of no aspect: the main metric, repeats, load, coverage."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from scalesweep.analysis.metrics import column
 from scalesweep.analysis.repeat_rule import PRECISE, WIDE
-from scalesweep.analysis.stats import SIGNIFICANT, Ratio, ratio_of
 from scalesweep.core.causes import Cause
-from scalesweep.core.formatting import PHASES, finite, listed
+from scalesweep.core.formatting import finite, listed
 from scalesweep.core.joined_experiments import benchmarks_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.findings.base import (
     ATTENTION,
-    CLEAR,
     NOTE,
-    SILENT,
     Finding,
     Number,
     Rule,
-    claim_of,
-    estimate_of,
-    evidence_of,
     number_of,
-    one_source,
 )
 from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, OTHERS
 
-# A share of the epoch spent waiting below this is not worth a sentence.
-NOTABLE_WAIT = 0.1
 _NAMED = 20
 _FAR = "far from the others of its point, and kept in the means"
-
-
-def waiting(results: ExperimentResults) -> list[Finding]:
-    """Where ranks wait a notable share of the epoch for the slowest one and the barrier.
-
-    What a rank does itself and the whole epoch are of the same runs: the ratio is taken within
-    each. The point with the largest least share is named, so all points are paid for (Bonferroni).
-    """
-    findings = []
-    for phase in ("init", "later"):
-        columns = [column(metric, "mean", phase) for metric in ("local_time", "total_time")]
-        known = _ratios(results, columns, 1 - NOTABLE_WAIT)
-        if not known:
-            continue
-        worst, row = min(known, key=lambda point: point[0].high or math.inf)
-        p = min(1.0, worst.chance * len(known)) if worst.value < 1 - NOTABLE_WAIT else 1.0
-        findings.append(
-            Finding(
-                results.name, "waiting", CLEAR if p <= SIGNIFICANT else SILENT,
-                subject=results.describe(row), words={"phase": PHASES[phase]},
-                numbers=(estimate_of("share", worst.rest(), "1"),),
-                claims=(claim_of(p, "waiting", phase),),
-                evidence=evidence_of(results, "points", row),
-            )
-        )  # fmt: skip
-    return findings
-
-
-def _ratios(results: ExperimentResults, names: list[str], of: float) -> list[tuple[Ratio, Row]]:
-    """At each point of several ranks the ratio of two columns of its runs, with its test against
-    ``of``; points without an interval are left out."""
-    runs: dict[Key, list[float]] = {}
-    for run in results.rows("runs", ["source", *names, *results.axes]):
-        values = [float(run[name]) for name in names if finite(run.get(name))]
-        if len(values) == 2 and min(values) > 0 and (run.get("ranks") or 2) != 1:
-            runs.setdefault(results.point_key(run), []).append(values[0] / values[1])
-    spreads = [
-        (ratio_of(ratios, of), row)
-        for row in one_source(results)
-        if (ratios := runs.get(results.point_key(row)))
-    ]
-    return [(spread, row) for spread, row in spreads if spread.known]
 
 
 def other_main_metric(results: ExperimentResults) -> list[Finding]:
@@ -219,11 +166,6 @@ def coverage(results: ExperimentResults) -> list[Finding]:
 
 _REPEAT = "`scalesweep run --again disturbed` measures them again"
 RULES = (
-    Rule(
-        "waiting", waiting, figures=("ranks-work", "ranks-epoch", "ranks-step", "scaling"),
-        says={CLEAR: "Waiting of a rank for slower ones, {phase}, {subject}: {share:%}."},
-        next={CLEAR: "look at the figure of the ranks for who is late"},
-    ),
     Rule(
         "main metric", other_main_metric,
         says={ATTENTION: "No run has the main metric {subject}; shown instead is {shown}."},

@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 from scalesweep.aspects.find import find
-from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.general import (
     coverage,
     other_main_metric,
     oversubscribed,
     until_precise,
-    waiting,
     warnings,
 )
-from tests.fakes.finding_rows import T, only, said, scaling, study, value
+from tests.fakes.finding_rows import T, only, scaling, study, value
 
 
 def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
@@ -39,33 +37,7 @@ def test_points_that_stayed_wide_are_counted_and_the_widest_is_named() -> None:
     assert found.state == "note" and found.sentence.endswith("1 of 1.")
 
 
-# --- waiting, outliers, warnings, coverage ---
-
-
-def waits(*shares: float, ranks: int = 4) -> ExperimentResults:
-    """A point whose runs' ranks work for such shares of an epoch of 10 s."""
-    names = ("local_time_mean_later", "total_time_mean_later")
-    rows = [
-        {"ranks": count, "source": "measured", names[0]: 10 * share, names[1]: 10.0}
-        for count in (1, ranks)
-        for share in shares
-    ]
-    point = {names[0]: 6.0, names[1]: 10.0}
-    return study([{"ranks": 1, **point}, {"ranks": ranks, **point}], ["ranks"], rows)
-
-
-def test_notable_waiting_is_told() -> None:
-    found = only(waiting(waits(0.59, 0.6, 0.61)))
-    assert found.sentence == (
-        "Waiting of a rank for slower ones, later epochs, 4 ranks: 40 [37, 42] %."
-    )
-
-
-def test_waiting_must_be_notable_and_sure() -> None:
-    assert said(waiting(waits(0.97, 0.98, 0.99))) == []
-    assert said(waiting(waits(0.3, 0.6, 1.0))) == []
-    assert said(waiting(waits(0.6))) == []
-    assert said(waiting(waits(0.59, 0.6, 0.61, ranks=1))) == []
+# --- outliers, warnings, coverage ---
 
 
 def test_what_stands_for_a_main_metric_that_no_run_has_is_named() -> None:
