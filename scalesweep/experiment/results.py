@@ -13,13 +13,14 @@ from scalesweep.analysis.metrics import column
 from scalesweep.analysis.repeat_rule import COVERAGE
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
-from scalesweep.core.joined_experiments import BENCHMARK
+from scalesweep.core.joined_experiments import BENCHMARK, parameters_at
 from scalesweep.core.layouts import LAYOUT, laid_out
 from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of, target_efficiency
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure, measures_of
 from scalesweep.table.declared import Declared, rows_of
 from scalesweep.tables.comparisons import EFFICIENCY, Comparison
+from scalesweep.tables.file_rates import DUMMY
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -223,6 +224,10 @@ class ExperimentResults:
     def key(self, point: Mapping[str, Any], names: Iterable[str] | None = None) -> Key:
         """Values of the independent parameters (or of ``names``) of a point or table row."""
         return tuple(plain(point.get(n)) for n in (self.leaders if names is None else names))
+
+    def learns(self, row: Mapping[str, Any]) -> bool:
+        """Whether a point's input can be learned from."""
+        return parameters_at(self.entry, row).get("input") not in DUMMY
 
     def point_key(self, row: Mapping[str, Any]) -> Key:
         """Point and source of a row."""

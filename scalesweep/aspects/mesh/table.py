@@ -13,7 +13,6 @@ The ideal of a pipeline of p stages (v of them on each rank) and m micro-batches
 (p - 1) / (v m) of what a rank computes (D. Narayanan et al., SC 2021, section 2.2).
 """
 
-import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.measured_steps import stated_accounts
 from scalesweep.config.shapes import planned, planned_mesh, planned_shape, value_at
-from scalesweep.core.errors import UserError
-from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.machine import DATASHEET, MEASURED, numbers_in, whole_point
 from scalesweep.tables.making import (
@@ -39,9 +36,8 @@ from scalesweep.tables.making import (
 )
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.rank_layout import Layout
-from scalesweep.tables.run_arrays import read_arrays
+from scalesweep.tables.run_arrays import each_run
 
-_log = logging.getLogger(__name__)
 _MS = 1e3
 # Terms of an account that make up one of a mesh's step.
 _OF_ACCOUNT: Mapping[str, Sequence[str]] = {
@@ -102,28 +98,17 @@ def mesh_rows(inputs: TableInputs) -> Iterator[MeshStep | PipelineIdle]:
         peak, where = _peak(inputs, point)
         steps: list[tuple[dict[str, float], float]] = []
         idle: list[tuple[float, float]] = []
-        for row in point.rows.tolist():
-            if row in accounts and (read := _read(inputs, row)):
-                terms = _terms(accounts[row], *_flop(*read, accounts[row].ranks), peak)
-                steps.append((terms, accounts[row].elapsed))
-                idle += _waiting(read[1], accounts[row].ranks)
+        known = [row for row in point.rows.tolist() if row in accounts]
+        for row, record, samples in each_run(data, known, inputs.runs, "its step by axis"):
+            if "span_compute" in samples:
+                account = accounts[row]
+                terms = _terms(account, *_flop(record, samples, account.ranks), peak)
+                steps.append((terms, account.elapsed))
+                idle += _waiting(samples, account.ranks)
         if steps:
             yield from _step_rows(point, steps, peak, where)
         if idle and (shape := _schedule(data, whole_point(data, point))):
             yield _idle_row(point, np.array(idle), *shape)
-
-
-def _read(inputs: TableInputs, row: int) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-    """Record and arrays of a run; None where they cannot be read, with a line."""
-    run_id = str(inputs.data.summary["run_id"].iloc[row])
-    assert inputs.runs is not None
-    try:
-        record, samples = read_arrays(inputs.runs / run_id)
-    except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
-        inputs.data.unread.append(run_id)
-        _log.warning("%s: %s: its step is not taken apart", run_id, error)
-        return None
-    return (record, samples) if "span_compute" in samples else None
 
 
 def _flop(

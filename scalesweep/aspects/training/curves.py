@@ -7,7 +7,6 @@ import pandas as pd
 
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.aspects.training.table import curve_column
-from scalesweep.experiment.learning import learns
 from scalesweep.experiment.results import ExperimentResults
 
 # The best measures of a model first: of validation, and accuracy rather than loss.
@@ -23,7 +22,7 @@ def epochs_of(results: ExperimentResults) -> pd.DataFrame:
         return pd.DataFrame({"place": [], "run_id": []})
     rows = without_attrs(frame)
     points: list[Any] = rows.to_dict("records")
-    rows = rows[[learns(results, point) for point in points]]
+    rows = rows[[results.learns(point) for point in points]]
     by_point = rows.groupby([*results.axes, "source"], sort=False, dropna=False)
     return rows.assign(place=by_point.ngroup())
 

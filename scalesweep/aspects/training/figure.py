@@ -10,7 +10,6 @@ from scalesweep.analysis.metrics import EPOCH_CURVES, column
 from scalesweep.aspects.training.curves import PREFERRED, accuracy_curve, epochs_of, mean_epochs
 from scalesweep.aspects.training.table import curve_column
 from scalesweep.core.formatting import finite, scaled_unit, shorten
-from scalesweep.experiment.learning import learns
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.drawing import Drawing, drawn, evenly, labels_of
 from scalesweep.figures.forms import Lines
@@ -80,7 +79,7 @@ def _goals(results: ExperimentResults, name: str) -> dict[str, float]:
 
 
 def _dummy_words(results: ExperimentResults) -> str:
-    dummy = any(not learns(results, row) for row in results.points)
+    dummy = any(not results.learns(row) for row in results.points)
     return " Runs with dummy input are left out: they learn nothing." if dummy else ""
 
 
@@ -114,7 +113,7 @@ def _final_over_energy(results: ExperimentResults) -> list[Drawing]:
     known = [
         row
         for row in results.rows("runs")
-        if learns(results, row) and finite(row.get(x), row.get(y))
+        if results.learns(row) and finite(row.get(x), row.get(y))
     ]
     frame = pd.DataFrame(
         {"x": row[x] * energy.factor, "y": row[y], "series": label, "style": "dots"}

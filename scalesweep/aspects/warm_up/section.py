@@ -2,8 +2,8 @@
 
 from scalesweep.aspects.warm_up.table import WarmUp
 from scalesweep.core.formatting import duration, number
-from scalesweep.experiment.points_table import Cell, Column, Table, table_of
-from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.points_table import Cell, Shown, Table, declared_table
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
 
 _NOTE = (
@@ -15,29 +15,28 @@ _NOTE = (
 
 def warm_up_table(results: ExperimentResults, limit: int) -> Table | None:
     """Of each point the declared and the detected warm-up; None if no run keeps its steps."""
-    rows = [{**row.row, **row.cells} for row in results.of(WarmUp)]
-    columns = [
-        Column("Of", lambda row: Cell(f"{row['count']:,} {row['of']}s"), "count"),
-        Column("Declared", _declared, "declared"),
-        Column("Detected", _detected, "detected"),
-        Column("After", lambda row: Cell(duration(row["detected_s"])), "detected_s"),
-        Column("First [ms]", lambda row: Cell(number(row["first_ms"])), "first_ms"),
-        Column("Steady [ms]", lambda row: Cell(number(row["steady_ms"])), "steady_ms"),
+    columns: list[Shown] = [
+        ("Of", "count", lambda row: f"{row.count:,} {row.of}s"),
+        ("Declared", "declared", _declared),
+        ("Detected", "detected", _detected),
+        ("After", "detected_s", lambda row: duration(row.detected_s)),
+        ("First [ms]", "first_ms", lambda row: number(row.first_ms)),
+        ("Steady [ms]", "steady_ms", lambda row: number(row.steady_ms)),
     ]
-    return table_of(results, rows, [("", columns)], limit) if rows else None
+    return declared_table(results, results.of(WarmUp), columns, limit)
 
 
-def _declared(row: Row) -> Cell:
-    return Cell("not kept" if row["declared"] is None else f"{row['declared']:,}")
+def _declared(row: WarmUp) -> str:
+    return "not kept" if row.declared is None else f"{row.declared:,}"
 
 
-def _detected(row: Row) -> Cell:
+def _detected(row: WarmUp) -> Cell:
     """The count, marked if it is more than declared or some runs never are steady."""
-    if row["detected"] is None:
+    if row.detected is None:
         return Cell("not steady", True)
-    changing = f"; {row['unsteady']} of {row['runs']} runs still change" if row["unsteady"] else ""
-    late = row["declared"] is not None and row["detected"] > row["declared"]
-    return Cell(f"{row['detected']:,g}{changing}", bool(late or row["unsteady"]))
+    changing = f"; {row.unsteady} of {row.runs} runs still change" if row.unsteady else ""
+    late = row.declared is not None and row.detected > row.declared
+    return Cell(f"{row.detected:,g}{changing}", bool(late or row.unsteady))
 
 
 SECTION = Section("Warm-up", warm_up_table, lambda _results: [_NOTE])

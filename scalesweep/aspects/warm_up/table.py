@@ -1,6 +1,5 @@
 """The tables ``warm_up`` and ``warm_up_curve``: when the runs of a point become steady."""
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,15 +13,11 @@ from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.steady_state import SteadyState, steady_state
 from scalesweep.analysis.step_work import STEP_TIMES
 from scalesweep.analysis.types import Floats
-from scalesweep.core.errors import UserError
-from scalesweep.core.npy import NO_USE, NOT_ARRAYS
-from scalesweep.core.record import RECORD, WARMUP_STEP_TIMES, holds_matches, read_record
+from scalesweep.core.record import WARMUP_STEP_TIMES
 from scalesweep.table.declared import DeclaredRow, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.run_arrays import arrays_of, ranks_of
-
-_log = logging.getLogger(__name__)
+from scalesweep.tables.run_arrays import each_run, ranks_of
 
 STEP, EPOCH = "step", "epoch"
 MAX_POINTS = 40
@@ -106,21 +101,10 @@ def warm_up_rows(inputs: TableInputs) -> Iterator[WarmUp | WarmUpCurve]:
 
 
 def _run_times(data: ExperimentData, point: Point, runs: Path) -> list[RunTimes]:
-    """Those of the point's runs that keep them, of one kind; damaged runs are left out, with a
-    line."""
+    """Those of the point's runs that keep them, of one kind."""
     kept: list[RunTimes] = []
-    for row in point.rows.tolist()[:MAX_RUNS]:
-        run_id = str(data.summary["run_id"].iloc[row])
-        try:
-            record = read_record(runs / run_id / RECORD)
-            if record["samples"] is None or holds_matches(record):
-                return kept  # runs of a point keep the same arrays
-            times = times_of(arrays_of(record, runs / run_id), ranks_of(data, point))
-        except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
-            if run_id not in data.unread:
-                data.unread.append(run_id)
-                _log.warning("%s: %s: left out of the warm-up", run_id, error)
-            continue
+    for *_, samples in each_run(data, point.rows.tolist()[:MAX_RUNS], runs, "the warm-up"):
+        times = times_of(samples, ranks_of(data, point))
         if times is not None and (not kept or times.of == kept[0].of):
             kept.append(times)
     return kept
