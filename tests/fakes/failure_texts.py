@@ -39,13 +39,6 @@ def raised(final: str, cause: Cause | None, told: str = "") -> Failure:
 GPU, HOST = Cause.GPU_OUT_OF_MEMORY, Cause.OUT_OF_MEMORY
 TEXTS = {
     # The memory of GPUs.
-    "cuda 1.13": raised(
-        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 10.73 GiB (GPU 0; 8.00 "
-        "GiB total capacity; 17.20 GiB already allocated; 0 bytes free; 19.15 GiB reserved in total"
-        " by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to "
-        "avoid fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF",
-        GPU,
-    ),
     "cuda 2.6 (lllyasviel/FramePack 369)": raised(
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 29.76 GiB. GPU 0 has a total"
         " capacity of 10.74 GiB of which 3.69 GiB is free.", GPU,
@@ -177,11 +170,6 @@ TEXTS = {
         "instance of 'c10::DistBackendError'\n  what():  [PG 1 Rank 1] Process group watchdog "
         f"thread terminated with exception: CUDA error: device-side assert triggered{_ASYNCHRONOUS}"
         f"{_FRAMES}", None, "device-side assert",
-    ),
-    "compiler": raised(
-        "torch._inductor.exc.InductorError: InvalidCxxCompiler: No working C++ compiler found in "
-        "torch._inductor.config.cpp.cxx: (None, 'g++')\n\nSet TORCHDYNAMO_VERBOSE=1 for the "
-        "internal stack trace", None,
     ),
     "assertion": raised("AssertionError: loss is not negative", None),
     "import": raised("ModuleNotFoundError: No module named 'oom'", None),
