@@ -47,7 +47,7 @@ def comparison(
         sides.append(make_side(FakeSide(role, made)))
     base, new = sides
     rows = compare_sides(base, new).rows
-    shown = rows[rows["first"]]
+    shown = rows[rows["main"]]
     own = bool(shown["verdict"].isin(CHANGED).any())
     return sentences(shown)[0]["tag"], own
 

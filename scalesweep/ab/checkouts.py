@@ -10,13 +10,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from scalesweep.ab.commits import SHORT, Repository, git
+from scalesweep.ab.commits import SHORT, Repository
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.record import last_lines
+from scalesweep.history.tracked import git
 
 # What may follow a folder in a word: the rest of a path, up to what parts paths in lists.
 _REST = r"(?P<rest>/[^:,;\s\"']*)?(?=$|[/:,;\s\"'])"
@@ -33,14 +33,6 @@ class BadCommitError(UserError):
         self.commit = commit
 
 
-@dataclass(frozen=True, eq=False)
-class Checkout:
-    """A commit in a folder of its own; made again, it is another one."""
-
-    commit: str
-    folder: Path
-
-
 class Checkouts:
     """The worktrees of one call. Use as a context, which removes them."""
 
@@ -50,70 +42,59 @@ class Checkouts:
         """``folder``: for the worktrees, of this call alone; ``build``: lines of shell, called in
         each after the site's ``prologue``."""
         self._repository, self._folder = repository, folder.resolve()
-        self._lines = [*prologue, *build] if build else []
-        self._there: dict[str, Checkout] = {}
+        self._script = "\n".join([*prologue, *build]) if build else ""
+        self._made: set[Path] = set()
 
     def __enter__(self) -> "Checkouts":
         """Remove what a call that was killed has left."""
-        self._clear()
+        self._clear("")
         return self
 
     def __exit__(self, *_: object) -> None:
         """Remove the worktrees."""
-        self._clear()
+        self._clear("")
 
-    def make(self, side: str, commit: str, log: Path) -> Checkout:
-        """A commit checked out and built for one side; that of another commit there is removed.
+    def make(self, side: str, commit: str, log: Path) -> Path:
+        """The folder of a commit, checked out and built for one side; that of another commit there
+        is removed.
 
         ``side``: one letter, so that all paths are equally long. Raises BadCommitError, with the
         end of the ``log``.
         """
-        known = self._there.get(side)
-        if known and known.commit == commit:
-            return known
-        if known:
-            self._remove(known.folder)
         folder = self._folder / f"{side}-{commit[:SHORT]}"
+        if folder in self._made:
+            return folder
+        self._clear(f"{side}-")
         folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Checkout(commit, folder)
-        self._there[side] = made
+        self._made.add(folder)
         add = ("worktree", "add", "--force", "--detach", "--quiet")
         git(self._repository.top, *add, str(folder), commit)
-        self._build(made, log)
-        return made
+        if self._script:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with log.open("wb") as out:
+                code = subprocess.run(
+                    ["bash", "-e", "-c", self._script], cwd=folder, stdin=subprocess.DEVNULL,
+                    stdout=out, stderr=out, check=False, preexec_fn=end_with_parent,
+                ).returncode  # fmt: skip
+            if code:
+                said = [line.strip() for line in last_lines(log) if line.strip()]
+                last = f": {said[-1][:200]}" if said else ""
+                why = f"track.build failed (exit code {code}){last}; see {log}"
+                raise BadCommitError(commit, why)
+        return folder
 
-    def _build(self, checkout: Checkout, log: Path) -> None:
-        if not self._lines:
-            return
-        log.parent.mkdir(parents=True, exist_ok=True)
-        script = "\n".join(self._lines)
-        with log.open("wb") as out:
-            code = subprocess.run(
-                ["bash", "-e", "-c", script], cwd=checkout.folder, stdin=subprocess.DEVNULL,
-                stdout=out, stderr=out, check=False, preexec_fn=end_with_parent,
-            ).returncode  # fmt: skip
-        if code:
-            said = [line.strip() for line in last_lines(log) if line.strip()]
-            raise BadCommitError(
-                checkout.commit,
-                f"track.build failed (exit code {code})"
-                + (f": {said[-1][:200]}" if said else "")
-                + f"; see {log}",
-            )
-
-    def _clear(self) -> None:
+    def _clear(self, prefix: str) -> None:
+        """Remove worktrees, whatever is left of them; of another repository's, their folders."""
         for folder in self._folder.iterdir() if self._folder.is_dir() else ():
-            if _MADE.fullmatch(folder.name):  # another may be a user's
-                self._remove(folder)
+            # Another folder may be a user's.
+            if folder.name.startswith(prefix) and _MADE.fullmatch(folder.name):
+                with contextlib.suppress(UserError):
+                    words = ("worktree", "remove", "--force", "--force", str(folder))
+                    git(self._repository.top, *words)
+                shutil.rmtree(folder, ignore_errors=True)
+                self._made.discard(folder)
         with contextlib.suppress(OSError):
             self._folder.rmdir()
-        self._there.clear()
-
-    def _remove(self, folder: Path) -> None:
-        """Remove a worktree, whatever is left of it; of another repository's, its folder."""
-        with contextlib.suppress(UserError):
-            git(self._repository.top, "worktree", "remove", "--force", "--force", str(folder))
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def relocated(text: str, tops: Sequence[str], checkout: Path, always: frozenset[str]) -> str:

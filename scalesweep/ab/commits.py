@@ -1,7 +1,6 @@
 """What is asked of the measured program's repository. Nothing here changes it."""
 
 import functools
-import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,29 +8,10 @@ from pathlib import Path
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.host import git_state
+from scalesweep.history.tracked import git
 
 SHORT = 10  # digits of a commit that are shown
-_PATIENCE_S = 60.0
 say = functools.partial(print, flush=True)  # of the progress of what takes long
-
-
-def git(folder: Path, *words: str) -> str:
-    """What git prints in a folder; raises UserError with its first line of complaint.
-
-    Without the lock for refreshing the index, and without the hooks of the repository's owner.
-    """
-    command = ["git", "--no-optional-locks", "-c", "core.hooksPath=/dev/null"]
-    command += ["-C", str(folder), *words]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)
-    except FileNotFoundError:
-        raise UserError("git: not found on this machine") from None
-    except subprocess.TimeoutExpired:
-        raise UserError(f"git {words[0]}: did not answer within {_PATIENCE_S:g} s") from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise UserError(f"{folder}: git {words[0]}: {said[0].removeprefix('fatal: ')}")
-    return done.stdout.decode(errors="replace").strip()
 
 
 def top_of(path: Path) -> Path | None:

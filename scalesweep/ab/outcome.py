@@ -22,9 +22,9 @@ from scalesweep.core.record import RECORD
 from scalesweep.history.evidence import Evidence, keep
 from scalesweep.history.page import PAGE, write_history
 from scalesweep.history.series import KEY
-from scalesweep.history.session import FORMULA, PHASES, head_of, numbers_of, usable_record
-from scalesweep.history.store import METRIC
+from scalesweep.history.session import head_of, usable_record
 from scalesweep.judge.change import INCONCLUSIVE, Change, corrected, paired
+from scalesweep.judge.metrics import FORMULA, PHASES, metrics_of
 from scalesweep.judge.words import sentence, why
 from scalesweep.tables.derived import with_derived
 from scalesweep.tables.summary import build_summary
@@ -65,7 +65,7 @@ def read_pairs(pairs: Pairs, target: Target, entry: PlanExperiment) -> Measured:
     sides = []
     for side in (BASE, NEW):
         records = [pairs.place(target) / side / run_id / RECORD for run_id in ids]
-        numbers = numbers_of(with_derived(build_summary(records), [own]), own)
+        numbers = metrics_of(with_derived(build_summary(records), [own]), own)
         sides.append(_chosen(numbers, target.metric).set_index("run_id"))
     values = [side["value"].reindex(ids).to_numpy(np.float64) for side in sides]
     if not any(map(len, sides)):
@@ -83,9 +83,8 @@ def read_pairs(pairs: Pairs, target: Target, entry: PlanExperiment) -> Measured:
     )
 
 
-def _chosen(numbers: pd.DataFrame, metric: str | None) -> pd.DataFrame:
+def _chosen(metrics: pd.DataFrame, metric: str | None) -> pd.DataFrame:
     """Of each run the row of the metric that is judged: the main one, unless another is named."""
-    metrics = numbers[numbers["kind"] == METRIC]
     if metric is None:
         return metrics[metrics["main"]]
     named = metrics[metrics["metric"].str.partition(FORMULA)[0] == metric]

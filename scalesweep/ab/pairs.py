@@ -5,13 +5,13 @@ each as those of a campaign. A pair counts once both of its runs have a record, 
 killed is gone on with, and more repeats add to those that are there.
 """
 
+import itertools
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from scalesweep.ab.checkouts import BadCommitError, Checkout, relocated, spellings
+from scalesweep.ab.checkouts import BadCommitError, relocated, spellings
 from scalesweep.ab.commits import SHORT, Repository
 from scalesweep.ab.targets import Target, files_of
 from scalesweep.compute.job_spec import ORDER, Order, write_order
@@ -45,6 +45,7 @@ class Pairs:
     repository: Repository
     base: str
     new: str
+    _places: dict[str, Path] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -54,10 +55,6 @@ class Pairs:
     def commit(self, side: str) -> str:
         """The commit of a side."""
         return self.base if side == BASE else self.new
-
-    @cached_property
-    def _places(self) -> dict[str, Path]:
-        return {}
 
     def place(self, target: Target) -> Path:
         """Folder of a point; another one if something else about its measurement has changed."""
@@ -78,21 +75,14 @@ class Pairs:
         side = place / FIRST / planned.side if repeat is None else place / planned.side
         return side / planned.target.run_id(repeat or 0)
 
-    def both(self, target: Target, repeat: int) -> tuple[Planned, Planned]:
-        """The runs of a pair in the order in which they are measured: A B, then B A."""
-        sides = SIDES if repeat % 2 == 0 else (NEW, BASE)
-        return Planned(target, sides[0], repeat), Planned(target, sides[1], repeat)
-
     def is_there(self, target: Target, repeat: int) -> bool:
         """Whether both runs of a pair have a record."""
-        return all((self.run_folder(run) / RECORD).exists() for run in self.both(target, repeat))
+        runs = (Planned(target, side, repeat) for side in SIDES)
+        return all((self.run_folder(run) / RECORD).exists() for run in runs)
 
     def done(self, target: Target) -> list[int]:
         """Numbers of the pairs of a point that have been measured, whatever is asked for now."""
-        done: list[int] = []
-        while self.is_there(target, len(done)):
-            done.append(len(done))
-        return done
+        return [*itertools.takewhile(lambda n: self.is_there(target, n), itertools.count())]
 
     def schedule(self, targets: Sequence[Target]) -> list[Planned]:
         """The runs that are missing, in the order in which they are measured.
@@ -100,34 +90,31 @@ class Pairs:
         Of each point and commit one first that is not counted: it finds caches cold and bytecode
         missing. Then blocks of two pairs, A B B A, point by point.
         """
-        missing = {
-            target.run_id(0): [n for n in range(target.repeats) if not self.is_there(target, n)]
+        missing = [
+            (target, [n for n in range(target.repeats) if not self.is_there(target, n)])
             for target in targets
-        }
-        left = [target for target in targets if missing[target.run_id(0)]]
-        blocks = max(map(len, missing.values()), default=0)
-        return [Planned(target, side, None) for target in left for side in SIDES] + [
-            run
+        ]
+        blocks = max((len(repeats) for _, repeats in missing), default=0)
+        return [
+            Planned(target, side, None) for target, repeats in missing if repeats for side in SIDES
+        ] + [
+            Planned(target, side, repeat)
             for at in range(0, blocks, 2)
-            for target in left
-            for repeat in missing[target.run_id(0)][at : at + 2]
-            for run in self.both(target, repeat)
+            for target, repeats in missing
+            for repeat in repeats[at : at + 2]
+            for side in (SIDES if repeat % 2 == 0 else SIDES[::-1])
         ]
 
     def failure(self, target: Target) -> tuple[str, str] | None:
         """The commit's side and the cause of a run of a point that has failed; None without one."""
-        for planned in self._all(target):
-            if failure := read_failure(self.run_folder(planned)):
-                detail = f": {failure['detail']}" if failure.get("detail") else ""
-                return planned.side, f"{failure.get('cause')}{detail}"
-        return None
-
-    def _all(self, target: Target) -> Iterator[Planned]:
         for side in SIDES:
             for repeat in (None, *range(target.repeats)):
-                yield Planned(target, side, repeat)
+                if failure := read_failure(self.run_folder(Planned(target, side, repeat))):
+                    detail = f": {failure['detail']}" if failure.get("detail") else ""
+                    return side, f"{failure.get('cause')}{detail}"
+        return None
 
-    def order(self, planned: Planned, checkout: Checkout) -> tuple[Path, str]:
+    def order(self, planned: Planned, checkout: Path) -> tuple[Path, str]:
         """Write the order that launches a run in a checkout; its path and digest.
 
         Paths of the repository become those of the checkout. What is left of the run is removed.
@@ -140,7 +127,7 @@ class Pairs:
         tops, always = spellings(self.repository.top, files), frozenset(files.values())
 
         def there(text: str) -> str:
-            return relocated(text, tops, checkout.folder, always)
+            return relocated(text, tops, checkout, always)
 
         argv = list(map(there, order["argv"]))
         env = {name: there(value) for name, value in order["env"].items()}
@@ -154,9 +141,9 @@ class Pairs:
         if program:
             program["files"] = {name: there(path) for name, path in program["files"].items()}
             for path in map(Path, program["files"].values()):
-                if path.is_relative_to(checkout.folder) and not path.exists():
-                    name = path.relative_to(checkout.folder)
-                    raise BadCommitError(checkout.commit, f"has no {name}")
+                if path.is_relative_to(checkout) and not path.exists():
+                    lacking = f"has no {path.relative_to(checkout)}"
+                    raise BadCommitError(self.commit(planned.side), lacking)
         folder = self.run_folder(planned)
         shutil.rmtree(folder, ignore_errors=True)
         order["folder"] = str(folder.resolve())

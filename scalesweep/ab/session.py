@@ -1,39 +1,37 @@
-"""A call of ``ab`` or ``bisect``: what it measures, what that costs, and measuring two commits."""
+"""A call of ``scalesweep ab`` or ``bisect``: its points, their cost, and measuring two commits."""
 
+import math
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
-from statistics import median
 from types import FrameType
 from typing import NoReturn
 
 from scalesweep.ab.checkouts import BadCommitError, Checkouts
 from scalesweep.ab.commits import SHORT, Repository, say
-from scalesweep.ab.outcome import Measured, read_pairs
+from scalesweep.ab.outcome import Measured, read_pairs, report
 from scalesweep.ab.pairs import FOLDER, SIDES, Pairs, Planned
 from scalesweep.ab.targets import Target, repository_of, targets_of
 from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import counted, duration
+from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.locks import claim, release
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import REPO
-from scalesweep.core.plan_format import PlanExperiment
-from scalesweep.history.store import load
+from scalesweep.history.store import SESSIONS, load
 from scalesweep.jobs.job_requests import request_for
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.planning.plan import build_plan
 from scalesweep.smk.cli import SNAKEMAKE
-from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock
 
 CHECKOUTS = "checkouts"  # folder in FOLDER
@@ -51,21 +49,11 @@ class AbSession:
             campaign, *(options.get(name, "") for name in ("points", "metric", "repeats"))
         )
         self.repository: Repository = repository_of(campaign, self.targets)
+        states = take_stock(campaign, campaign.unique_runs(), remember=False)
+        self._estimates = Estimates(campaign, states)
+        plan = build_plan(campaign, states)
+        self._entries = {entry["name"]: entry for entry in plan["experiments"]}
         self._checkouts: Checkouts | None = None
-
-    @cached_property
-    def _states(self) -> Mapping[str, RunState]:
-        return take_stock(self.campaign, self.campaign.unique_runs(), remember=False)
-
-    @cached_property
-    def _estimates(self) -> Estimates:
-        return Estimates(self.campaign, self._states)
-
-    @cached_property
-    def entries(self) -> dict[str, PlanExperiment]:
-        """The plan's entries of the experiments, by name."""
-        plan = build_plan(self.campaign, self._states)
-        return {entry["name"]: entry for entry in plan["experiments"]}
 
     def pairs(self, base: str, new: str) -> Pairs:
         """The pairs of two commits."""
@@ -93,16 +81,13 @@ class AbSession:
         """What a run is expected to take: from the campaign's runs, else its history's."""
         run = Run(target.run_id(0), target.point, 0)
         seconds = self._estimates.seconds(target.experiment, run)
-        if seconds is not None or self.campaign.history is None:
+        history = self.campaign.history
+        if seconds is not None or history is None or not (history.folder / SESSIONS).is_dir():
             return seconds
-        try:
-            rows = load(self.campaign.history.folder, ["run_id", "started", "ended"]).rows
-        except UserError:
-            return None  # none yet
-        ids = {target.run_id(repeat) for repeat in range(target.repeats)}
-        own = rows[rows["run_id"].isin(ids)]
-        known = (own["ended"] - own["started"]).dt.total_seconds().dropna()
-        return float(median(known)) if len(known) else None
+        rows = load(history.folder, ["run_id", "started", "ended"]).rows
+        own = rows[rows["run_id"].isin([target.run_id(n) for n in range(target.repeats)])]
+        median = (own["ended"] - own["started"]).dt.total_seconds().median()
+        return float(median) if math.isfinite(median) else None
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -146,7 +131,7 @@ class AbSession:
             commits = f"{pairs.base[:SHORT]} and {pairs.new[:SHORT]}"
             say(f"{commits}: {counted(len(schedule), 'run')}, alternately")
             self._launch_all(pairs, schedule)
-        results = [read_pairs(pairs, t, self.entries[t.experiment.name]) for t in targets]
+        results = [read_pairs(pairs, t, self._entries[t.experiment.name]) for t in targets]
         if not any(entry.logs.size for entry in results):
             for entry in results:
                 if entry.failure:
@@ -174,6 +159,31 @@ class AbSession:
                 say(f"run {number} of {len(schedule)}")
             if point not in failed and _launch(*pairs.order(planned, checkouts[planned.side])):
                 failed.add(point)
+
+
+def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool) -> None:
+    """Measure ``base`` and ``new`` of the options alternately, and print what they show.
+
+    What it costs is said first; ``show``: only that. Raises UserError.
+    """
+    session = AbSession(campaign, options)
+    repository, targets = session.repository, session.targets
+    base, new = (repository.commit(options[n], n.upper()) for n in ("base", "new"))
+    pairs = session.pairs(base, new)
+    for name, commit in (("base", base), ("new", new)):
+        say(f"{name}: {repository.described(commit)}")
+    if changes := repository.local_changes:
+        say(f"note: {changes}")
+    repeats = listed([str(n) for n in sorted({target.repeats for target in targets})])
+    points = counted(len(targets), "point")
+    say(f"{points}, {repeats} runs of each commit at each, and one that is not counted")
+    schedule = [planned.target.run_id(0) for planned in pairs.schedule(targets)]
+    say(f"cost: {session.cost_text(Counter(schedule))}")
+    if show:
+        return
+    with session.open():
+        measured = session.measure(pairs, targets)
+    report(campaign, repository, measured, pairs)
 
 
 def _launch(order: Path, digest: str) -> int:

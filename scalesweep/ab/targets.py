@@ -51,31 +51,26 @@ def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> li
     """
     if campaign.site.launch is None:
         raise UserError(f"{campaign.site.file}: has no 'launch': nothing is measured there")
-    count = _count(repeats)
+    wanted = int(repeats) if repeats.isascii() and repeats.isdecimal() else 0
+    if repeats and not LEAST_PAIRS <= wanted <= MOST_REPEATS:
+        allowed = f"numbers from {LEAST_PAIRS} to {MOST_REPEATS:,}"
+        raise UserError(f"--repeats {repeats}: allowed: {allowed}")
     targets: dict[str, Target] = {}
     for experiment, point in _chosen(campaign, points.strip()):
-        named = None
         if metric:
-            where = f"--metric {metric}"
-            named = metric if metric in EPOCH_METRICS else check_metric(
-                experiment.benchmark, metric, where, (*EPOCH_METRICS, *experiment.derived)
-            )  # fmt: skip
-        target = Target(experiment, point, count or _planned(experiment, point), named)
+            others = (*EPOCH_METRICS, *experiment.derived)
+            check_metric(experiment.benchmark, metric, f"--metric {metric}", others)
+        runs = [run for run in experiment.runs if run.point == point]
+        count = wanted or max(LEAST_PAIRS, len(runs))
+        target = Target(experiment, point, count, metric or None)
         targets.setdefault(target.run_id(0), target)
-    staging = Staging(campaign, [(t.experiment, _first(t)) for t in targets.values()])
-    for target in targets.values():
-        for marker in staging.marker(target.experiment, _first(target)):
+        for marker in Staging(campaign, [(experiment, runs[0])]).marker(experiment, runs[0]):
             if not Path(marker).exists():
                 raise UserError(
                     f"{target.label}: its data set is not there ({marker}): call `snakemake` for "
                     "this campaign once, which makes it"
                 )
     return [*targets.values()]
-
-
-def _first(target: Target) -> Any:
-    """The first run of a target's point."""
-    return next(run for run in target.experiment.runs if run.point == target.point)
 
 
 def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str, Any]]]:
@@ -91,14 +86,9 @@ def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str
     every = [(experiment, point) for experiment in experiments for point in experiment.points]
     if not text:
         return every
-    where = "--points"
-    known = {
-        name
-        for experiment in experiments
-        for name in experiment.benchmark.scaled(experiment.points[0])
-    }
+    known = {name for e in experiments for name in e.benchmark.scaled(e.points[0])}
     try:
-        rule = Expression(text, where).check_names(known)
+        rule = Expression(text, "--points").check_names(known)
     except UserError as error:
         raise UserError(
             f"{error}; an experiment ({', '.join(names)}) may be named instead"
@@ -109,23 +99,8 @@ def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str
         if rule.names <= (scaled := experiment.benchmark.scaled(point)).keys() and rule(scaled)
     ]
     if not chosen:
-        raise UserError(f"{where} {text}: no point of the campaign is of this kind")
+        raise UserError(f"--points {text}: no point of the campaign is of this kind")
     return chosen
-
-
-def _planned(experiment: Experiment, point: Mapping[str, Any]) -> int:
-    """Repeats of a point as planned, at least as many as a verdict takes."""
-    return max(LEAST_PAIRS, sum(run.point == point for run in experiment.runs))
-
-
-def _count(text: str) -> int | None:
-    if not text:
-        return None
-    if not text.isascii() or not text.isdecimal() or not LEAST_PAIRS <= int(text) <= MOST_REPEATS:
-        raise UserError(
-            f"--repeats {text}: allowed: numbers from {LEAST_PAIRS} to {MOST_REPEATS:,}"
-        )
-    return int(text)
 
 
 def repository_of(campaign: Campaign, targets: Sequence[Target]) -> Repository:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from scalesweep.ab.run import measure_ab
+from scalesweep.ab.session import measure_ab
 from scalesweep.smk.campaign_args import open_campaign
 
 

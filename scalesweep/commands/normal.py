@@ -8,10 +8,11 @@ import pandas as pd
 
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES
-from scalesweep.compare.normal import COLUMNS, place, published_rates, sentence, trainings
+from scalesweep.compare.normal import COLUMNS, place, sentence, trainings
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
+from scalesweep.core.paths import RESOURCES
 
 SAID = 20  # points with a sentence of their own
 
@@ -21,7 +22,7 @@ def run(args: argparse.Namespace) -> None:
     for option, known in ("device", DEVICES), ("dtype", DTYPES):
         if (name := getattr(args, option)) and name not in known:
             raise UserError(f"--{option} {name}: {choices(name, known)}")
-    published = published_rates()
+    published = pd.read_csv(RESOURCES / "published_rates.csv")
     points = trainings(Path(args.folder), args.device, args.dtype)
     rows = [place(training, published) for training in points]
     said = [row for row in rows if row["published"]]

@@ -31,7 +31,7 @@ def draw_ratios(group: pd.DataFrame, pairs: pd.DataFrame) -> list[dict[str, Any]
     far = np.maximum(np.log(there["low"]), -np.log(there["high"])).fillna(-np.inf)
     shown = there.loc[far.nlargest(MAX_DOTS).index.sort_values()]
     first = shown.iloc[0]
-    claim = f"{first['experiment']}: {first['label'].lower()}, {PHASES[first['phase']]}"
+    claim = f"{first['experiment']}: {first['title'].lower()}, {PHASES[first['phase']]}"
     own = pairs.loc[shown["pair"]]
     names = varying(own)
     labels = [

@@ -56,7 +56,9 @@ def join(base: Side, new: Side) -> Joined:
     own = {
         name: of.drop_duplicates([*_KEY, "source"]).drop(columns="row") for name, of in runs.items()
     }
-    met = own[BASE].merge(own[NEW].drop(columns="values"), on=_KEY, suffixes=("_base", "_new"))
+    met = own[BASE].merge(
+        own[NEW].drop(columns=["values", "run_id"]), on=_KEY, suffixes=("_base", "_new")
+    )
     same = met["source_base"] == met["source_new"]
     common = same.groupby([met[name] for name in _KEY]).transform("any").astype(bool)
     both = met[same | ~common].assign(side=BOTH, why="")
@@ -65,20 +67,20 @@ def join(base: Side, new: Side) -> Joined:
         of = own[name].rename(columns={column: f"{column}_{name}" for column in _OWN})
         source = f"source_{name}"
         of = of.merge(both[[*_KEY, source, "side"]], how="left").query("side.isna()")
-        gone, matched = _gone(sides[other], own[other], defaults), {*_keys(both)}
+        gone, matched = _gone(sides[other], own[other]), {*_keys(both)}
         why = [
             "there from another source only" if key in matched
-            else gone.get(key) or gone.get((key[0], key[2])) or "not planned there"
-            for key in _keys(of)
+            else gone.get((key[0], run_id)) or gone.get((key[0], key[2])) or "not planned there"
+            for key, run_id in zip(_keys(of), of["run_id"], strict=True)
         ]  # fmt: skip
         parts.append(of.assign(side=name, why=why))
     pairs = pd.concat(parts, ignore_index=True)
     for name, of in runs.items():
         numbers = pairs[[*_KEY, f"source_{name}"]].rename(columns={f"source_{name}": "source"})
         runs[name] = of.merge(numbers.assign(pair=pairs.index), on=[*_KEY, "source"])
-    mine, theirs = pairs["source_base"], pairs["source_new"]
-    sources = mine.fillna(theirs).where(
-        (mine == theirs) | (pairs["side"] != BOTH), mine + ", new: " + theirs
+    mine, others = pairs["source_base"], pairs["source_new"]
+    sources = mine.fillna(others).where(
+        (mine == others) | (pairs["side"] != BOTH), mine + ", new: " + others
     )
     experiments = pairs["experiment_base"].fillna(pairs["experiment_new"])
     pairs = pairs.assign(source=sources, experiment=experiments)
@@ -100,12 +102,12 @@ def _runs(side: Side, names: Mapping[str, str], defaults: _Defaults) -> pd.DataF
         values = [json.loads(text) for text in side.summary["_point"]]
     except (TypeError, ValueError) as error:
         raise UserError(f"{side.place}: its summary cannot be read ({error})") from None
-    runs = side.summary[["benchmark", "version", "source"]].reset_index(drop=True)
+    runs = side.summary[["run_id", "benchmark", "version", "source"]].reset_index(drop=True)
     kinds = zip(runs["benchmark"], runs["version"], strict=True)
     return runs.assign(
         experiment=[
             names.get(run_id, benchmark)
-            for run_id, benchmark in zip(side.summary["run_id"], runs["benchmark"], strict=True)
+            for run_id, benchmark in zip(runs["run_id"], runs["benchmark"], strict=True)
         ],
         point=[_identity(p, defaults.get(kind)) for kind, p in zip(kinds, values, strict=True)],
         values=values,
@@ -125,27 +127,18 @@ def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [*frame[_KEY].itertuples(index=False, name=None)]
 
 
-def _gone(side: Side, points: pd.DataFrame, defaults: _Defaults) -> dict[tuple[Any, ...], str]:
-    """Why a side has no result of points: planned and not finished, excluded, or (by benchmark and
-    parameters) of another version."""
+def _gone(side: Side, points: pd.DataFrame) -> dict[tuple[Any, ...], str]:
+    """Why a side has no result of points: of another version, by benchmark and parameters; or
+    planned and not finished, by benchmark and id of a run."""
     gone: dict[tuple[Any, ...], str] = {
         (benchmark, point): f"version {version} there, which measures something else"
         for benchmark, version, point in _keys(points)
     }
     for entry in side.experiments if side.plan and side.plan["site"] == side.site else ():
-        kind = entry["benchmark"], int(entry["version"])
-        # Devices follow from other parameters, quantities are the campaign's: no record has them.
-        derived = {str(entry["scale"])} - set(entry["scale_parameters"])
-        derived |= set(entry.get("quantities", ()))
-        states = [
-            (run["point"], "pending" if run["status"] == Status.NEW else run["cause"])
-            for run in entry["runs"] if run["status"] != Status.DONE
-        ]  # fmt: skip
-        states = [(point, f"planned there: {state}") for point, state in states]
-        states += [(e["point"], f"excluded there: {e['reason']}") for e in entry["excluded"]]
-        for point, why in states:
-            own = {name: value for name, value in point.items() if name not in derived}
-            gone.setdefault((*kind, _identity(own, defaults[kind])), why)
+        for run in entry["runs"]:
+            if run["status"] != Status.DONE:
+                why = "pending" if run["status"] == Status.NEW else run["cause"]
+                gone[entry["benchmark"], run["run_id"]] = f"planned there: {why}"
     return gone
 
 

@@ -19,7 +19,6 @@ from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, number
 from scalesweep.core.joined_experiments import parameters_at
-from scalesweep.core.paths import RESOURCES
 from scalesweep.core.plan_format import PLAN, read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.table.declared import Estimate, numbers_of
@@ -47,11 +46,6 @@ class Training:
     tokens: Estimate | None
 
 
-def published_rates() -> pd.DataFrame:
-    """The published rates, a row each."""
-    return pd.read_csv(RESOURCES / "published_rates.csv")
-
-
 def trainings(results: Path, device: str = "", dtype: str = "") -> Iterator[Training]:
     """The finished points of a results folder.
 
@@ -69,13 +63,10 @@ def trainings(results: Path, device: str = "", dtype: str = "") -> Iterator[Trai
         for row in loaded.points:
             key, source = loaded.key(row), row.get("source")
             every = parameters_at(entry, planned[key])
-            shape = planned_shape(entry, every)
-            if shape is not None:
-                shape = replace(
-                    shape, device=shape.device or device or None, dtype=shape.dtype or dtype or None
-                )
-            label = f"{entry['name']}: {loaded.describe(row)}"
-            tokens = rates.get((key, source))
+            if (shape := planned_shape(entry, every)) is not None:
+                known = shape.device or device or None, shape.dtype or dtype or None
+                shape = replace(shape, device=known[0], dtype=known[1])
+            label, tokens = f"{entry['name']}: {loaded.describe(row)}", rates.get((key, source))
             yield Training(label, str(source or ""), int(every["ranks"]), shape, tokens)
 
 
@@ -85,18 +76,26 @@ def place(training: Training, published: pd.DataFrame) -> dict[str, Any]:
     ``verdict`` is missing where nothing can be said; ``reason`` says why, and ``left_out`` how many
     published rates are not comparable, by what differs first.
     """
-    shape = training.shape
-    tokens, low, high = numbers_of(training.tokens)
+    shape, rate = training.shape, training.tokens
     model = {
         name: getattr(shape, name, None) for name in ("parameters", "dtype", "device", "sequence")
     }
+    tokens, low, high = numbers_of(rate)
     row: dict[str, Any] = {
         "point": training.label, "source": training.source, "ranks": training.ranks, **model,
         "tokens": tokens, "tokens_low": low, "tokens_high": high, "published": 0,
     }  # fmt: skip
-    if reason := _unfit(training):
+    unfit = {
+        "it declares no transformer, or states too little of it": shape is None,
+        f"it is {training.source}": training.source not in ("measured", "imported"),
+        "its tokens/s are not known": rate is None,
+        "its number of parameters is not stated (transformer.parameters)": not model["parameters"],
+        "the type of its numbers is not stated (transformer.dtype, or --dtype)": not model["dtype"],
+        "its device is not stated (transformer.device, or --device)": not model["device"],
+    }
+    if reason := next((why for why, holds in unfit.items() if holds), ""):
         return {**row, "reason": reason}
-    assert training.tokens is not None
+    assert rate is not None  # else unfit
     differs = _differences({**model, "ranks": training.ranks}, published)
     near = published[differs == ""]
     counts = differs[differs != ""].value_counts(sort=False)
@@ -106,32 +105,14 @@ def place(training: Training, published: pd.DataFrame) -> dict[str, Any]:
         rates = near["tokens_per_second_of_a_rank"]
         row |= {
             "least": rates.min(), "median": rates.median(), "most": rates.max(),
-            "ratio": training.tokens.value / rates.median(),
+            "ratio": rate.value / rates.median(),
             "published_by": ", ".join(near["source"].unique()),
         }  # fmt: skip
     if len(near) < FEWEST:
         there = counted(len(near), "comparable published rate")
         few = f"{there}, fewer than {FEWEST}; others differ in {left_out or 'nothing'}"
         return {**row, "reason": few}
-    return {**row, "verdict": _verdict(training.tokens, row["least"], row["most"])}
-
-
-def _unfit(training: Training) -> str:
-    """Why a point can be compared with none; empty if it can."""
-    shape = training.shape
-    if shape is None:
-        return "it declares no transformer, or states too little of it"
-    if training.source not in ("measured", "imported"):
-        return f"it is {training.source}"
-    for value, reason in (
-        (training.tokens, "its tokens/s are not known"),
-        (shape.parameters, "its number of parameters is not stated (transformer.parameters)"),
-        (shape.dtype, "the type of its numbers is not stated (transformer.dtype, or --dtype)"),
-        (shape.device, "its device is not stated (transformer.device, or --device)"),
-    ):
-        if value is None:
-            return reason
-    return ""
+    return {**row, "verdict": _verdict(rate, row["least"], row["most"])}
 
 
 def _differences(mine: dict[str, Any], published: pd.DataFrame) -> "pd.Series[str]":

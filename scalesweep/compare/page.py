@@ -39,28 +39,26 @@ _LEVELS = {IMPROVEMENT: "confirmed", REGRESSION: "warning"}
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides compared: their points, the ratios, what differs around them, and, in words, the
-    metrics that mean different things on the two sides."""
+    """Two sides compared: their points, the ratios, and what differs around them."""
 
     base: Side
     new: Side
     joined: Joined
     rows: pd.DataFrame
     around: Surroundings
-    unlike: Sequence[str]
 
 
 def compare_sides(base: Side, new: Side) -> Comparison:
     """Compare two sides at every point that they share."""
     joined = join(base, new)
-    rows, unlike = ratios(joined, base, new)
-    return Comparison(base, new, joined, rows, surroundings(joined, base, new), unlike)
+    around = surroundings(joined, base, new)
+    return Comparison(base, new, joined, ratios(joined, base, new), around)
 
 
 def write_comparison(base: Side, new: Side, results: Path) -> dict[str, int]:
     """Write ``compare.html`` and ``compare/`` into a results folder.
 
-    Returns how many points' main metrics got each verdict, in the phases that they have.
+    Returns how many points' main metrics got each verdict.
     """
     made = compare_sides(base, new)
     for name, frame in make_tables(made).items():
@@ -84,9 +82,7 @@ def make_tables(made: Comparison) -> dict[str, pd.DataFrame]:
         pairs.index,
     )
     who = pairs[["experiment", "benchmark", "version", "source"]].join(parameters)
-    numbers = rows.drop(
-        columns=["experiment", "label", "se", "df", "first", "stands"], errors="ignore"
-    )
+    numbers = rows.drop(columns=["experiment", "title", "se", "df", "stands"], errors="ignore")
     points = who.merge(numbers, left_index=True, right_on="pair", how="right").drop(columns="pair")
     facts = [
         {"fact": d.fact, "base": d.base, "new": d.new, "recorded": d.known}
@@ -110,7 +106,7 @@ _TAKEN = {
 def render_comparison(made: Comparison) -> str:
     """The page as HTML; everything from plans, records and summaries is escaped."""
     rows, joined = made.rows, made.joined
-    claims = by_claim(rows[rows["first"]])
+    claims = by_claim(rows[rows["main"]])
     there = rows[~rows["verdict"].isin([ONLY_BASE, ONLY_NEW])]
     experiments = there.groupby("experiment", sort=False)
     share = max(30, MAX_ROWS // max(len(experiments), 1))
@@ -139,7 +135,6 @@ def render_comparison(made: Comparison) -> str:
             "Differences between the sides",
             {name.capitalize(): facts[name].tolist() for name in ("fact", "base", "new")},
         ),
-        "unlike": made.unlike,
         "files": [f"./{FOLDER}/{name}.csv" for name in ("points", "unmatched", "environment")],
         "assets": assets(SCRIPTS, charts=False),
     }
@@ -151,7 +146,7 @@ def sentences(group: pd.DataFrame) -> list[dict[str, str]]:
     """What is said first of a main metric of an experiment: a sentence for each direction that
     stands at any point, else that there is no clear difference."""
     first = group.iloc[0]
-    what = f"{first['experiment']}: {first['label'].lower()}, {PHASES[first['phase']]}"
+    what = f"{first['experiment']}: {first['title'].lower()}, {PHASES[first['phase']]}"
     known = group[group["p"].notna()]
     if known.empty:
         why = listed(sorted(set(group["reason"]) - {""})) or "no point is on both sides"
@@ -199,7 +194,7 @@ def _experiment(name: Any, rows: pd.DataFrame, pairs: pd.DataFrame, limit: int) 
     """The section of an experiment: every metric of its joined points, the main one first."""
     own = pairs.loc[rows["pair"].unique()]
     names, total = varying(own), len(rows)
-    mean = overall(rows[rows["first"]])
+    mean = overall(rows[rows["main"]])
     top = rows[["base_mean", "new_mean"]].abs().max(axis=1).groupby(rows["metric"]).max()
     rows = rows.head(limit)
     made = rows.to_dict("records")
@@ -209,7 +204,7 @@ def _experiment(name: Any, rows: pd.DataFrame, pairs: pd.DataFrame, limit: int) 
         columns["Source"] = own.loc[rows["pair"], "source"]
     columns |= {
         "Metric": [
-            row["label"] + (f" [{unit}]" if unit not in ("", "1") else "")
+            row["title"] + (f" [{unit}]" if unit not in ("", "1") else "")
             for row, (_, unit) in zip(made, units, strict=True)
         ],
         "Phase": rows["phase"].map(PHASES),

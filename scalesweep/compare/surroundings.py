@@ -1,10 +1,9 @@
 """Whether two sides ran on the same machine with the same software, and where they did not."""
 
 import json
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from scalesweep.compare.joined import BASE, NEW, Joined
@@ -48,7 +47,8 @@ def surroundings(joined: Joined, base: Side, new: Side) -> Surroundings:
     # Of an external program its repository's commit, else the study's or scalesweep's.
     subjects = (PROGRAM,) if PROGRAM in every else (STUDY, GIT)
     by_fact = {difference.fact: difference for difference in unlike if difference.known}
-    around = [*_moved(runs, base, new), other_hosts(*[[set(r.hosts) for r in f] for f in facts])]
+    moved = [machine_moved(k, _rates(k, own[0]), _rates(k, own[1])) for k in CANARY_WORDS]
+    around = [*moved, other_hosts(*[[set(r.hosts) for r in f] for f in facts])]
     started = [
         {key for key in of[["run_id", "started"]].itertuples(index=False, name=None) if key[1]}
         for of in own
@@ -62,35 +62,9 @@ def surroundings(joined: Joined, base: Side, new: Side) -> Surroundings:
     )
 
 
-def _moved(runs: Mapping[str, pd.DataFrame], base: Side, new: Side) -> list[Difference | None]:
-    """That the machine's own speed changed, by the canaries of points that have it on both sides;
-    each point counts relative to its own mean, as ranks and nodes differ between points."""
-    if not all(CANARY in side.summary for side in (base, new)):
-        return []
-    old, now = (_looks(runs[name], side) for name, side in ((BASE, base), (NEW, new)))
-    means = old.groupby(["kind", "pair"])["log"].mean().rename("middle").reset_index()
-    old, now = old.merge(means), now.merge(means)
-    old = old.merge(now[["kind", "pair"]].drop_duplicates())
-    moved: list[Difference | None] = []
-    for kind in CANARY_WORDS:
-        level = old.loc[old["kind"] == kind, "middle"].mean()
-        rates = [
-            np.exp(of["log"] - of["middle"] + level)[of["kind"] == kind].tolist()
-            for of in (old, now)
-        ]
-        moved.append(machine_moved(kind, *rates))
-    return moved
-
-
-def _looks(runs: pd.DataFrame, side: Side) -> pd.DataFrame:
-    """The logarithm of each run's rate by kind of canary: the mean over its looks."""
-    texts = side.summary[CANARY].iloc[runs["row"]]
-    rows = [
-        (pair, row, kind, np.log(look[kind][1]))
-        for pair, row, text in zip(runs["pair"], runs["row"], texts, strict=True)
-        if isinstance(text, str)
-        for look in json.loads(text).values()
-        for kind in look
+def _rates(kind: str, runs: pd.DataFrame) -> list[float]:
+    """Rates of a kind of canary, of each run that has it the geometric mean over its looks."""
+    looks = [json.loads(text) for text in runs.get(CANARY, ()) if isinstance(text, str)]
+    return [
+        math.exp(sum(math.log(look[kind][1]) for look in of.values()) / len(of)) for of in looks
     ]
-    looks = pd.DataFrame(rows, columns=["pair", "row", "kind", "log"])
-    return looks.groupby(["pair", "row", "kind"])["log"].mean().reset_index()

@@ -8,6 +8,7 @@ from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_keys import EFFICIENCY, SPEEDUP, ExperimentKeys, UntilPrecise
 from scalesweep.config.parameter import VARIABLE_PREFIX
+from scalesweep.config.reserved_names import check_text
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 
@@ -35,6 +36,7 @@ def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> N
                 f"{where}.fixed.{key}: set a variable with one value as env: {{{name}: ...}}"
             )
     for name, place in variables_of(spec).items():
+        check_text(name, f"{where}.{place}")
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
             raise UserError(f"{where}.{place}: a variable's name has letters, digits and '_'")
         if name in benchmark.env:

@@ -1,10 +1,12 @@
 """Parameters of a benchmark: what values they take, and the one form that each value has."""
 
 import math
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr
 
+from scalesweep.config.command_template import FOR_THE_LAUNCHER
 from scalesweep.config.models import FILLED, LISTED, Count, Flag, Line, Model, Real, short
 from scalesweep.core.errors import UserError, did_you_mean
 
@@ -18,6 +20,8 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "null": ((type(None),), "null"),
 }
 _WRONG: Any = object()
+# What the launcher fills in, which it would do in a value too.
+_PLACES = re.compile("|".join(f"{{{name}}}" for name in FOR_THE_LAUNCHER))
 
 
 class Parameter(Model):
@@ -98,6 +102,11 @@ class Parameter(Model):
                 near = f'write "{value}" in quotes'
             hint = f"; {near}".rstrip("; ")
             raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}{hint}")
+        for text in parts:
+            if isinstance(text, str) and (place := _PLACES.search(text)):
+                raise UserError(
+                    f"{where}: {self.name} = {short(value)}: a value must not contain {place[0]}"
+                )
         return result
 
     def _typed(self, value: Any) -> Any:

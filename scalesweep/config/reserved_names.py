@@ -6,9 +6,11 @@ share one name space, in which the names below are taken.
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from scalesweep.analysis.metrics import QUANTITIES, SCALING_WORDS, split_column
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import written
 
 # What the summary says of a run: no parameter can be called so.
 OF_RUNS = frozenset(
@@ -31,8 +33,18 @@ OF_TABLES = frozenset(
 )
 
 
+def check_text(name: Any, where: str) -> None:
+    """Raise UserError starting with ``where`` for a name that YAML reads as another value."""
+    if not isinstance(name, str):
+        raise UserError(
+            f"{where}: YAML reads the name {written(name)} as no text; choose another name, or "
+            "quote it"
+        )
+
+
 def check_parameter(name: str, where: str) -> None:
     """Raise UserError starting with ``where`` for a name that no parameter can have."""
+    check_text(name, where)
     if name in OF_RUNS or name.startswith("_") or _is_quantity(name):
         raise UserError(
             f"{where}: {name!r} is reserved by scalesweep (a column of its tables); choose another "

@@ -1,6 +1,6 @@
 """Verdicts of commits measured alternately (``scalesweep ab``), kept in the history.
 
-``FOLDER/alternate/<time>-<digest>.json`` is one measurement of two commits at some points: written
+``FOLDER/alternate/<digest>.json`` is one measurement of two commits at some points: written
 once, by rename, under a name that follows from its content.
 """
 
@@ -42,8 +42,7 @@ class Evidence:
 def keep(folder: Path, evidence: Sequence[Evidence]) -> Path:
     """Write a measurement of two commits into a history, once. Raises UserError."""
     content = json.dumps([asdict(entry) for entry in evidence], indent=1, default=list)
-    stamp = "".join(c for c in evidence[0].started[:19] if c not in "-:")
-    path = folder / ALTERNATE / f"{stamp}Z-{digest_of(content, 4)}.json"
+    path = folder / ALTERNATE / f"{digest_of(content, 8)}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, content)

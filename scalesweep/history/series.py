@@ -13,9 +13,8 @@ from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.evidence import Evidence, load_evidence, with_evidence
 from scalesweep.history.session import WHOLE
-from scalesweep.history.store import CANARY, METRIC, PART, TERM, load
+from scalesweep.history.store import CANARY, PART, TERM, load
 from scalesweep.judge.change import CHANGED, CONFOUNDED, TOO_EARLY, Change, corrected, moments
-from scalesweep.judge.change import ratios as ratios_of
 from scalesweep.judge.facts import Difference, differences, machine_moved, other_hosts
 from scalesweep.judge.over_time import Levels, judge, levels_of, trimmed_means
 
@@ -23,11 +22,9 @@ from scalesweep.judge.over_time import Levels, judge, levels_of, trimmed_means
 POINT = ["site", "source", "benchmark", "version", "device", "identity"]
 KEY = [*POINT, "kind", "metric", "phase"]
 # What is not of its key a line has as its newest session has it.
-_INFO = ["scaling", "scale", "workers", "label", "unit", "better", "main", "judged", "series",
-         "ideal"]  # fmt: skip
+_INFO = ["scaling", "workers", "label", "unit", "better", "main", "judged", "low", "high", "share"]
 _SESSION = ["session", "commit", "dirty", "commit_time", "subject", "tags", "results", "hosts",
             "launcher", "program", "facts"]  # fmt: skip
-SPEEDUP = "speedup"  # kind of the lines that are computed from those of two points
 _SHORT = 10  # digits of a commit
 MOST_SESSIONS = 400  # of a line, the newest ones
 
@@ -108,9 +105,8 @@ def read_history(settings: HistorySettings) -> History:
         _with_evidence(_attributed(replace(line, change=change), rates.reset_index()), evidence)
         for line, change in zip(lines, corrected(line.change for line in lines), strict=True)
     ]
-    every = pd.concat([values, speedups(values)], ignore_index=True)
     sessions = int(rows["session"].nunique())
-    return History(every, lines, sessions, loaded.broken, settings.baseline, evidence)
+    return History(values, lines, sessions, loaded.broken, settings.baseline, evidence)
 
 
 def _values(rows: pd.DataFrame) -> pd.DataFrame:
@@ -124,7 +120,11 @@ def _values(rows: pd.DataFrame) -> pd.DataFrame:
     values = values.assign(began=values["session"].map(began))
     cells = moments(rows, cell).join(rows.groupby(cell, observed=True)["run_id"].agg(list))
     cells["centre"] = trimmed_means(rows, cell)
-    values = values.merge(cells.rename(columns={"run_id": "runs"}).reset_index(), on=cell)
+    values = values.merge(
+        cells.rename(columns={"run_id": "runs"}).reset_index(), on=cell, suffixes=("_stated", "")
+    )
+    for end in ("low", "high"):
+        values[end] = values[end].fillna(values[f"{end}_stated"])
     # By time of the commit, if it is known of all, else by start: what was measured late of an old
     # commit belongs to that commit.
     dated = values["commit_time"].notna().groupby(values["line"]).transform("all")
@@ -156,7 +156,7 @@ def _with_shares(values: pd.DataFrame) -> pd.DataFrame:
     total = mean.where(part | whole).groupby(by).transform("sum")
     values.loc[of.index, "mean"] = mean
     values.loc[of.index[lacking], ["low", "high"]] = np.nan
-    values["share"] = (mean / total).where(~whole & (total > 0))
+    values.loc[of.index, "share"] = (mean / total).where(~whole & (total > 0))
     return values
 
 
@@ -251,36 +251,3 @@ def _with_evidence(line: Line, among: Sequence[Evidence]) -> Line:
     judged = with_evidence(change, evidence.change)
     counts = judged.ratio == evidence.change.ratio
     return replace(line, change=judged, evidence=replace(evidence, counts=counts))
-
-
-def speedups(values: pd.DataFrame) -> pd.DataFrame:
-    """Lines of the speedup of each scaling series, against its smallest count in the same session.
-
-    A base that changed from session to session would look like a change of scaling, so it is the
-    smallest count of the newest session. ``share`` is the efficiency.
-    """
-    group = ["site", "source", "benchmark", "version", "device", "metric", "phase", "scale",
-             "ideal", "series"]  # fmt: skip
-    own = values[(values["kind"] == METRIC) & (values["series"] != "") & (values["ideal"] != "")]
-    newest = own["began"] == own.groupby(group)["began"].transform("max")
-    own = own.sort_values("began").drop_duplicates([*group, "workers", "session"], keep="last")
-    own = own.assign(least_of_newest=own["workers"].where(newest))
-    first = own.groupby(group)["least_of_newest"].transform("min")
-    bases = own[own["workers"] == first]
-    both = own[own["workers"] > first].merge(bases, on=[*group, "session"], suffixes=("", "_base"))
-    stats = ["repeats", "mean", "least", "log_var"]
-    mine, theirs = both[stats], both[[f"{name}_base" for name in stats]].set_axis(stats, axis=1)
-    timed, factor = both["ideal"] == "time", both["workers"] / both["workers_base"]
-    made = ratios_of(theirs.where(~timed, mine), mine.where(~timed, theirs), "higher")
-    # Of a metric that ideally stays the same the ratio is the efficiency.
-    weak = (both["ideal"] == "rank") | (timed & (both["scaling"] == "weak"))
-    scaled = made[["ratio", "low", "high"]].mul(factor.where(weak, 1.0), axis=0)
-    base = both["workers_base"].astype(str)
-    titles = "speedup of " + both["metric"] + ", " + both["scale"] + " " + base + " = 1"
-    lines = both[values.columns].assign(
-        kind=SPEEDUP, metric=titles, unit="1", better="higher", main=False, judged=False,
-        mean=scaled["ratio"], low=scaled["low"], high=scaled["high"],
-        line=both["line"] + values["line"].max() + 1,
-        share=(scaled["ratio"] / factor).where(~timed | (both["scaling"] != "none")),
-    )  # fmt: skip
-    return lines[lines["mean"].notna()].sort_values(["line", "when", "began"])

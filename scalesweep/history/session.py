@@ -2,26 +2,13 @@
 
 import json
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.factors import series_parameters
-from scalesweep.analysis.metrics import (
-    EPOCH_METRICS,
-    EPOCH_PHASES,
-    EXTENSIVE,
-    NEVER,
-    Quantity,
-    column,
-    compared,
-    derived_names,
-    quantities_of,
-)
 from scalesweep.analysis.parquet import read_frame
 from scalesweep.analysis.step_account import TERMS, StepAccount
 from scalesweep.analysis.table_io import read_table
@@ -32,20 +19,19 @@ from scalesweep.core.plan_format import PlanExperiment, PlanProfile, PlanRun, re
 from scalesweep.core.record import RECORD, parse_record
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.core.status import Status
-from scalesweep.history.store import CANARY, METRIC, PART, TERM, frame_of
+from scalesweep.history.store import CANARY, PART, SPEEDUP, TERM, frame_of
 from scalesweep.history.tracked import Tracker
 from scalesweep.judge.facts import facts_of
+from scalesweep.judge.metrics import metrics_of
 from scalesweep.tables.bookkeeping import ACCOUNT, PARTS
 from scalesweep.tables.bookkeeping import CANARY as LOOKS
+from scalesweep.tables.comparisons import EFFICIENCY
+from scalesweep.tables.comparisons import SPEEDUP as QUANTITY
 from scalesweep.tables.provenance import run_facts
 
 _COMMIT = "git commit"  # has columns of its own
-_MAIN = "total_throughput"  # of a benchmark that names no main metric
 _MS = 1e3
 WHOLE = "One step"  # the term that all others add up to
-FORMULA = " = "  # between the name of a derived metric and its formula
-PHASES = ("later", "run", "init")  # of a metric the first there is tells most
-_TIMES = ("ns", "us", "ms", "s", "min", "h")
 _CANARY_UNITS = {"compute": "FLOP/s", "memory": "bytes/s"}
 # Tables with a row per profiled run and part of a step: the column that names the part.
 _PROFILES = {"trace": "part", "timeline": "phase"}
@@ -61,14 +47,19 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
     summary = read_table(campaign.results / "summary.parquet")
     by_name = {experiment.name: experiment for experiment in campaign.experiments}
     tracker = Tracker(campaign.track.repository)
+    others = [*_others(summary)]
     rows: list[dict[str, Any]] = []
     taken: set[str] = set()
     for entry in read_plan(campaign.results / "plan.json")["experiments"]:
         if entry["name"] not in by_name:
             continue  # the campaign file was edited since
-        outside = _outside_series(entry)
-        numbers = numbers_of(summary, entry), _profiled(campaign.results, entry)
-        of_run = {run_id: own for of in numbers for run_id, own in of.groupby("run_id")}
+        frames = [metrics_of(summary, entry), *_of_tables(campaign.results, entry)]
+        of_run: dict[str, list[Any]] = {}
+        for known in (row for frame in frames for row in frame.to_dict("records")):
+            of_run.setdefault(known["run_id"], []).append(known)
+        for row in others:
+            if row["run_id"] in of_run:
+                of_run[row["run_id"]].append(row)
         runs: list[PlanRun | PlanProfile] = [*entry["runs"], *entry["profiles"]]
         for run in runs:
             record = usable_record(campaign.runs_folder / run["run_id"])
@@ -78,7 +69,6 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
             tracked = tracker.of(record, by_name[entry["name"]].benchmark)
             head = head_of(campaign, entry, record, run["point"]) | {
                 "results": str(campaign.results.resolve()),
-                "series": _series_of(entry, run, outside),
                 "commit": tracked.commit or None,
                 "dirty": tracked.dirty,
                 "commit_time": _time(tracked.time),
@@ -86,53 +76,53 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
             }
             group = [campaign.site.name, campaign.name, head["results"]]
             head["group"] = digest_of([*group, tracked.commit, tracked.dirty], 8)
-            own = of_run[run["run_id"]]
             profiler = str((record.get("notes") or {}).get("importer") or "run")
-            own = own.fillna({"phase": profiler})  # two tools see different parts
-            rows += [head | {str(k): v for k, v in row.items()} for row in own.to_dict("records")]
+            # Two tools see different parts.
+            own = [{**of, "phase": of["phase"] or profiler} for of in of_run[run["run_id"]]]
+            rows += [{**head, **of} for of in own]
     return frame_of(rows)
 
 
-def _profiled(results: Path, entry: PlanExperiment) -> pd.DataFrame:
-    """The parts of a step of the profiled runs of an experiment, as its tables have them: of each
-    the ms, and its share (unit 1). Shares are as stated, since phases of a timeline overlap."""
+def _of_tables(results: Path, entry: PlanExperiment) -> Iterator[pd.DataFrame]:
+    """What the tables of an experiment say of its runs: the speedup of each point over the base of
+    its series with the efficiency as its share, and parts of a step of profiled runs.
+
+    A speedup is kept with the first run of its point. Of parts there are the ms, and the share
+    (unit 1) as stated, since phases of a timeline overlap.
+    """
+    folder = results / "tables" / entry["name"]
+    if (folder / "comparisons.parquet").is_file():
+        made = read_frame(folder / "comparisons.parquet").query("question == 'scaling'")
+        at = ["point_id", "metric", "phase"]
+        shares = made[made["quantity"] == EFFICIENCY].set_index(at)["ratio"].rename("share")
+        point = [*entry["axes"], "source"]
+        runs = read_frame(folder / "runs.parquet", ["run_id", *point])
+        runs = runs.merge(read_frame(folder / "points.parquet", ["point_id", *point]), on=point)
+        rows = made[made["quantity"] == QUANTITY].join(shares, on=at)
+        rows = rows.merge(runs[["run_id", "point_id"]].drop_duplicates("point_id")).dropna(
+            subset="ratio"
+        )
+        base = rows["parameter"] + " " + rows["base_value"].astype(str)
+        yield rows[["run_id", "phase", "low", "high", "share"]].assign(
+            metric="speedup of " + rows["metric"] + ", " + base + " = 1", value=rows["ratio"],
+            unit="1", **_plain(SPEEDUP, "higher"),
+        )  # fmt: skip
     done = [run["run_id"] for run in entry["profiles"] if run["status"] == Status.DONE]
-    made = [pd.DataFrame(columns=["run_id", "metric", "value", "unit", "phase"])]
     for table, name in _PROFILES.items():
-        path = results / "tables" / entry["name"] / f"{table}.parquet"
+        path = folder / f"{table}.parquet"
         if path.is_file() and done:
             frame = read_frame(path, ["run_id", name, "ms", "share"])
             frame = frame[frame["run_id"].isin(done)].rename(columns={name: "metric"}).dropna()
             for value, unit, title in (("ms", "ms", ""), ("share", "1", "share of ")):
-                own = frame[["run_id"]].assign(value=frame[value], unit=unit, phase=table)
-                made.append(own.assign(metric=title + frame["metric"].astype(str)))
-    return pd.concat(made[1:] or made).assign(**_plain(PART))
+                yield frame[["run_id"]].assign(
+                    metric=title + frame["metric"].astype(str), value=frame[value], unit=unit,
+                    phase=table, **_plain(PART),
+                )  # fmt: skip
 
 
 def _plain(kind: str, better: str = "lower") -> dict[str, Any]:
     """What rows that are no metrics have in common: nothing is judged."""
-    return {"kind": kind, "better": better, "main": False, "judged": False, "ideal": ""}
-
-
-def _outside_series(entry: PlanExperiment) -> set[str]:
-    """The parameters that change along a scaling series (``analysis.factors``), and those that
-    follow from others."""
-    along = {axis for axis in entry["axes"] if axis not in series_parameters(entry)}
-    follow = {name for values in entry.get("derived_at", {}).values() for name in values}
-    return along | follow | {entry["scale"], *entry["scale_parameters"]}
-
-
-def _series_of(entry: PlanExperiment, run: PlanRun | PlanProfile, outside: Container[str]) -> str:
-    """What the points of one scaling series share, in JSON: kind of scaling, parameters, and in
-    strong scaling the work."""
-    by_work = entry["scaling"] == "strong" and entry["work"]
-    point = run["point"]
-    shared = {
-        name: point[name]
-        for name, info in entry["parameters"].items()
-        if name in point and name not in outside and point[name] != info["default"]
-    }
-    return canonical_json([entry["scaling"], run.get("work") if by_work else None, shared])
+    return {"kind": kind, "better": better, "main": False, "judged": False}
 
 
 def usable_record(folder: Path) -> dict[str, Any] | None:
@@ -178,7 +168,6 @@ def head_of(
         **{name: record[name] for name in ("site", "source", "benchmark", "version", "repeat")},
         "experiment": entry["name"],
         "scaling": entry["scaling"],
-        "scale": entry["scale"],
         "workers": int(planned.get(entry["scale"], point["ranks"])),
         "identity": canonical_json(unusual),
         "point": canonical_json(point),
@@ -193,68 +182,13 @@ def head_of(
     }
 
 
-def numbers_of(summary: pd.DataFrame, entry: PlanExperiment) -> pd.DataFrame:
-    """What the runs of an experiment have measured, a row per run and number: means of metrics, the
-    terms of its step in ms, the machine's rates, and its parts in s (their phase is missing).
-
-    Judged are metrics of the whole run and the main one in its steady phase: times and rates of
-    epochs say the same in several ways. A derived metric's name has its formula: another one begins
-    another series.
-    """
-    summary = summary[summary["run_id"].isin([run["run_id"] for run in entry["runs"]])]
-    others = []
+def _others(summary: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """What runs keep beside metrics: the terms of a step in ms, the machine's rates, and parts in s
+    (their phase is empty)."""
     for name, rows_of in ((ACCOUNT, _terms), (LOOKS, _canary), (PARTS, _parts)):
         for run_id, text in zip(summary["run_id"], summary.get(name, ()), strict=False):
             if isinstance(text, str):
-                others += [{"run_id": run_id, **row} for row in rows_of(json.loads(text))]
-    metrics = _metrics(summary, entry)
-    return pd.concat([metrics, pd.DataFrame(others)], ignore_index=True) if others else metrics
-
-
-def _metrics(summary: pd.DataFrame, entry: PlanExperiment) -> pd.DataFrame:
-    quantities, derived = quantities_of(summary, entry["benchmark"]), entry.get("derived", {})
-    for name in derived_names(summary, entry["benchmark"]) - derived.keys():
-        del quantities[name]  # of another experiment that shares runs
-    main = entry["main_metric"] or _MAIN
-    named = {
-        column(name, "mean", phase): (name, phase)
-        for name in quantities
-        for phase in ((*EPOCH_PHASES, "run") if name in EPOCH_METRICS else ("run",))
-    }
-    there = [name for name in named if name in summary]
-    rows: pd.DataFrame = (
-        summary[["run_id", *there]].melt("run_id", var_name="column").astype({"value": float})
-    )
-    rows = rows[np.isfinite(rows["value"])]
-    metrics = [named[name][0] for name in rows["column"]]
-    rows = rows.assign(metric=metrics, phase=[named[name][1] for name in rows["column"]])
-    of_main = rows["metric"] == main
-    rank = rows["phase"].map(PHASES.index).where(of_main)
-    steady = of_main & (rank == rank.groupby(rows["run_id"]).transform("min"))
-    never = {n for n in quantities if compared(n, entry.get("compare", {}), main) == NEVER}
-    titles = {name: f"{name}{FORMULA}{of['formula']}" for name, of in derived.items()}
-    del rows["column"]
-    return rows.assign(
-        kind=METRIC,
-        metric=[titles.get(name, name) for name in metrics],
-        unit=[quantities[name].unit for name in metrics],
-        better=[quantities[name].better for name in metrics],
-        ideal=[_ideal_of(quantities[name]) for name in metrics],
-        main=steady,
-        judged=(steady | (rows["phase"] == "run")) & ~rows["metric"].isin(never),
-    )
-
-
-def _ideal_of(quantity: Quantity) -> str:
-    """What ideally becomes of a metric as workers are added.
-
-    ``total``: a rate of all of them, which grows; ``rank``: that of one, which stays; ``time``: as
-    the kind of scaling says; empty: nothing is known.
-    """
-    if quantity.scales and not quantity.of_time:
-        return quantity.scope
-    timed = quantity.unit in _TIMES and quantity.of_time and quantity.kind in ("", EXTENSIVE)
-    return "time" if timed else ""
+                yield from ({"run_id": run_id, **row} for row in rows_of(json.loads(text)))
 
 
 def _canary(looks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -269,7 +203,7 @@ def _canary(looks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _parts(parts: Mapping[str, float]) -> Iterator[dict[str, Any]]:
     """Seconds of a rank by part of the program, as a profile has them."""
     for part, seconds in parts.items():
-        yield {**_plain(PART), "metric": part, "value": seconds, "unit": "s"}
+        yield {**_plain(PART), "metric": part, "phase": "", "value": seconds, "unit": "s"}
 
 
 def _terms(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -22,8 +22,9 @@ from scalesweep.core.files import digest_of, replacing
 _log = logging.getLogger(__name__)
 
 SESSIONS = "sessions"  # folder of the files
-# Kinds of rows: a metric, a term of the step, a part of a profile, the machine's own speed.
-METRIC, TERM, PART, CANARY = "metric", "term", "part", "canary"
+# Kinds of rows beside metrics: a term of the step, a part of a profile, the speedup of a point, the
+# machine's own speed.
+TERM, PART, SPEEDUP, CANARY = "term", "part", "speedup", "canary"
 
 _TEXT, _TIME = pa.string(), pa.timestamp("ms", "UTC")
 # docs/reference/files.md says what they mean. ``group``: of what its runs are a session (campaign,
@@ -33,7 +34,7 @@ SCHEMA = pa.schema(
         *((name, _TEXT) for name in ("session", "group", "campaign", "site", "source", "results")),
         *((name, _TEXT) for name in ("experiment", "benchmark")),
         ("version", pa.int64()),
-        *((name, _TEXT) for name in ("scaling", "device", "scale", "identity", "point", "label")),
+        *((name, _TEXT) for name in ("scaling", "device", "identity", "point", "label")),
         *(("workers", pa.int64()), ("run_id", _TEXT), ("repeat", pa.int64())),
         *(("started", _TIME), ("ended", _TIME), ("commit", _TEXT), ("dirty", pa.bool_())),
         *(("commit_time", _TIME), ("subject", _TEXT), ("tags", _TEXT), ("repository", _TEXT)),
@@ -41,7 +42,8 @@ SCHEMA = pa.schema(
         *((name, _TEXT) for name in ("kind", "metric", "phase")),
         *(("value", pa.float64()), ("unit", _TEXT), ("better", _TEXT)),
         *(("main", pa.bool_()), ("judged", pa.bool_())),
-        *((name, _TEXT) for name in ("series", "ideal")),
+        # Of a speedup: its interval and efficiency, as the campaign's tables have them.
+        *((name, pa.float64()) for name in ("low", "high", "share")),
     ]
 )
 # A run by site, id and start: measured again, it is another one.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.core.errors import UserError
 from scalesweep.core.host import git_state
 from scalesweep.core.paths import BENCHMARKS, CHECKOUT
 from scalesweep.importers.imported_run import MEASURED_COMMIT
@@ -32,6 +33,7 @@ class Tracked:
 
 
 UNTRACKED = Tracked()
+_PATIENCE_S = 60.0
 
 
 class Tracker:
@@ -100,14 +102,31 @@ def _recorded(
     return record.get("study"), benchmark.folder
 
 
-def _git(folder: Path, *words: str) -> str:
-    """What git prints; empty where it cannot tell."""
-    command = ["git", "--no-optional-locks", "-C", str(folder), *words]
+def git(folder: Path, *words: str) -> str:
+    """What git prints in a folder; raises UserError with its first line of complaint.
+
+    Without the lock for refreshing the index, and without the hooks of the repository's owner.
+    """
+    command = ["git", "--no-optional-locks", "-c", "core.hooksPath=/dev/null"]
+    command += ["-C", str(folder), *words]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return ""
+        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)
+    except FileNotFoundError:
+        raise UserError("git: not found on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"git {words[0]}: did not answer within {_PATIENCE_S:g} s") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise UserError(f"{folder}: git {words[0]}: {said[0].removeprefix('fatal: ')}")
     return done.stdout.decode(errors="replace").strip()
+
+
+def _git(folder: Path, *words: str) -> str:
+    """The same; empty if it cannot tell."""
+    try:
+        return git(folder, *words)
+    except UserError:
+        return ""
 
 
 def _described(folder: Path, commit: str) -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
 """A change: what was compared, the verdict on it, and why."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,8 +163,12 @@ def paired(logs: Floats, better: str, margin: float) -> Change:
         return Change(TOO_EARLY, f"{logs.size} pairs: three are needed")
     step, noise, places = float(logs.mean()), float(logs.std(ddof=1)), range(logs.size)
     change = student(step, noise / math.sqrt(logs.size), logs.size - 1, better, margin)
+
+    def spread(more: int) -> tuple[float, float]:
+        return noise / math.sqrt(logs.size + more), logs.size + more - 1
+
     open_yet = change.verdict == INCONCLUSIVE and noise > 0
-    needed = _more_pairs(step, noise, logs.size, margin) if open_yet else None
+    needed = settled_after(step, spread, margin) if open_yet else None
     return replace(change, base=places, new=places, needed=needed)
 
 
@@ -181,14 +185,15 @@ def side_of(logs: Floats, bound: float, level: float = LEVEL) -> int:
     return (1 if logs.mean() > bound else -1) if p <= level else 0
 
 
-def _more_pairs(step: float, noise: float, n: int, margin: float) -> int | None:
-    """How many more pairs would show a step as large as this one, or that it is within the
-    margin."""
-    room = max(
-        abs(step) if abs(step) >= math.log1p(margin) else 0.0, math.log1p(margin) - abs(step)
-    )
+def settled_after(
+    step: float, spread: Callable[[int], tuple[float, float]], margin: float, looks: float = 1.0
+) -> int | None:
+    """How many more sessions or pairs would show a step as large as this one, or that it is within
+    the margin; None if more than 50.
+
+    ``spread``: of so many more, the step's standard error and degrees of freedom.
+    """
     for more in range(1, MOST_NEEDED + 1):
-        half = float(special.stdtrit(n + more - 1, 0.975)) * noise / math.sqrt(n + more)
-        if half <= room:
+        if student(step, *spread(more), "lower", margin, looks).verdict != INCONCLUSIVE:
             return more
     return None

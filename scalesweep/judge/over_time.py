@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from scalesweep.analysis.types import Floats
 from scalesweep.judge.change import (
     CHANGED,
     INCONCLUSIVE,
-    MOST_NEEDED,
     TOO_EARLY,
     Change,
+    settled_after,
     student,
 )
 
@@ -153,7 +152,9 @@ def judge(
         )
     step = _middle(read.centres[new]) - _middle(read.centres[base])
     sizes = [max(read.worth(len(side)), 0.5) for side in (base, new)]
-    noise = max(read.noise, _own(read, new))
+    # The newest level's own scatter counts if it has enough sessions to tell.
+    own = float(read.centres[new].std(ddof=1)) if len(new) >= STABLE else 0.0
+    noise = max(read.noise, own)
     error = noise * math.sqrt(sum(1 / size for size in sizes))
     looks = min(max(LOOKS_A_SESSION * len(read.centres), LOOKS[0]), LOOKS[1])
     df = max(read.df, 1.0)
@@ -165,7 +166,11 @@ def judge(
         change = replace(change, verdict=INCONCLUSIVE, reason="only two sessions show it")
     if change.verdict != INCONCLUSIVE:
         return change
-    return replace(change, needed=_more(read, step, noise, sizes, margin, looks))
+
+    def spread(more: int) -> tuple[float, float]:
+        return noise * math.sqrt(1 / sizes[0] + 1 / (sizes[1] + read.worth(more))), df + more
+
+    return replace(change, needed=settled_after(step, spread, margin, looks))
 
 
 def _sides(read: Levels, baseline: Sequence[int] | None) -> tuple[list[int] | str, list[int]]:
@@ -187,24 +192,3 @@ def _sides(read: Levels, baseline: Sequence[int] | None) -> tuple[list[int] | st
         return f"no stable level of {STABLE} sessions before the newest", new
     size = min(STABLE, max(NEWEST, len(new) // 4))
     return new[:-size][-WINDOW:], new[-size:]
-
-
-def _own(read: Levels, new: Sequence[int]) -> float:
-    """Scatter of the newest level itself, where it has enough sessions to tell."""
-    return float(read.centres[list(new)].std(ddof=1)) if len(new) >= STABLE else 0.0
-
-
-def _more(
-    read: Levels, step: float, noise: float, sizes: Sequence[float], margin: float, looks: float
-) -> int | None:
-    """How many more sessions of the newest level would settle it, if it stays as it is."""
-    bound, df = math.log1p(margin), max(read.df, 1.0)
-    for more in range(1, MOST_NEEDED + 1):
-        error = noise * math.sqrt(1 / sizes[0] + 1 / (sizes[1] + read.worth(more)))
-        grown = df + more
-        shown = looks * 2 * special.stdtr(grown, -abs(step) / error) <= 0.05
-        if (shown and abs(step) >= bound) or abs(step) + special.stdtrit(
-            grown, 0.975
-        ) * error <= bound:
-            return more
-    return None

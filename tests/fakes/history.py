@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.core.files import canonical_json
 from scalesweep.history.evidence import Evidence
-from scalesweep.history.store import METRIC, append, frame_of
+from scalesweep.history.store import append, frame_of
 from scalesweep.judge.change import REGRESSION, Change
+from scalesweep.judge.metrics import METRIC
 
 FACTS = {"CPU": "CPU A", "tensorflow": "2.18.1", "horovod": "0.28.1", "HOROVOD_CYCLE_TIME": "1"}
 DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,7 +39,6 @@ class FakeSession:
     better: str = "lower"
     ledger: Mapping[str, float] = field(default_factory=dict)
     parts: Sequence[Mapping[str, float]] = ()  # seconds by part, of each repeat
-    ideal: str = "time"
     dirty: bool = False
     canary: float | None = None  # FLOP/s, before and after each run
 
@@ -62,7 +61,7 @@ def make_session(fake: FakeSession) -> pd.DataFrame:
             head = {
                 "group": group, "campaign": "nightly", "site": fake.site, "source": "measured",
                 "results": f"/scratch/results/{fake.day}", "experiment": "e", "benchmark": "b",
-                "version": 1, "scaling": fake.scaling, "device": fake.device, "scale": "ranks",
+                "version": 1, "scaling": fake.scaling, "device": fake.device,
                 "identity": json.dumps({"p": label}), "point": json.dumps({"ranks": 1, "p": label}),
                 "label": label, "workers": workers, "run_id": run_id, "repeat": repeat,
                 "started": started, "ended": started + timedelta(seconds=1), "commit": commit,
@@ -70,11 +69,10 @@ def make_session(fake: FakeSession) -> pd.DataFrame:
                 "subject": f"Change {fake.day}", "tags": fake.tags, "repository": "/src/program",
                 "program": "", "hosts": fake.hosts, "launcher": "mpirun",
                 "facts": json.dumps(dict(fake.facts)),
-                "series": canonical_json([fake.scaling, None, {}]), "ideal": "",
             }  # fmt: skip
             number_of: dict[str, Any] = {
                 "kind": METRIC, "metric": fake.metric, "phase": "run", "value": value, "unit": "s",
-                "better": fake.better, "main": True, "judged": True, "ideal": fake.ideal,
+                "better": fake.better, "main": True, "judged": True,
             }  # fmt: skip
             ledger: list[dict[str, Any]] = [
                 {"kind": "term", "metric": term, "phase": "steps", "value": ms, "unit": "ms",

@@ -34,15 +34,13 @@ class FakePoint:
 
 @dataclass
 class FakeSide:
-    """A side to make up; ``planned`` are further runs of its plan: point and status."""
+    """A side to make up; ``planned`` are further runs of its plan: id and status."""
 
     role: str
     points: Sequence[FakePoint]
     plan: bool = True
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    planned: Sequence[tuple[Mapping[str, Any], str]] = ()
-    excluded: Sequence[tuple[Mapping[str, Any], str]] = ()
-    quantities: Sequence[str] = ()
+    planned: Sequence[tuple[str, str]] = ()
     main_metric: str | None = None
     hardware: Mapping[str, Any] = field(default_factory=lambda: CPU)
     versions: Mapping[str, Any] = field(default_factory=lambda: VERSIONS)
@@ -113,20 +111,18 @@ def _plan(fake: FakeSide, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for r in mine
         ]
         runs += [
-            {"run_id": f"planned-{n}", "point": point, "cause": status,
+            {"run_id": run_id, "point": {}, "cause": status,
              "status": status if status == "new" else "failed"}
-            for n, (point, status) in enumerate(fake.planned)
+            for run_id, status in fake.planned
         ]  # fmt: skip
         names = dict.fromkeys([*(n for r in runs for n in r["point"]), *fake.defaults])
         experiments.append(
             {
                 "name": name, "benchmark": benchmark, "version": version, "runs": runs,
-                "excluded": [{"point": p, "reason": why} for p, why in fake.excluded],
                 "parameters": {n: {"default": fake.defaults.get(n, 1)} for n in names},
                 "main_metric": fake.main_metric, "metrics": {}, "scale": "ranks",
                 "compare": fake.compare,
                 "scale_parameters": ["ranks"],
-                **({"quantities": [*fake.quantities]} if fake.quantities else {}),
             }
         )  # fmt: skip
     return {

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from scalesweep.ab.checkouts import BadCommitError, Checkouts, relocated
-from scalesweep.ab.commits import Repository, git, top_of
+from scalesweep.ab.commits import Repository, top_of
 from scalesweep.core.errors import UserError
+from scalesweep.history.tracked import git
 from tests.fakes.tracked import Tracked
 
 
@@ -31,14 +32,14 @@ def test_a_checkout_is_built_and_removed(tracked: Tracked, tmp_path: Path) -> No
     with Checkouts(repository, place, ["cat main.py > built"], ["export A=1"]) as checkouts:
         log = tmp_path / "build.log"
         first = checkouts.make("a", tracked.commits[0], log)
-        assert first.folder.name == f"a-{tracked.commits[0][:10]}"
-        assert (first.folder / "built").read_text() == "print('step: 1 s')\n"
-        assert not (first.folder / "hooked").exists()
-        assert checkouts.make("a", tracked.commits[0], log) is first
+        assert first.name == f"a-{tracked.commits[0][:10]}"
+        assert (first / "built").read_text() == "print('step: 1 s')\n"
+        assert not (first / "hooked").exists()
+        assert checkouts.make("a", tracked.commits[0], log) == first
         second = checkouts.make("b", tracked.commits[0], log)
-        assert second.folder.is_dir() and second.folder != first.folder
+        assert second.is_dir() and second != first
         checkouts.make("a", tracked.commits[2], log)
-        assert not first.folder.exists()
+        assert not first.exists()
         with pytest.raises(
             BadCommitError, match=r"^\w{10}: track.build failed \(exit code 1\): cat: "
         ):
@@ -49,7 +50,7 @@ def test_a_checkout_is_built_and_removed(tracked: Tracked, tmp_path: Path) -> No
 def test_what_a_killed_call_left_is_removed(tracked: Tracked, tmp_path: Path) -> None:
     before, place = state(tracked.folder), tmp_path / "checkouts"
     left = Checkouts(Repository(tracked.folder), place, [], [])
-    folder = left.make("a", tracked.commits[0], tmp_path / "log").folder
+    folder = left.make("a", tracked.commits[0], tmp_path / "log")
     assert state(tracked.folder) != before
     notes = place / "mine" / "n.txt"
     notes.parent.mkdir()
@@ -66,9 +67,7 @@ def test_what_a_killed_call_left_is_removed(tracked: Tracked, tmp_path: Path) ->
     assert state(tracked.folder)[1:] == before[1:]
     assert [path.name for path in place.iterdir()] == ["mine"] and notes.read_text() == "mine"
     with Checkouts(Repository(tracked.folder), place, [], []) as checkouts:
-        assert (
-            checkouts.make("a", tracked.commits[0], tmp_path / "log").folder / "main.py"
-        ).is_file()
+        assert (checkouts.make("a", tracked.commits[0], tmp_path / "log") / "main.py").is_file()
     assert state(tracked.folder) == before
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.ab.checkouts import BadCommitError, Checkout
+from scalesweep.ab.checkouts import BadCommitError
 from scalesweep.ab.commits import Repository
 from scalesweep.ab.pairs import BASE, FIRST, NEW, SIDES, Pairs, Planned
 from scalesweep.ab.targets import Target, repository_of, targets_of
@@ -58,9 +58,8 @@ def test_the_repository_is_that_of_the_program_or_the_one_named(tracked: Tracked
     targets = targets_of(campaign, "", "", "")
     repository = repository_of(campaign, targets)
     pairs = Pairs(campaign, repository, tracked.commits[0], tracked.commits[3])
-    here = Checkout(tracked.commits[0], tracked.folder)
     with pytest.raises(UserError, match="both commits would be the same"):
-        pairs.order(pairs.schedule(targets)[0], here)
+        pairs.order(pairs.schedule(targets)[0], tracked.folder)
 
 
 def test_runs_alternate_and_a_call_goes_on(tracked: Tracked) -> None:
@@ -96,18 +95,18 @@ def test_an_order_starts_the_program_of_its_commit(tracked: Tracked, tmp_path: P
     (target,) = targets_of(campaign, "size == 2", "", "")
     pairs = Pairs(campaign, Repository(tracked.folder), tracked.commits[0], tracked.commits[3])
     checkouts = {}
-    for side, commit in zip(SIDES, (pairs.base, pairs.new), strict=True):
-        checkouts[side] = Checkout(commit, tmp_path / side)
-        checkouts[side].folder.mkdir()
-        (checkouts[side].folder / "main.py").touch()
+    for side in SIDES:
+        checkouts[side] = tmp_path / side
+        checkouts[side].mkdir()
+        (checkouts[side] / "main.py").touch()
     for planned in pairs.schedule([target])[:4]:
         path, _ = pairs.order(planned, checkouts[planned.side])
         order = read_order(path)
-        assert order["argv"][-1] == str(checkouts[planned.side].folder / "main.py")
+        assert order["argv"][-1] == str(checkouts[planned.side] / "main.py")
         assert list(order["program"]["files"].values()) == [order["argv"][-1]]
         assert order["folder"] == str(path.parent.resolve())
         assert (FIRST in path.parts) == (planned.repeat is None)
-    (checkouts[NEW].folder / "main.py").unlink()
+    (checkouts[NEW] / "main.py").unlink()
     with pytest.raises(BadCommitError, match=f"^{pairs.new[:10]}: has no main.py"):
         pairs.order(Planned(target, NEW, 0), checkouts[NEW])
     failure = {"run_id": target.run_id(1), "cause": "NON_ZERO_EXIT", "detail": "exit code 3"}

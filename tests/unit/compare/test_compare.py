@@ -73,24 +73,8 @@ def test_a_loss_is_compared_only_if_the_benchmark_says_so() -> None:
     assert verdict("step_time", compare={"step_time": "never"}) == INCONCLUSIVE
 
 
-@pytest.mark.slow
-def test_equal_sides_are_told_apart_as_often_as_the_intervals_allow() -> None:
-    generator = np.random.default_rng(20200806)
-    points = [
-        [
-            FakePoint({"ranks": n}, rates([*np.exp(0.02 * generator.standard_normal(4))]))
-            for n in range(2000)
-        ]
-        for _ in range(2)
-    ]
-    rows = compared(*two(FakeSide("base", points[0]), FakeSide("new", points[1])))
-    assert 0.035 < rows["verdict"].isin(CHANGED).mean() < 0.06
-    assert (rows["p_adjusted"] <= 0.05).sum() <= 2
-    (said,) = sentences(rows)
-    assert said["tag"] == "open" and len(said["text"].split()) <= 25
-
-
-def test_a_few_true_changes_are_said_first() -> None:
+@pytest.mark.parametrize(("factor", "tag"), [(0.9, REGRESSION), (1.0, "open")])
+def test_a_few_true_changes_are_said_first_and_no_false_ones(factor: float, tag: str) -> None:
     generator = np.random.default_rng(7)
 
     def points(factor: float) -> list[FakePoint]:
@@ -100,11 +84,12 @@ def test_a_few_true_changes_are_said_first() -> None:
             for n in range(100)
         ]
 
-    rows = compared(*two(FakeSide("base", points(1.0)), FakeSide("new", points(0.9))))
+    rows = compared(*two(FakeSide("base", points(1.0)), FakeSide("new", points(factor))))
+    assert rows["verdict"].iloc[10:].isin(CHANGED).mean() < 0.1
     (said,) = sentences(rows)
-    assert said["tag"] == REGRESSION
-    assert "is worse at 10 of 100 points, by -10" in said["text"]
-    assert len(said["text"].split()) <= 25
+    assert said["tag"] == tag and len(said["text"].split()) <= 25
+    if tag == REGRESSION:
+        assert "is worse at 10 of 100 points, by -10" in said["text"]
 
 
 def test_the_page_says_later_epochs_first_and_both_directions() -> None:
@@ -117,7 +102,7 @@ def test_the_page_says_later_epochs_first_and_both_directions() -> None:
         FakeSide("new", [FakePoint({"ranks": n + 1}, m) for n, m in enumerate(metrics)]),
     )
     rows = compared(base, new)
-    (group,) = by_claim(rows[rows["first"]])
+    (group,) = by_claim(rows[rows["main"]])
     assert set(group["phase"]) == {"later"}
     assert [s["tag"] for s in sentences(group)] == [IMPROVEMENT, REGRESSION]
 
@@ -125,17 +110,15 @@ def test_the_page_says_later_epochs_first_and_both_directions() -> None:
 def test_points_are_joined_by_parameters_not_by_names_of_experiments() -> None:
     here = [FakePoint({"ranks": n, "rate": 1.0}, rates(BASE), "io") for n in (1, 2)]
     there = [FakePoint({"rate": 1, "ranks": n}, rates(BASE), "reading") for n in (2, 4)]
-    planned = [({"ranks": 4, "rate": 1.0, "dp": 2}, "TIMEOUT")]
     base, new = two(
-        FakeSide("base", here, planned=planned, quantities=["dp"]),
-        FakeSide("new", there, excluded=[({"ranks": 1, "rate": 1.0}, "too few")]),
+        FakeSide("base", here, planned=[("new-1-0", "TIMEOUT")]), FakeSide("new", there)
     )
     joined = join(base, new)
     assert [(v["ranks"], e) for v, e in joined.both[["values", "experiment"]].to_numpy()] == [
         (2, "io")
     ]
     assert [(v["ranks"], why) for v, why in joined.alone[["values", "why"]].to_numpy()] == [
-        (1, "excluded there: too few"), (4, "planned there: TIMEOUT"),
+        (1, "not planned there"), (4, "planned there: TIMEOUT"),
     ]  # fmt: skip
     verdicts = compared(base, new)["verdict"]
     assert sorted(verdicts) == sorted([INCONCLUSIVE, ONLY_BASE, ONLY_NEW])
@@ -174,8 +157,10 @@ def test_metrics_of_another_meaning_are_not_compared() -> None:
         FakeSide("base", [point], meanings=meanings[0]),
         FakeSide("new", [point], meanings=meanings[1]),
     )
-    made = compare_sides(base, new)
-    assert made.rows.empty and made.unlike == ["b: m (s, lower is better and ms, lower is better)"]
+    rows = compared(base, new)
+    assert sorted(zip(rows["unit"], rows["verdict"], strict=True)) == [
+        ("ms", ONLY_NEW), ("s", ONLY_BASE),
+    ]  # fmt: skip
 
 
 def test_what_differs_around_the_runs() -> None:
@@ -203,7 +188,8 @@ def test_the_same_runs_and_a_slower_machine_are_warnings() -> None:
     assert "3 runs of both sides are the same" in page(*both)
     base, new = sides(BASE, BASE)
     for side, rate in ((base, 1e9), (new, 0.8e9)):
-        looks = [{"before": {"compute": ["n", rate * (1 + n / 100)]}} for n in range(3)]
+        both = [["n", rate * (1 + n / 100)] for n in range(3)]
+        looks = [{"before": {"compute": look, "memory": ["n", 1e10 + look[1]]}} for look in both]
         side.summary[CANARY] = [json.dumps(look) for look in looks]
     assert "the machine&#39;s own speed (canary, compute) (1.01 GFLOP/s → 0.808 GFLOP/s)" in page(
         base, new
@@ -220,12 +206,3 @@ def test_the_page_escapes_and_the_tables_have_every_number() -> None:
     assert tables["points"]["verdict"].tolist() == [INCONCLUSIVE, ONLY_BASE]
     assert math.isnan(tables["points"]["new_mean"][1])
     assert tables["unmatched"]["why"].tolist() == ["not planned there"]
-
-
-def test_nothing_in_common_is_said() -> None:
-    base, new = two(
-        FakeSide("base", [FakePoint({"ranks": 1}, rates(BASE))]),
-        FakeSide("new", [FakePoint({"ranks": 2}, rates(BASE))]),
-    )
-    text = page(base, new)
-    assert "nothing to compare" in text

@@ -98,25 +98,18 @@ def test_verdicts_of_a_history(tmp_path: Path) -> None:
     assert verdict(history, "ranks 1", "gpus")[0] == NO_CHANGE
 
 
-def test_terms_and_speedups_are_lines_of_the_same_table(tmp_path: Path) -> None:
+def test_terms_are_lines_of_the_same_table(tmp_path: Path) -> None:
     make_history(tmp_path, 20)
     page = write_page(tmp_path)
     values = pd.read_csv(tmp_path / "tables" / "values.csv")
     transfer = values.query("label == 'ranks 2' and metric == 'Transfer'")
     assert transfer["mean"].unique().tolist() == [50.0]
     assert transfer["share"].tolist()[0] == pytest.approx(50 / 950)
-    speedup = values.query("kind == 'speedup' and label == 'ranks 4'")
-    times = values.query("metric == 'step_time' and site == 'here' and scaling == 'weak'")
-    wide = times.pivot_table(index="session", columns="label", values="mean")
-    expected = 4 * wide["ranks 1"] / wide["ranks 4"]  # weak: four times the work
-    assert speedup["mean"].to_numpy() == pytest.approx(expected.to_numpy())
-    assert speedup["share"].to_numpy() == pytest.approx(expected.to_numpy() / 4)
-    assert (speedup["low"] < speedup["mean"]).all()
     data = json.loads(page.read_text().split('id="history-data">')[1].split("</script>")[0])
     first = data["points"][0]
     assert first["title"].endswith("ranks 2") and first["lines"][0]["verdict"] == REGRESSION
     kinds = {one["kind"] for one in first["lines"]}
-    assert kinds == {"metric", "term", "speedup"}
+    assert kinds == {"metric", "term"}
 
 
 def test_parts_of_profiles(tmp_path: Path) -> None:

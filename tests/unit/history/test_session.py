@@ -18,10 +18,9 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.campaign_keys import TrackKeys
 from scalesweep.config.history_settings import HistorySettings
-from scalesweep.core.errors import UserError
 from scalesweep.core.paths import BENCHMARKS
 from scalesweep.core.plan_format import PlanExperiment
-from scalesweep.history.session import _profiled, sessions_of
+from scalesweep.history.session import _of_tables, sessions_of
 from scalesweep.history.store import SCHEMA
 from scalesweep.history.tracked import UNTRACKED, Tracker
 from scalesweep.tables.summary import write_summary
@@ -110,11 +109,11 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     assert looks == {"compute": 5e9, "memory": 2e10}
     parts = {(row["metric"], row["value"], row["unit"]) for row in rows if row["kind"] == "part"}
     assert parts == {("mpi", 1.5, "s"), ("other", 0.0, "s")}
-    # Both points are of one scaling series; a rate of all ranks grows, that of one ideally stays.
-    assert len({row["series"] for row in rows}) == 1 and '"ranks"' not in rows[0]["series"]
-    ideals = {row["metric"]: row["ideal"] for row in rows if row["kind"] == "metric"}
-    assert ideals["total_throughput"] == "total" and ideals["local_throughput"] == "rank"
-    assert ideals["total_time"] == "time"
+    # Speedups are those of the campaign's tables, with their intervals.
+    own = frame[frame["kind"] == "speedup"].set_index("metric")
+    speedup = own[own["phase"] == "later"].loc["speedup of total_throughput, ranks 1 = 1"]
+    assert speedup["label"] == "ranks 2" and speedup["low"] < speedup["value"] < speedup["high"]
+    assert speedup["share"] == pytest.approx(speedup["value"] / 2)
     judged = {(row["metric"], row["phase"]) for row in rows if row["judged"]}
     assert ("total_throughput", "later") in judged and ("total_throughput", "init") not in judged
     assert {row["label"] for row in rows} == {"ranks 1", "ranks 2"}
@@ -134,32 +133,27 @@ def test_profiled_runs_bring_the_parts_that_their_tables_have(tmp_path: Path) ->
     states = {"a.tensorflow": "done", "b.tensorflow": "failed", "c.cprofile": "done"}
     profiles = [{"run_id": run_id, "status": status} for run_id, status in states.items()]
     entry = cast(PlanExperiment, {"name": "e", "profiles": profiles})
-    rows = _profiled(tmp_path, entry).sort_values(["metric", "unit"])
+    rows = pd.concat(_of_tables(tmp_path, entry)).sort_values(["metric", "unit"])
     assert {*rows["run_id"]} == {"a.tensorflow"}
     listed = [*rows[["metric", "value", "unit", "phase"]].itertuples(index=False, name=None)]
     assert listed == [
         ("input", 2.0, "ms", "trace"), ("rest", 8.0, "ms", "trace"),
         ("share of input", 0.2, "1", "trace"), ("share of rest", 0.8, "1", "trace"),
     ]  # fmt: skip
-    assert _profiled(tmp_path / "none", entry).empty
+    assert [*_of_tables(tmp_path / "none", entry)] == []
 
 
 def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
-
-    def load(text: str, **options: str) -> HistorySettings | None:
-        head = "campaign: c\nsite: local\nexperiments: {e: {benchmark: data_loading}}\n"
-        path.write_text(head + text)
-        return load_campaign(path, **options).history  # type: ignore[arg-type]
-
-    assert load("") is None
-    assert load("history: kept") == HistorySettings(Path("kept"))
-    found = load("history: {folder: ~/kept, margin: 5 %, margins: {a: 10 %}, baseline: v1}\n")
-    assert found is not None and found.folder == Path.home() / "kept"
-    assert (found.margin_of("a"), found.margin_of("b"), found.baseline) == (0.1, 0.05, "v1")
-    assert load("", history="other", baseline="v2") == replace(
-        HistorySettings(Path("other")), baseline="v2"
+    keys = "history: {folder: ~/kept, margin: 5 %, margins: {a: 10 %}, baseline: v1}\n"
+    path.write_text(
+        f"campaign: c\nsite: local\nexperiments: {{e: {{benchmark: data_loading}}}}\n{keys}"
     )
-    for wrong in ("history: {margin: 10 %}", "history: {folder: a, margin: 3}"):
-        with pytest.raises(UserError, match=r"c\.yaml: (history|track)"):
-            load(wrong)
+    settings = load_campaign(path).history
+    assert settings is not None and settings.folder == Path.home() / "kept"
+    assert (settings.margin_of("a"), settings.margin_of("b"), settings.baseline) == (
+        0.1,
+        0.05,
+        "v1",
+    )
+    assert load_campaign(path, baseline="v2").history == replace(settings, baseline="v2")

@@ -11,13 +11,13 @@ import pytest
 
 from scalesweep.analysis.blocks import Errors
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.compare.ratios import quantities_of_both
+from scalesweep.compare.page import compare_sides
 from scalesweep.compare.sides import Side
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
-from scalesweep.history.session import numbers_of
+from scalesweep.judge.metrics import metrics_of
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import RunState
 from scalesweep.tables.derived import missing_everywhere, with_derived
@@ -111,15 +111,15 @@ def test_a_formula_that_changes_begins_a_series_and_is_not_compared(
         campaign = campaign_of(f"{BODY}metrics: {{m: {{formula: {formula}, unit: J}}}}")
         summary, plan = measured(campaign, tmp_path / str(number))
         (entry,) = plan["experiments"]
-        rows = numbers_of(summary.head(1), entry)
+        rows = metrics_of(summary.head(1), entry)
         kept += rows[rows["metric"].str.startswith("m =")].to_dict("records")
         sides.append(Side("base" if number else "new", str(number), "toy", plan, summary))
     assert [(row["metric"], row["value"]) for row in kept] == [
         ("m = 2 * energy", 20.0), ("m = 3 * energy", 30.0)
     ]  # fmt: skip
-    quantities, unlike = quantities_of_both("toy", sides[0], sides[1])
-    assert unlike == ["toy: m (2 * energy and 3 * energy)"]
-    assert "m" not in quantities and "energy" in quantities
+    rows = compare_sides(*sides).rows.set_index("metric")["verdict"]
+    assert {*rows[["m = 2 * energy", "m = 3 * energy"]]} == {"only base", "only new"}
+    assert {*rows["energy"]} == {"inconclusive"}
 
 
 def test_they_are_those_of_their_own_experiment(toy: Path) -> None:
