@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scalesweep.analysis.step_account import EPOCHS
-from scalesweep.aspects.steps.breakdown_figure import LOOKS
 from scalesweep.aspects.steps.efficiency import LABELS
 from scalesweep.aspects.steps.ledgers import Ledger, ledgers
+from scalesweep.aspects.steps.looks import LOOKS
 from scalesweep.core.formatting import number
 from scalesweep.experiment.results import ExperimentResults
 

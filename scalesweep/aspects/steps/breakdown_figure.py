@@ -1,41 +1,24 @@
 """Where the time of a step goes: stacked bars over the scale, from the ideal to the measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from scalesweep.analysis.step_account import EPOCHS, FIRST, STEP_WORDS, STEPS
 from scalesweep.aspects.steps.breakdown import FirstEpochRow
-from scalesweep.aspects.steps.efficiency import IMBALANCE, LABELS, OTHER
+from scalesweep.aspects.steps.efficiency import LABELS
 from scalesweep.aspects.steps.ledgers import Ledger, ledgers, with_other
+from scalesweep.aspects.steps.looks import LOOKS
 from scalesweep.core.formatting import with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of, points_shown
 from scalesweep.figures.forms import Bars
-from scalesweep.figures.theme import FAINT, INK, Axis, Look
+from scalesweep.figures.theme import FAINT, INK, Axis
 from scalesweep.table.declared import Estimate
 
 MAX_PANELS = 4
 ARTICLES = {EPOCHS: "an", FIRST: "the"}  # of what a step is called
-# Colours after Okabe and Ito: what was there at the reference is dark, what is lost is bright.
-_GROUPS: Mapping[str, Sequence[str]] = {
-    "#0072B2": ("compute", "busy", "at_reference"),
-    "#56B4E9": ("slower", "local_batch"),
-    "#009E73": ("input",),
-    "#7A5195": ("checkpoint", "validation", "logging", "between"),
-    "#D55E00": ("persistent", IMBALANCE),
-    "#E69F00": ("alternating", "stalls"),
-    "#CC79A7": ("transfer", "communication", "sharded", "tensor", "pipeline"),
-    "#F0E442": ("barrier",),
-    "#9aa1ab": ("unattributed", "outside", OTHER),
-}
-_HATCHES = ("", "////", "----", "xxxx", "\\\\\\\\")
-LOOKS: Mapping[str, Look] = {
-    name: (colour, "" if name in ("busy", "at_reference", IMBALANCE) else _HATCHES[place])
-    for colour, names in _GROUPS.items()
-    for place, name in enumerate(names)
-}
 _BY_LABEL = {LABELS[name]: fill for name, fill in LOOKS.items() if name in LABELS}
 
 

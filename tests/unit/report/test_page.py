@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from scalesweep.report import experiment_part, sections
 from scalesweep.report.html_assets import embedded, with_code
 from scalesweep.report.page import glance, page_content
 from scalesweep.tables.summary import write_summary
+from tests.conftest import ROOT
 from tests.fakes import pages
 from tests.fakes.pages import HOSTILE, bare, outline, render, visible
 from tests.fakes.results import SITE, Fake, demo, make_results, write_jobs
@@ -198,6 +201,12 @@ def test_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "300 runs, with records" in text and "240 runs more: in runs.csv" in text
     assert "95 failed runs more: see plan.csv" in text
     assert len(page) < 150_000
+
+
+@pytest.mark.slow
+def test_the_page_is_written_without_matplotlib() -> None:
+    code = "import sys, scalesweep.commands.page; sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 @pytest.mark.slow
