@@ -15,7 +15,7 @@ from scalesweep.core.formatting import counted, duration, finite, listed, number
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import ATTENTION, CLEAR, NOTE, OPEN, Finding
+from scalesweep.findings.base import ATTENTION, CLEAR, NOTE, OPEN, SAME, Finding
 from scalesweep.report.step_bars import Loss, farthest_series, main_loss, step_bars
 from scalesweep.tables.provenance import RunFacts
 
@@ -323,12 +323,7 @@ def _measure(
         text = f"repeat on a quiet machine: other processes disturbed {counted(runs, 'run')}"
         return Next(text, f"{again} --again disturbed", _cost(results, facts, runs))
     if undecided:
-        needed = [verdict.repeats_for(point) for verdict, point in undecided]
-        if None in needed:
-            return Next(EITHER)
-        single = any(point.low is None for _, point in undecided)
-        why = "they give the efficiency an interval" if single else "that may decide"
-        return _repeat(results, max(more or 1 for more in needed), why, facts)
+        return _deciding(results, undecided, facts)
     if reaches and all(reach.beyond is None for reach in reaches):
         last = max(reach.run for reach in reaches)
         counts = ", ".join(str(count) for count in [*results.values(results.scale), 2 * last])
@@ -339,6 +334,21 @@ def _measure(
     if not reaches and results.points and all(row.get("repeats") == 1 for row in results.points):
         return _repeat(results, 2, "they give every point an interval", facts)
     return None
+
+
+def _deciding(
+    results: ExperimentResults,
+    undecided: Sequence[tuple[Verdict, Efficiency]],
+    facts: Mapping[str, RunFacts],
+) -> Next:
+    """Repeats if at most twice as many would decide; else what makes the numbers as they are."""
+    strange = [verdict.next for verdict, _ in undecided if verdict.cited.odd or verdict.why == SAME]
+    needed = [verdict.repeats_for(point) for verdict, point in undecided]
+    if strange or None in needed:
+        return Next(strange[0] if strange else EITHER)
+    single = any(point.low is None for _, point in undecided)
+    why = "they give the efficiency an interval" if single else "that may decide"
+    return _repeat(results, max(more or 1 for more in needed), why, facts)
 
 
 def _repeat(results: ExperimentResults, more: int, why: str, facts: Mapping[str, RunFacts]) -> Next:
