@@ -8,7 +8,6 @@ name or a log is ever run.
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import counted, duration, listed, number, text_of
+from scalesweep.core.formatting import counted, duration, listed, number
 from scalesweep.core.paths import RESOURCES
 from scalesweep.core.visible import visible
 from scalesweep.experiment.cells import unbroken
@@ -32,9 +32,6 @@ from scalesweep.experiment.cells import unbroken
 VENDOR = RESOURCES / "vendor"  # made from packages, not committed
 _CHARTS = "vl-convert-python"
 LIBRARIES = "libraries.js"  # what runs the others; the first of a page's scripts
-# The last statement of DataTables' bundle hands its parts to other modules.
-_EXPORT = re.compile(r"\bexport\s*\{([^{}]*)\}\s*;?")
-_WANTED = "jQuery"
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,8 @@ class Assets:
     def policy(self) -> Markup:
         """Content of the page's Content-Security-Policy."""
         every = (*self.libraries.values(), *self.scripts)
-        digests = " ".join(f"'sha256-{_digest(script)}'" for script in every)
+        hashed = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in every)
+        digests = " ".join(f"'sha256-{digest}'" for digest in hashed)
         return Markup(
             "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:;"
             f" script-src {digests}"
@@ -57,10 +55,7 @@ class Assets:
 
 
 def assets(own: Sequence[str], charts: bool = True) -> Assets:
-    """Scripts of the libraries, then our ``own`` (names of files in resources/), and styles.
-
-    Raises UserError where an installed package is not laid out as the locked one is.
-    """
+    """Scripts of the libraries, then our ``own`` (names of files in resources/), and styles."""
     libraries = {"tables": _tables(), **({"charts": _vega()} if charts else {})}
     scripts = [(RESOURCES / name).read_text("utf-8") for name in (LIBRARIES, *own)]
     styles = [_bundle("dt_bundle.css")]
@@ -89,8 +84,6 @@ def _vega() -> str:
     import vl_convert
 
     script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed"))
-    if "window.vegaEmbed" not in script:
-        raise UserError(f"{_CHARTS}: its bundle has no vegaEmbed; run `make setup`")
     with suppress(OSError):
         VENDOR.mkdir(exist_ok=True)
         write_atomic(path, script, durable=False)
@@ -101,21 +94,19 @@ def _vega() -> str:
 def _tables() -> str:
     """DataTables with its buttons; leaves ``window.jQuery``."""
     script = _bundle("dt_bundle.js")
-    match = _EXPORT.search(script)
-    wanted = re.search(rf"([\w$]+) as {_WANTED}\b", match[1]) if match else None
-    if match is None or wanted is None:
+    # Its last statement hands its parts to other modules.
+    match = re.search(r"\bexport\s*\{[^{}]*?([\w$]+) as jQuery\b[^{}]*\}\s*;?", script)
+    if match is None:
         raise UserError("itables: its bundle of DataTables exports no jQuery; run `make setup`")
-    return f"{script[: match.start()]}window.{_WANTED}={wanted[1]};{script[match.end() :]}"
+    return f"{script[: match.start()]}window.jQuery={match[1]};{script[match.end() :]}"
 
 
 def _bundle(name: str) -> str:
     """A file that itables brings along; the package itself is not needed."""
     spec = find_spec("itables")
-    path = Path(spec.origin if spec and spec.origin else "itables").parent / "html" / name
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        raise UserError(f"itables: {error}; run `make setup`") from None
+    if spec is None or spec.origin is None:
+        raise UserError("itables is not installed; run `make setup`")
+    return (Path(spec.origin).parent / "html" / name).read_text("utf-8")
 
 
 def _inline_script(text: str) -> Markup:
@@ -128,16 +119,9 @@ def _inline_script(text: str) -> Markup:
 _SCRIPT = re.compile(r"(<script\b.*?</script>)", re.DOTALL)
 
 
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
 def embedded(data: Any) -> Markup:
     """JSON for a ``script`` element: numbers with all their digits, no ``<``."""
-    text = json.dumps(_visible(data), separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
+    return htmlsafe_json_dumps(_visible(data), separators=(",", ":"), allow_nan=False)
 
 
 def _visible(data: Any) -> Any:
@@ -151,16 +135,12 @@ def _visible(data: Any) -> Any:
 
 def with_code(text: str) -> Markup:
     """A text in which what stands between backticks is code."""
-    parts = escape(text).split("`")
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else part
-        for place, part in enumerate(parts)
-    )
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def breakable(text: str) -> Markup:
     """A heading that may break behind an underscore."""
-    return Markup("_<wbr>").join(escape(part) for part in text.split("_"))
+    return Markup(str(escape(text)).replace("_", "_<wbr>"))
 
 
 def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
@@ -176,7 +156,6 @@ def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]
         "counted": counted,
         "listed": lambda items, limit=8: listed([str(item) for item in items], limit),
         "seconds": duration,
-        "value": text_of,
         "figure_number": number,
         "with_code": with_code,
         "breakable": breakable,
