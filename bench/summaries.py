@@ -1,8 +1,6 @@
 """What summaries of 10,000 runs cost.
 
-(a) The summarise step, as the workflow calls it: seconds, and the memory of all its processes
-together. (b) All that `snakemake` does after ten more runs have ended: plan, summary, tables,
-figures and report.
+The summarise step, as the workflow calls it: seconds, and the memory of all its processes together.
 
     python -m bench.summaries [--repeats 10] [--largest 1024]
 """
@@ -13,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.lib.made_runs import Made, make
+from bench.lib.made_runs import make
 from bench.lib.pairs import figure, run
-from bench.lib.projects import Cost, snakemake, timed
+from bench.lib.projects import Cost
 from bench.lib.steps import take_steps
 from scalesweep.core.record import RECORD
 
@@ -64,13 +62,6 @@ def _memory(pid: str) -> float:
     return 1024.0 * next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def chain(made: Made) -> Cost:
-    """The cost of all that snakemake does after ten more runs have ended."""
-    timed(snakemake("report", "--configfile", made.campaign), made.folder)
-    made.write_new()
-    return timed(snakemake("--configfile", made.campaign), made.folder, "Writing")
-
-
 def measure(repeats: int = 10, largest: int = 1024) -> Iterator[dict[str, Any]]:
     """A tenth of 10,010 runs a repeat, of up to so many ranks."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -78,12 +69,10 @@ def measure(repeats: int = 10, largest: int = 1024) -> Iterator[dict[str, Any]]:
         made.plan()
         cold, peak_mb = peak_of(lambda: take_steps(made, "summarise")["summarise"])
         largest_kb = max((made.runs / i / RECORD).stat().st_size for i in made.done) / 1e3
-        whole = chain(made)
     count = len(made.done)
     yield figure(f"summary of {count:,} runs", cold.wall_s, "s", COLD_S)
     yield figure(f"summary of {count:,} runs, memory of all processes", peak_mb, "MB", PEAK_MB)
     yield figure(f"largest record ({largest:,} ranks)", largest_kb, "kB", RECORD_KB)
-    yield figure("everything after 10 new runs: plan to report", whole.wall_s, "s")
 
 
 if __name__ == "__main__":

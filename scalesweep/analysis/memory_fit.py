@@ -22,7 +22,7 @@ _DOUBT = _DEFAULT * (0.3, 0.3, 0.5, 1.0)
 _ROUNDS = 30
 _HUBER = 1.5  # residuals beyond so many standard deviations count by their size, not its square
 # Standard deviation of the logarithm of measured / predicted with the default constants, over
-# published runs of two models (bench/memory_model.py).
+# published runs of two models.
 DEFAULT_SPREAD = 0.25
 LEAST_SPREAD = 0.05  # residuals of few points, or of points alike, say less than they seem to
 LEAST_POINTS = 6  # with fewer, the spread is the default one

@@ -1,7 +1,6 @@
 """Every bench of the folder bench/ ends with figures: each in its shortest form."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +39,6 @@ SHORTEST = {
     "repeats": "--rounds 2",
     "report": SMALL,
     "slurm_job": "--points 100 --rounds 1",
-    "slurm_load": "--jobs 2",
     "spans_protocol": "--rounds 1",
     "step_causes": "--campaigns 1",
     "summaries": "--repeats 1 --largest 2",
@@ -52,7 +50,7 @@ SHORTEST = {
 LONG = (
     *("cnn_training", "comparisons", "data_loading", "execute", "history"),
     *("noop", "nt3", "prediction", "probes", "refresh", "repeats", "report"),
-    *("slurm_job", "slurm_load", "summaries", "torch_loop", "torch_stamps", "traces"),
+    *("slurm_job", "summaries", "torch_loop", "torch_stamps", "traces"),
 )
 WITHOUT_SLURM = missing_packages()
 
@@ -66,9 +64,6 @@ def case(name: str) -> Any:
         ]
     if name.startswith("torch_"):
         marks.append(needs_torch)
-    if name == "memory_model":
-        reason = "MEMORY_TABLE names no published sweep of layouts"
-        marks.append(pytest.mark.skipif("MEMORY_TABLE" not in os.environ, reason=reason))
     return pytest.param(name, marks=marks)
 
 

@@ -120,31 +120,6 @@ def examples(path):
     return found
 
 
-def test_staging_twice_changes_nothing_and_growth_adds(tmp_path, stand_in):
-    out = copy(stand_in["cifar10"], tmp_path / "set")
-    paths = [Path(file_path(out, "train", index)) for index in range(FILES)]
-    content = [path.read_bytes() for path in paths]
-    modified = [path.stat().st_mtime_ns for path in paths]
-    assert "all 4 files are there" in stage(out).stdout
-    assert json.loads((out / "format.json").read_text())["data_set"] == "cifar10"
-
-    paths[1].unlink()
-    paths[2].write_bytes(content[2][:-1])
-    done = stage(out, "--check")
-    assert done.returncode == 66
-    assert "2 of 4 files missing or incomplete" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert "made 3 of 5 files" in stage(out, train=5).stdout
-    assert [path.read_bytes() for path in paths] == content
-    assert paths[0].stat().st_mtime_ns == modified[0]
-    assert stage(out, "--check", train=5).returncode == 0
-    assert len(set(content)) == FILES
-
-    done = stage(out, data_set="imagenet")
-    assert done.returncode == 1
-    assert "data_set cifar10, not imagenet" in done.stderr
-
-
 def test_stand_in_of_cifar10_shows_the_class(stand_in):
     patterns = np.array([dataset._pattern(label, (4, 4)) for label in range(10)])
     patterns = patterns.repeat(8, axis=1).repeat(8, axis=2).reshape(10, -1)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.programs import Later
-from tests.fakes.inheritance import shadowed
 
 pytestmark = pytest.mark.slow
 tf = Later("tensorflow")
@@ -186,15 +185,6 @@ def test_initial_weights_depend_on_seed_and_number_alone():
         np.testing.assert_array_equal(one, same)
 
 
-def test_initial_statistics_and_scales():
-    network = models.build("resnet20", "cifar10", "NHWC", seed=1)
-    ones = {"gamma", "moving_variance"}
-    for variable in network.weights:
-        kind = variable.name.split("/")[-1].split(":")[0]
-        if kind != "kernel":
-            assert (variable.numpy() == (kind in ones)).all()
-
-
 def test_logits_are_float32_in_mixed_precision():
     before = tf.keras.mixed_precision.global_policy()
     tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
@@ -229,7 +219,3 @@ def test_own_layers_do_what_they_say(data_format):
     np.testing.assert_array_equal(thin[..., 12:36], x[:, ::2, ::2])
     assert not thin[..., :12].any()
     assert not thin[..., 36:].any()
-
-
-def test_layers_shadow_nothing_of_keras():
-    assert shadowed(models.ThinOut) == shadowed(models.LocalResponseNormalization) == set()

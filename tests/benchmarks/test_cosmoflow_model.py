@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.programs import Later
-from tests.fakes.inheritance import shadowed
 
 pytestmark = pytest.mark.slow
 tf = Later("tensorflow")
@@ -20,15 +19,6 @@ def count(network):
 @pytest.mark.parametrize(("kernel_size", "published"), [(2, 5_597_604), (3, 8_907_556)])
 def test_published_numbers_of_parameters(kernel_size, published):
     assert count(model.build((128, 128, 128, 4), kernel_size=kernel_size)) == published
-
-
-def test_every_size_can_be_chosen():
-    network = model.build((8, 12, 16, 2), 2, filters=3, kernel_size=3, dense_units=[7, 6, 5])
-    convolutions = 27 * 2 * 3 + 3 + 27 * 3 * 6 + 6
-    flat = 2 * 3 * 4 * 6
-    dense = 7 * (flat + 1) + 6 * 8 + 5 * 7 + 4 * 6
-    assert count(network) == convolutions + dense
-    assert count(model.build((2, 2, 2, 1), 1, 1, 1, [])) == 2 + 4 * 2
 
 
 def original(sizes, weights):
@@ -121,7 +111,3 @@ def test_learning_rate_by_step():
     rising = [schedule(step) for step in range(4 * 1024 + 1)]
     np.testing.assert_allclose(np.diff(rising), 0.003 / 4096, rtol=1e-6)
     assert tf_training.Schedule(0.1, 0.3, 0, (), (), 5)(0) == 0.3
-
-
-def test_the_layer_shadows_nothing_of_keras():
-    assert shadowed(model.Bias) == set()

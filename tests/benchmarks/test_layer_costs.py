@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from step_layers import costs, described
-from step_layers.costs import Cost, Layer, cost
+from step_layers.costs import Layer, cost
 
 # Of a batch of 2, activations and weights of 4 bytes: FLOP forward, backward, bytes forward,
 # backward, worked out by hand.
@@ -98,12 +98,6 @@ def test_half_the_size_of_activations_leaves_weights_as_they_are():
     layer, _ = BY_HAND["dense"]
     assert cost(layer, 2, size=2).bytes_forward == 4 * (10 + 4) + 176
     assert cost(layer, 2, size=2).flop == cost(layer, 2).flop
-
-
-def test_totals_add_up():
-    found = costs.total([Cost(1, 2, 3, 4), Cost(10, 20, 30, 40)])
-    assert found == Cost(11, 22, 33, 44)
-    assert (found.flop, found.bytes) == (33, 77)
 
 
 def test_arithmetic_intensity_of_a_square_convolution():

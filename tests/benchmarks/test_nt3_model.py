@@ -34,27 +34,6 @@ def layer_shapes(params):
     return shapes
 
 
-def test_the_defaults_are_the_originals():
-    """Public nt3_default_model.txt of ECP-CANDLE/Benchmarks, and the published study."""
-    expected = {
-        "features": 60_483,
-        "train_samples": 1120,
-        "test_samples": 280,
-        "filters": [128, 128],
-        "kernels": [20, 10],
-        "pools": [1, 10],
-        "dense_units": [200, 20],
-        "dropout": 0.1,
-        "optimizer": "sgd",
-        "learning_rate": 0.001,
-        "batch_size": 20,
-        "total_epochs": 400,
-        "csv_reader": "pandas",
-        "partition": "epochs",
-    }
-    assert {name: FULL[name] for name in expected} == expected
-
-
 def test_parameters_at_full_size():
     shapes = layer_shapes(FULL)
     assert (773_760, 200) in shapes
@@ -102,11 +81,3 @@ def test_dropout_only_in_training():
     x = tf.random.uniform((4, 90, 1))
     np.testing.assert_array_equal(built(x, training=False), built(x, training=False))
     assert not np.array_equal(built(x, training=True), built(x, training=True))
-
-
-def test_optimizers():
-    for name, momentum in (("sgd", 0.0), ("momentum", 0.9)):
-        optimizer = model.make_optimizer(name, 0.25)
-        assert optimizer.get_config()["momentum"] == momentum
-        assert float(optimizer.learning_rate) == 0.25
-    assert model.make_optimizer("adam", 0.25).get_config()["name"] == "Adam"

@@ -20,21 +20,14 @@ REST = "rest"  # of the step, which nothing names
 # Layout and case -> the array that has the delay of rank 1, and that in which rank 0 waits for it.
 LATE = {
     "ddp-straggler": ("span_forward", "span_data_parallel"),
-    "ddp_norm-straggler": ("span_forward", "span_data_parallel"),
     "accumulated-backward": ("span_backward", "span_data_parallel"),
     "fsdp2-straggler": ("span_forward", "span_data_parallel"),
-    "fsdp2-backward": ("span_backward", "span_data_parallel"),
-    "tensors-straggler": ("span_forward", "span_tensor_parallel"),
     "fsdp2-copy": ("span_forward", "span_data_parallel"),
-    **{
-        f"{schedule}-{fault}": (span, "span_pipeline_wait")
-        for schedule in ("pipeline", "gpipe", "interleaved")
-        for fault, span in (("straggler", "span_forward"), ("backward", "span_backward"))
-    },
+    "tensors-straggler": ("span_forward", "span_tensor_parallel"),
+    "pipeline-straggler": ("span_forward", "span_pipeline_wait"),
+    "pipeline-backward": ("span_backward", "span_pipeline_wait"),
     "compiled_ddp-straggler": ("span_forward", "span_data_parallel"),
     "compiled_tensors-straggler": ("span_forward", "span_tensor_parallel"),
-    "pipeline-schedule": (REST, "span_pipeline_wait"),
-    "ddp-clipping": (REST, "span_data_parallel"),  # of the next step
 }
 
 
@@ -123,8 +116,8 @@ def test_planted_faults_are_in_the_array_that_names_them(measured, name):
 
 def test_parts_add_up_to_their_step_on_every_rank(measured):
     paths = sorted(measured(0).glob("*.npz"))
-    assert len(paths) == len(CHECKS) + 3  # those without a fault
-    planted = arrays_of(measured(0), "ddp-clipping")["planted"].max()
+    assert len(paths) == len(CHECKS) + 1  # and one without a fault
+    planted = arrays_of(measured(0), "ddp-straggler")["planted"].max()
     for path in paths:
         arrays = arrays_of(path.parent, path.stem)
         waits = [name for name in arrays if name.endswith(("_parallel", "_wait"))]
@@ -132,14 +125,12 @@ def test_parts_add_up_to_their_step_on_every_rank(measured):
         for whole, parts in (("span_compute", COMPUTE), ("span_communication", waits)):
             np.testing.assert_allclose(arrays[whole], sum(arrays[name] for name in parts))
         assert (arrays[REST] >= -1e-9).all() and (arrays["span_between"] >= 0).all()
-        if LATE.get(path.stem, [None])[0] != REST:
-            assert arrays[REST].min() < planted / 4, path.stem
+        assert arrays[REST].min() < planted / 4, path.stem
 
 
 def test_a_gpu_is_timed_by_its_stream_and_its_host_waits_for_nothing(measured):
     """Work of known length on a made up stream that is behind the host."""
-    made = json.loads((measured(0) / "made.json").read_text())
-    gpu = made["gpu"]
+    gpu = json.loads((measured(0) / "gpu.json").read_text())
     assert gpu["method"] == "hooks and events on the GPU's stream"
     assert gpu["host_s"] < gpu["step_times"][0]
     expected = {
@@ -151,18 +142,3 @@ def test_a_gpu_is_timed_by_its_stream_and_its_host_waits_for_nothing(measured):
     assert gpu["span_forward"] == [10, 11, 12]
     assert gpu["step_times"] == [127, 128, 129]
     assert gpu["span_between"] == [0, 0.5, 0.5]  # nothing is known before the first step
-
-
-def test_a_version_without_a_name_has_no_computation_and_says_so(measured):
-    made = json.loads((measured(0) / "made.json").read_text())["version"]
-    assert made["arrays"] == ["span_between", "span_input", "step_times"]
-    assert made["notes"]["lacking"] == ["Sequential._sync_buffers"]
-    assert made["notes"]["method"] == "none"
-
-
-def test_the_functions_of_the_process_are_replaced_while_a_step_is_timed_only(measured):
-    before, within, after, failing, failed, closed = json.loads(
-        (measured(0) / "made.json").read_text()
-    )["in_place"]
-    assert not any(within) and not any(failing)
-    assert all(before) and all(after) and all(failed) and all(closed) and len(before) == 6

@@ -24,7 +24,6 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group
-from torch.distributed.pipelining import schedules
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -34,11 +33,11 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from harness import torch_ranks
-from torch_training import inputs, models, sharing, stamps, steps
+from torch_training import inputs, models, sharing, stamps
 
 STEPS, WARM, DELAY_S, MICRO = 8, 2, 0.08, 4
 NONE, STRAGGLER, READER, NETWORK, BACKWARD = "none", "straggler", "reader", "network", "backward"
-COPY, SCHEDULE, CLIPPING = "copy", "schedule", "clipping"
+COPY = "copy"
 # Of the benchmark's own program.
 PARAMETERS = json.loads(sys.argv[4]) | {
     "model": "mlp",
@@ -86,10 +85,9 @@ class Slow(nn.Module):
         return y
 
 
-def net(norm=False):
+def net():
     torch.manual_seed(0)
-    layers = [nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 32)]
-    return nn.Sequential(*layers, *([nn.BatchNorm1d(32)] if norm else []))
+    return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 32))
 
 
 def plain(module, mine):
@@ -105,9 +103,9 @@ def sgd(module):
     return torch.optim.SGD(module.parameters(), lr=0.01)
 
 
-def ddp(fault, mine, norm=False):
+def ddp(fault, mine):
     """DDP; with a network that is late, the reduction begins later, in a thread of its own."""
-    module = DistributedDataParallel(Slow(net(norm), fault))
+    module = DistributedDataParallel(Slow(net(), fault))
 
     def late(state, bucket):
         result = torch.futures.Future()
@@ -124,11 +122,6 @@ def ddp(fault, mine, norm=False):
         module.register_comm_hook(None, late)
     mine.of_ddp(module)
     return module, plain(module, mine)
-
-
-def ddp_norm(fault, mine):
-    """DDP whose buffers rank 0 broadcasts before each forward pass."""
-    return ddp(fault, mine, norm=True)
 
 
 def accumulated(fault, mine):
@@ -183,11 +176,10 @@ def tensors(fault, mine):
     return module, plain(module, mine)
 
 
-def pipeline(fault, mine, schedule="1f1b", stages=1):
+def pipeline(fault, mine):
     """Stages of the benchmark's own, of which the second, on rank 1, is late."""
-    layers = dist.get_world_size() * stages
-    params = PARAMETERS | {"pp": dist.get_world_size(), "layers": layers, "micro_batches": MICRO}
-    params |= {"pp_schedule": schedule, "virtual_stages": stages}
+    ranks = dist.get_world_size()
+    params = PARAMETERS | {"pp": ranks, "layers": ranks, "micro_batches": MICRO}
     network = models.build(params)
     models.initialise(network, params["seed"])
     network.blocks[1] = Slow(network.blocks[1], fault, 1 / MICRO)
@@ -195,13 +187,6 @@ def pipeline(fault, mine, schedule="1f1b", stages=1):
     shared = sharing.make(params, network, dist.get_rank(), device)
     shared.attach(mine)
     read = inputs.make(params, None, inputs.Place(0, 1), device)
-    split = shared.schedule._split_inputs
-
-    def late(*args):
-        fault.sleep(SCHEDULE)
-        return split(*args)
-
-    shared.schedule._split_inputs = late
     return shared, lambda _: shared.step(read())
 
 
@@ -240,23 +225,12 @@ def compiled_tensors(fault, mine):
     return compiled(fault, mine, tp=dist.get_world_size())
 
 
-def gpipe(fault, mine):
-    return pipeline(fault, mine, "gpipe")
-
-
-def interleaved(fault, mine):
-    return pipeline(fault, mine, "interleaved", 2)
-
-
 CASES = {
-    "ddp": (ddp, (NONE, STRAGGLER, READER, NETWORK, CLIPPING)),
-    "ddp_norm": (ddp_norm, (STRAGGLER,)),
+    "ddp": (ddp, (NONE, STRAGGLER, READER, NETWORK)),
     "accumulated": (accumulated, (BACKWARD,)),
-    "fsdp2": (fsdp2, (NONE, STRAGGLER, BACKWARD, COPY)),
+    "fsdp2": (fsdp2, (STRAGGLER, COPY)),
     "tensors": (tensors, (STRAGGLER,)),
-    "pipeline": (pipeline, (NONE, STRAGGLER, BACKWARD, SCHEDULE)),
-    "gpipe": (gpipe, (STRAGGLER, BACKWARD)),
-    "interleaved": (interleaved, (STRAGGLER, BACKWARD)),
+    "pipeline": (pipeline, (STRAGGLER, BACKWARD)),
     "compiled_ddp": (compiled, (STRAGGLER,)),
     "compiled_tensors": (compiled_tensors, (STRAGGLER,)),
 }
@@ -278,7 +252,6 @@ def run(make, case):
         x = torch.randn(4 * MICRO, 32)
         mine.fed()
         step(x)
-        fault.sleep(CLIPPING)
         optimizer.step()
         optimizer.zero_grad()
         mine.end()
@@ -391,68 +364,13 @@ def on_a_made_up_gpu():
     return arrays | {"host_s": host, "events": cuda.made, "method": mine.notes(3)["method"]}
 
 
-def on_another_version():
-    """What is kept where PyTorch lacks a name, and that nothing stays replaced."""
-    mine = stamps.Stamps(stamps.HostClock())
-    module = net()
-    mine.attach(sgd(module))
-    mine.of_ddp(module)  # no DDP: as in a version whose DDP has no such method
-    mine.begin()
-    mine.fed()
-    plain(module, mine)(torch.randn(4, 32))
-    mine.end()
-    mine.close()
-    return {"arrays": sorted(mine.arrays()), "notes": mine.notes(1)}
-
-
-def what_stays_replaced():
-    """Whether PyTorch's own functions are in their places: before a step, in it, after it, after
-    one that failed, and at the end."""
-    module = net()
-    optimizer = sgd(module)
-    mine = stamps.Stamps(stamps.HostClock())
-    mine.attach(optimizer)
-    mine.of_fsdp2()
-    mine.of_pipeline()
-    places = [(torch.autograd, "backward"), (dist.Work, "wait"), (schedules, "_batch_p2p")]
-    places += [(_fsdp_param_group.FSDPParamGroup, name) for name in stamps._FSDP_WAITS]
-    own = [getattr(*place) for place in places]
-
-    def state():
-        return [getattr(*place) is there for place, there in zip(places, own, strict=True)]
-
-    class Work:
-        def step(self, batch):
-            seen.append(state())
-            if len(seen) > 2:
-                raise ValueError
-            return module(batch).mean().detach()
-
-    seen = [state()]
-
-    def take():
-        steps.take(Work(), optimizer, lambda: torch.randn(4, 32), 1, mine)
-
-    take()
-    seen.append(state())
-    try:
-        take()
-    except ValueError:
-        seen.append(state())
-    mine.begin()
-    mine.close()
-    return [*seen, state()]
-
-
 def main():
     folder, rank, ranks = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(1)
     meeting = f"file://{folder}/meeting"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks)
     if rank == 0:
-        made = {"gpu": on_a_made_up_gpu(), "version": on_another_version()}
-        made["in_place"] = what_stays_replaced()
-        (folder / "made.json").write_text(json.dumps(made))
+        (folder / "gpu.json").write_text(json.dumps(on_a_made_up_gpu()))
     for layout, (make, faults) in CASES.items():
         for case in faults:
             every = gathered(run(make, case))

@@ -43,8 +43,10 @@ def make(params: dict[str, Any], place: Place, data: Path | None) -> Trainer:
         update = "independent"  # all ways are the same
     ways: dict[str, Callable[[], Trainer]] = {
         "independent": lambda: towers(params, place, data),
-        "horovod": lambda: towers(params, place, data, average_by_horovod(params)),
-        "parameter_server": lambda: replicas(params, place, data, central(devices, holder)),
+        "horovod": lambda: towers(params, place, data, exchanges=True),
+        "parameter_server": lambda: replicas(
+            params, place, data, tf.distribute.experimental.CentralStorageStrategy(devices, holder)
+        ),
         "replicated": lambda: replicas(params, place, data, mirrored(params, devices)),
         "collective_all_reduce": lambda: replicas(params, place, data, collective(params, place)),
         "distributed_replicated": lambda: masters(params, place, data, holder),
@@ -58,18 +60,18 @@ def towers(
     params: dict[str, Any],
     place: Place,
     data: Path | None,
-    exchange: Callable[[list[tf.Tensor]], list[tf.Tensor]] | None = None,
+    exchanges: bool = False,
 ) -> Trainer:
-    """Train a model on every device of this rank by itself, but for what `exchange` does.
-
-    `exchange` turns a device's gradients into those that all apply; weights then start from rank 0.
+    """Train a model on every device of this rank by itself; with `exchanges` Horovod averages the
+    gradients over all ranks, each as soon as it is there, and weights start from rank 0.
     """
+    compression = getattr(hvd.Compression, params["compression"])
     built = []
     for device in place.devices:
         with tf.device(device):
             model = make_model(params)
             built.append((device, model, make_gradients(model, params), make_optimizer(params)))
-            if exchange:
+            if exchanges:
                 hvd.broadcast_variables(model.variables, root_rank=0)
 
     batches = feed(params, data, place.rank, place.devices)
@@ -84,11 +86,17 @@ def towers(
                 loss, own = gradients(*batch)
                 losses.append(loss)
                 locals_.append(own)
-                own = exchange(own) if exchange else own
+                if exchanges:
+                    own = [
+                        hvd.allreduce(
+                            each, op=hvd.Average, compression=compression, name=f"gradient_{n}"
+                        )
+                        for n, each in enumerate(own)
+                    ]
                 shared.append(own)
                 updates.append(apply(optimizer, own, model.trainable_variables))
         ready = tf_spans.stamp(locals_, losses)
-        reduced = tf_spans.stamp(shared) if exchange else ready
+        reduced = tf_spans.stamp(shared) if exchanges else ready
         end = tf_spans.stamp(updates)
         return tf.add_n(losses) / len(losses), tf_spans.in_graph(
             begun, fed, ready, (reduced, end), end
@@ -101,28 +109,10 @@ def towers(
         models[0],
         [model.trainable_variables for model in models],
         graph=graph,
-        strategy="horovod" if exchange else "none",
-        all_reduce="horovod" if exchange else "none",
-        communication="horovod" if exchange else "none",
+        strategy="horovod" if exchanges else "none",
+        all_reduce="horovod" if exchanges else "none",
+        communication="horovod" if exchanges else "none",
     )
-
-
-def average_by_horovod(params: dict[str, Any]) -> Callable[[list[tf.Tensor]], list[tf.Tensor]]:
-    """Return a function that averages gradients over all ranks, each as soon as it is there."""
-    compression = getattr(hvd.Compression, params["compression"])
-
-    def exchange(gradients: list[tf.Tensor]) -> list[tf.Tensor]:
-        return [
-            hvd.allreduce(each, op=hvd.Average, compression=compression, name=f"gradient_{number}")
-            for number, each in enumerate(gradients)
-        ]
-
-    return exchange
-
-
-def central(devices: Sequence[str], holder: str) -> tf.distribute.Strategy:
-    """Return the strategy that keeps all variables on one device, which all devices read."""
-    return tf.distribute.experimental.CentralStorageStrategy(devices, holder)
 
 
 def mirrored(params: dict[str, Any], devices: Sequence[str]) -> tf.distribute.Strategy:

@@ -6,7 +6,7 @@ Python runs per batch. Decoding whole batches instead copies less but is slower:
 temporary arrays leave the processor's caches between one operation and the next.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,24 +49,27 @@ class Touched(NamedTuple):
 Drain = Callable[[tf.Tensor], Touched]
 
 
+def parse(record: tf.Tensor, shape: Sequence[int]) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return counts x, float32 of `shape`, and y ``[4]`` of a record."""
+    features = {
+        "x": tf.io.FixedLenFeature([], tf.string),
+        "y": tf.io.FixedLenFeature([TARGETS], tf.float32),
+    }
+    example = tf.io.parse_single_example(record, features)
+    x = tf.reshape(tf.io.decode_raw(example["x"], tf.int16), shape)
+    return tf.cast(x, tf.float32), example["y"]
+
+
 def batches(files: tf.Tensor, options: Options) -> tf.data.Dataset:
     """Return batches (x float32 ``[batch, *sample_shape]``, y float32 ``[batch, 4]``) of `files`.
 
     x is the stored count, as log(x + 1) with `apply_log`. The order of samples is not fixed unless
     `deterministic`: nothing waits for a slow file while another one is ready.
     """
-    features = {
-        "x": tf.io.FixedLenFeature([], tf.string),
-        "y": tf.io.FixedLenFeature([TARGETS], tf.float32),
-    }
 
     def decode(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        example = tf.io.parse_single_example(record, features)
-        x = tf.reshape(tf.io.decode_raw(example["x"], tf.int16), options.sample_shape)
-        x = tf.cast(x, tf.float32)
-        if options.apply_log:
-            x = tf.math.log(x + 1.0)
-        return x, example["y"]
+        x, y = parse(record, options.sample_shape)
+        return (tf.math.log(x + 1.0) if options.apply_log else x), y
 
     def count(number: int) -> int:
         return number or tf.data.AUTOTUNE

@@ -13,7 +13,7 @@ import tensorflow as tf
 from cosmoflow_data import files
 from cosmoflow_training import inputs, mlperf
 from cosmoflow_training.trainer import Trainer
-from harness import exchange, ranks, spans, tf_spans, tf_training
+from harness import ranks, tf_training
 from harness.frame import Arrays, Benchmark
 from harness.mllog import MLLog
 from harness.native import Metric, Work
@@ -104,22 +104,9 @@ class Program(Benchmark):
         return tf_training.training_metrics(arrays, self.samples_per_epoch, target_at, model)
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
-        """Return the seed, devices and learning rates."""
-        schedule = self.trainer.schedule
-        return {
-            "devices": about_ranks,
-            "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": spans.about(
-                tf_spans.method(), self.trainer.steps, out_of_order=self.history.out_of_order
-            ),
-            "exchange": exchange.by_horovod(
-                self.trainer.model.trainable_variables,
-                self.params["gradient_compression"],
-                self.params["ranks"],
-            ),
-            "learning_rate": {"base": schedule.base, "peak": schedule.peak},
-            "run_seed": self.seed,
-        }
+        """Return the devices too."""
+        notes = tf_training.training_notes(self.params, self.trainer, self.history, self.seed)
+        return {"devices": about_ranks} | notes
 
     def end_log(self, status: str) -> None:
         """Write the end of the run into the log; later ends are dropped."""

@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from harness.native import Work
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, Run
 from harness.staging import file_path
+from harness.tf_probe import start_without_gpus
 
 Problem = tuple[int, str]
 
@@ -37,11 +37,12 @@ class Program(Benchmark):
         super().__init__(run, phases)
         self.page_cache: dict[str, Any] = {"dropped": self.params["drop_page_cache"]}
         self.scratch: Path | None = None  # this rank's copy on the node, if there is to be one
+        self.sums: list[tuple[float, float]] = []  # of all x and all y, by epoch
+        self.problem: Problem | None = None
 
     def start(self) -> None:
         """Start the ranks; reading needs no GPU, and so leaves its memory be."""
-        tf.config.set_visible_devices([], "GPU")
-        ranks.start(self.params["ranks"], *self.threads())
+        start_without_gpus(self.params["ranks"], self.threads())
 
     def set_up(self) -> None:
         """See that all files are there; copy them, and drop them from the page cache, if asked."""
@@ -70,22 +71,39 @@ class Program(Benchmark):
         with self.phases("warmup"):
             options = pipeline.Options.from_params(self.params)
             if options.cache == "memory":
-                drains = {
+                self.drains = {
                     split: pipeline.make_cached_drain(files, options)
                     for split, files in self.tensors(0).items()
                 }
             else:
-                drains = dict.fromkeys(dataset.SPLITS, pipeline.make_drain(options))
+                self.drains = dict.fromkeys(dataset.SPLITS, pipeline.make_drain(options))
             for _ in range(3):
                 ranks.barrier()
-        self.reader = Reader(self.params, ranks.rank(), drains)
 
     def measure(self) -> None:
         """Read and time every epoch."""
-        read = self.reader.read
         with self.phases("timed"):
-            self.times = time_epochs(self.params["epochs"], self.tensors, read, ranks.barrier)
-        ranks.raise_together(self.reader.problem)
+            self.times = time_epochs(self.params["epochs"], self.tensors, self.read, ranks.barrier)
+        ranks.raise_together(self.problem)
+
+    def read(self, files: dict[str, tf.Tensor]) -> bool:
+        """Read every sample of an epoch; return whether all went well."""
+        params, here = self.params, f"rank {ranks.rank()}"
+        try:
+            touched = [self.drains[split](files[split]) for split in dataset.SPLITS]
+        except tf.errors.OpError as error:
+            names = [os.fsdecode(name) for split in files.values() for name in split.numpy()]
+            code, said = input_errors.describe(error, names, params["compression"])
+            self.problem = code, f"{here}: {said}"
+            return False
+        samples, *sums = (sum(values) for values in zip(*touched, strict=True))
+        self.sums.append((sums[0], sums[1]))
+        expected = params["samples_per_rank"] + params["validation_samples_per_rank"]
+        if samples != expected:
+            self.problem = EXIT_BAD_DATA, f"{here}: read {samples} samples, not {expected}"
+        elif not np.isfinite(sums).all():
+            self.problem = EXIT_BAD_DATA, f"{here}: the sum over all samples is not finite"
+        return self.problem is None
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather times, bytes read and sums; ProgramError on all ranks when sizes are wrong."""
@@ -95,11 +113,11 @@ class Program(Benchmark):
         names = [name for files in chosen.values() for name in files]
         size = sum(Path(name).stat().st_size for name in names)
         ranks.raise_together(wrong_size(params, names, size))
-        local, total, self.inside, self.between, self.sums_x, self.sums_y = (
+        local, total, self.inside, self.between, self.all_sums = (
             ranks.gather(np.asarray(values))
             for values in (
                 *(times.local, times.total, times.read_inside, times.read_between),
-                *(self.reader.sums_x, self.reader.sums_y),
+                self.sums,
             )
         )
         self.sizes = ranks.gather(np.asarray(float(size)))
@@ -121,10 +139,11 @@ class Program(Benchmark):
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return sums over the first epoch, and whether each epoch read its own bytes."""
+        # Float32 sums in no fixed order: over the same data sum_x agrees to about 1e-5.
+        sum_x, sum_y = self.all_sums[0].sum(axis=1)
         return {
             "page_cache": self.page_cache,
-            # Float32 sums in no fixed order: over the same data sum_x agrees to about 1e-5.
-            "touched": {"sum_x": float(self.sums_x[0].sum()), "sum_y": float(self.sums_y[0].sum())},
+            "touched": {"sum_x": float(sum_x), "sum_y": float(sum_y)},
             "reads": notes_on_reads(self.inside, self.between, self.sizes),
         }
 
@@ -132,41 +151,6 @@ class Program(Benchmark):
         """Clear the node's scratch folder."""
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
-
-
-class Reader:
-    """Reads the files of an epoch; keeps the sums of every epoch, and what went wrong in one."""
-
-    def __init__(
-        self, params: dict[str, Any], rank: int, drains: dict[str, Callable[[tf.Tensor], Any]]
-    ) -> None:
-        """Take the function that drains each split's pipeline."""
-        self.rank, self.drains = rank, drains
-        self.expected = params["samples_per_rank"] + params["validation_samples_per_rank"]
-        self.compression = params["compression"]
-        self.sums_x: list[float] = []
-        self.sums_y: list[float] = []
-        self.problem: Problem | None = None
-
-    def read(self, files: dict[str, tf.Tensor]) -> bool:
-        """Read every sample of an epoch; return whether all went well."""
-        try:
-            touched = [self.drains[split](files[split]) for split in dataset.SPLITS]
-        except tf.errors.OpError as error:
-            names = [os.fsdecode(name) for split in files.values() for name in split.numpy()]
-            code, said = input_errors.describe(error, names, self.compression)
-            self.problem = (code, f"rank {self.rank}: {said}")
-            return False
-        samples = sum(part.samples for part in touched)
-        self.sums_x.append(sum(part.sum_x for part in touched))
-        self.sums_y.append(sum(part.sum_y for part in touched))
-        if samples != self.expected:
-            message = f"rank {self.rank}: read {samples} samples, not {self.expected}"
-            self.problem = (EXIT_BAD_DATA, message)
-        elif not np.isfinite([self.sums_x[-1], self.sums_y[-1]]).all():
-            message = f"rank {self.rank}: the sum over all samples is not finite"
-            self.problem = (EXIT_BAD_DATA, message)
-        return self.problem is None
 
 
 def copy_files(source: Path, target: Path, chosen: dict[str, np.ndarray]) -> Problem | None:

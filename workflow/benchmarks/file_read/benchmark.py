@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import tensorflow as tf
-
 from file_read.dataset import MIB, RawFiles
 from file_read.reading import KIB, make_call, offsets
 from harness import page_cache, ranks
@@ -13,7 +11,7 @@ from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.program import EXIT_BAD_DATA, ProgramError
 from harness.sweep import Case, Sweep
-from harness.tf_probe import Probe
+from harness.tf_probe import Probe, start_without_gpus
 
 
 class Program(Probe):
@@ -23,8 +21,7 @@ class Program(Probe):
 
     def start(self) -> None:
         """Start the ranks; reading needs no GPU, and so leaves its memory be."""
-        tf.config.set_visible_devices([], "GPU")
-        ranks.start(self.params["ranks"], *self.threads())
+        start_without_gpus(self.params["ranks"], self.threads())
 
     def threads(self) -> tuple[int, int]:
         """Return TensorFlow's threads, which have nothing to do: the readers are others."""

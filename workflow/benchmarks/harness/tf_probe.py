@@ -36,3 +36,9 @@ def wait(result: Any) -> Any:
     if tf.config.list_logical_devices("GPU"):
         tf.test.experimental.sync_devices()
     return result
+
+
+def start_without_gpus(ranks_asked: int, threads: tuple[int, int]) -> None:
+    """Start ranks that need no GPU, and so leave its memory be."""
+    tf.config.set_visible_devices([], "GPU")
+    ranks.start(ranks_asked, *threads)

@@ -16,7 +16,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import input_errors, no_exchange, ranks, spans, tf_spans, watch
+from harness import exchange, input_errors, no_exchange, ranks, spans, tf_spans, watch
 from harness.native import Metric, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -366,3 +366,17 @@ def training_metrics(
                 metrics[f"final_{prefix}{name}"] = metric(value, "1", better)
     weights = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
     return metrics | {"model_parameters": metric(weights, "parameters", scope="rank")}
+
+
+def training_notes(
+    params: dict[str, Any], trainer: Any, history: History, seed: int
+) -> dict[str, Any]:
+    """Return the notes that every training program leaves; `trainer` has model, steps, schedule."""
+    schedule, variables = trainer.schedule, trainer.model.trainable_variables
+    return {
+        "batch": {"global": params["ranks"] * params["batch_size"]},
+        "spans": spans.about(tf_spans.method(), trainer.steps, out_of_order=history.out_of_order),
+        "exchange": exchange.by_horovod(variables, params["gradient_compression"], params["ranks"]),
+        "learning_rate": {"base": schedule.base, "peak": schedule.peak},
+        "run_seed": seed,
+    }

@@ -20,6 +20,7 @@ from harness.native import Metric, Work, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, Run
 from harness.staging import file_path
+from harness.tf_probe import start_without_gpus
 from input_pipeline import pipelines
 from input_pipeline.python_samples import Workers
 
@@ -41,8 +42,7 @@ class Program(Benchmark):
 
     def start(self) -> None:
         """Start the ranks; no GPU is needed, and its memory is left be."""
-        tf.config.set_visible_devices([], "GPU")
-        ranks.start(self.params["ranks"], *self.threads())
+        start_without_gpus(self.params["ranks"], self.threads())
 
     def set_up(self) -> None:
         """See that all files are there, and make the pipeline; nothing is read."""
@@ -75,18 +75,16 @@ class Program(Benchmark):
 
     def measure(self) -> None:
         """Take all batches of every epoch."""
-        try:
-            self._measure()
-        finally:
-            if self.workers is not None:
-                self.workers.close()
-        ranks.raise_together(self.problem)
-
-    def _measure(self) -> None:
         with self.phases("timed"):
             self.times = time_epochs(
                 self.params["epochs"], self.prepare, lambda _: self.take_all(), ranks.barrier
             )
+        ranks.raise_together(self.problem)
+
+    def close(self) -> None:
+        """End the processes that make samples."""
+        if self.workers is not None:
+            self.workers.close()
 
     def prepare(self, epoch: int) -> None:
         """Have the kernel forget the files, where that is asked for; not timed."""

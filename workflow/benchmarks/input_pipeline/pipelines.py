@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from cosmoflow_data import pipeline
 from input_pipeline import python_samples
 from input_pipeline.python_samples import Task, Workers
 
@@ -162,20 +163,14 @@ def _shuffled(data: tf.data.Dataset, params: dict[str, Any]) -> tf.data.Dataset:
 
 def _decoder(params: dict[str, Any]) -> Any:
     """Return what maps a record to a sample."""
-    features = {
-        "x": tf.io.FixedLenFeature([], tf.string),
-        "y": tf.io.FixedLenFeature([TARGETS], tf.float32),
-    }
 
     def decode(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        example = tf.io.parse_single_example(record, features)
-        x = tf.reshape(tf.io.decode_raw(example["x"], tf.int16), params["sample_shape"])
-        x = tf.cast(x, tf.float32)
+        x, y = pipeline.parse(record, params["sample_shape"])
         for number in range(params["map_passes"]):
             x = tf.math.log(x + 1.0) if number == 0 else tf.math.log(tf.abs(x) + 1.0)
             mean, variance = tf.nn.moments(x, axes=[0, 1, 2, 3])
             x = (x - mean) * tf.math.rsqrt(variance + 1e-6)
-        return x, example["y"]
+        return x, y
 
     return decode
 

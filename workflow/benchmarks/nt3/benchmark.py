@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import exchange, ranks, spans, tf_spans, tf_training
+from harness import ranks, tf_training
 from harness.frame import Arrays, Benchmark
 from harness.hardware import cpu_model
 from harness.native import Metric, Work, metric
@@ -82,23 +82,11 @@ class Program(Benchmark):
         }
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
-        """Return the seed, each host's memory, and what has read the tables."""
-        data, schedule = self.data, self.trainer.schedule
-        return {
-            "run_seed": self.seed,
-            "memory": self.memory,
-            "loading": {"reader": data.reader, "package": data.package, "file_bytes": data.bytes},
-            "batch": {"global": self.params["ranks"] * self.params["batch_size"]},
-            "spans": spans.about(
-                tf_spans.method(), self.trainer.steps, out_of_order=self.history.out_of_order
-            ),
-            "exchange": exchange.by_horovod(
-                self.trainer.model.trainable_variables,
-                self.params["gradient_compression"],
-                self.params["ranks"],
-            ),
-            "learning_rate": {"base": schedule.base, "peak": schedule.peak},
-        }
+        """Return each host's memory and what has read the tables too."""
+        data = self.data
+        loaded = {"reader": data.reader, "package": data.package, "file_bytes": data.bytes}
+        notes = tf_training.training_notes(self.params, self.trainer, self.history, self.seed)
+        return {"memory": self.memory, "loading": loaded} | notes
 
 
 def look_at_memory(asked: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED
 CHUNK_ROWS = 128  # of pandas_chunked
 BLOCK_BYTES = 64 << 20  # of Arrow's CSV reader: many rows, as each block has all columns
 PARSE_ROWS = 32  # records that are parsed together
+ADVICE = "remove it, and the next `snakemake` makes it again"
 
 Problem = tuple[int, str]
 
@@ -49,38 +51,18 @@ def rows_of_rank(params: dict[str, Any]) -> int:
     return params["train_samples"] // (params["ranks"] if shared else 1)
 
 
-def epochs_of_rank(params: dict[str, Any]) -> int:
-    """Return how many epochs each rank takes at most."""
-    return params["total_epochs"] // (params["ranks"] if params["partition"] == "epochs" else 1)
+def read_pandas(path: str, features: int, part: Part, **options: Any) -> np.ndarray:
+    """Read by pandas: without options as the original does, which infers every type.
 
-
-def read_pandas(path: str, features: int, part: Part) -> np.ndarray:
-    """Read as the original does: every type is inferred, float64 becomes float32."""
-    return _read_csv(path, part).values.astype("float32")
-
-
-def read_pandas_whole(path: str, features: int, part: Part) -> np.ndarray:
-    """Do as the original, but infer the types once for the whole table."""
-    return _read_csv(path, part, low_memory=False).values.astype("float32")
-
-
-def read_pandas_float32(path: str, features: int, part: Part) -> np.ndarray:
-    """Tell pandas that all is float32, so that it infers nothing."""
-    return _read_csv(path, part, low_memory=False, dtype=np.float32).values
-
-
-def read_pandas_chunked(path: str, features: int, part: Part) -> np.ndarray:
-    """Read chunks of rows, each typed once, and put them together."""
+    Chunks of rows are put together again.
+    """
     import pandas as pd
 
-    chunks = _read_csv(path, part, low_memory=False, chunksize=CHUNK_ROWS)
-    return pd.concat(list(chunks), ignore_index=True).values.astype("float32")
-
-
-def _read_csv(path: str, part: Part, **options: Any) -> Any:
-    import pandas as pd
-
-    return pd.read_csv(path, header=None, **part.rows("skiprows", "nrows"), **options)
+    rows = part.rows("skiprows", "nrows")
+    table = pd.read_csv(path, header=None, **rows, **options)
+    if "chunksize" in options:
+        table = pd.concat(list(table), ignore_index=True)
+    return table.values.astype("float32", copy=False)
 
 
 def read_numpy(path: str, features: int, part: Part) -> np.ndarray:
@@ -162,21 +144,21 @@ class Reader:
     module: str | None = None
 
 
+WHOLE = {"low_memory": False}  # types are inferred once for the whole table, or chunk
 READERS = {
     "pandas": Reader(read_pandas, "csv_reader", "pandas"),
-    "pandas_whole": Reader(read_pandas_whole, "csv_reader", "pandas"),
-    "pandas_float32": Reader(read_pandas_float32, "csv_reader", "pandas"),
-    "pandas_chunked": Reader(read_pandas_chunked, "csv_reader", "pandas"),
+    "pandas_whole": Reader(partial(read_pandas, **WHOLE), "csv_reader", "pandas"),
+    "pandas_float32": Reader(
+        partial(read_pandas, **WHOLE, dtype=np.float32), "csv_reader", "pandas"
+    ),
+    "pandas_chunked": Reader(
+        partial(read_pandas, **WHOLE, chunksize=CHUNK_ROWS), "csv_reader", "pandas"
+    ),
     "pyarrow": Reader(read_pyarrow, "csv_reader", "pyarrow.csv"),
     "numpy": Reader(read_numpy, "csv_reader"),
     "parquet": Reader(read_parquet, "data_format", "pyarrow.parquet"),
     "tfrecord": Reader(read_tfrecord, "data_format"),
 }
-
-
-def reader_name(params: dict[str, Any]) -> str:
-    """Return the name of the reader that the parameters ask for."""
-    return params["csv_reader"] if params["data_format"] == "csv" else params["data_format"]
 
 
 def import_package(name: str) -> tuple[str | None, Problem | None]:
@@ -203,7 +185,7 @@ def load(
 ) -> tuple[np.ndarray | None, Problem | None]:
     """Read a table with a reader; return it, or exit code and message of what went wrong.
 
-    The values are not looked at; `preprocessing.find_fault` does that.
+    The values are not looked at, which is not loading; `preprocessing.find_fault` does that.
     """
     import tensorflow as tf
 
@@ -211,37 +193,10 @@ def load(
         table = READERS[name].read(path, features, part)
     except (FileNotFoundError, tf.errors.NotFoundError):
         return None, (EXIT_MISSING_DATA, f"no table {path}")
-    except OSError as error:
-        return None, (EXIT_BAD_DATA, f"{path}: {error}")
-    except tf.errors.OpError as error:
-        return None, (EXIT_BAD_DATA, f"{path}: {error.message}")
-    except (ValueError, KeyError) as error:  # pandas' and Arrow's errors are ValueErrors
-        where = fault_in_csv(path, features) if path.endswith(".csv") else None
-        return None, (EXIT_BAD_DATA, where or f"{path}: {error}")
-    wrong = None
-    if table.shape[1] != features + 1:
-        wrong = f"has {table.shape[1]} values in a row, not {features + 1}"
-    elif len(table) != part.count:
-        rows = "rows" if part.whole else f"rows from row {part.start + 1} on"
-        wrong = f"has {len(table)} {rows}, not {part.count}"
-    return table, (EXIT_BAD_DATA, f"{path} {wrong}") if wrong else None
-
-
-def fault_in_csv(path: str, features: int) -> str | None:
-    """Return one line on the first line of a CSV table that is not as it should be, or None.
-
-    Slow: for tables of which a reader has said that something is wrong.
-    """
-    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-        for row, line in enumerate(file, 1):
-            cells = line.rstrip("\n").split(",")
-            if len(cells) != features + 1:
-                return f"{path} line {row} has {len(cells)} values, not {features + 1}"
-            for column, cell in enumerate(cells, 1):
-                try:
-                    if np.isfinite(float(cell)):
-                        continue
-                except ValueError:
-                    pass
-                return f"{path} line {row}, column {column}: {cell[:40]!r} is no finite number"
-    return None
+    except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
+        said = getattr(error, "message", error)  # pandas' and Arrow's errors are ValueErrors
+        return None, (EXIT_BAD_DATA, f"{path} is damaged ({said}): {ADVICE}")
+    shape = (part.count, features + 1)
+    if table.shape != shape:
+        return None, (EXIT_BAD_DATA, f"{path} has {table.shape} values, not {shape}: {ADVICE}")
+    return table, None

@@ -10,21 +10,11 @@ from nt3 import loading
 Samples = tuple[tf.Tensor, tf.Tensor]  # x [samples, features, 1] and labels int32 [samples]
 
 
-def find_fault(table: np.ndarray, path: str, first: int) -> str | None:
-    """Return one line on a value that is not finite or a label that is not 0 or 1, or None.
-
-    `table` is float32 ``[rows, 1 + features]``, its first row number `first` (from 0) of the file.
-    """
-    for row, values in enumerate(table, first + 1):
-        finite = np.isfinite(values)
-        if not finite.all():
-            column = int(finite.argmin()) + 1
-            if path.endswith(".csv") and (fault := loading.fault_in_csv(path, len(values) - 1)):
-                return fault  # readers fill a row that is too short
-            return f"{path} row {row}, column {column}: {values[column - 1]} is no finite number"
-        if values[0] not in (0, 1):
-            return f"{path} row {row}: the label is {values[0]:g}, not 0 or 1"
-    return None
+def find_fault(table: np.ndarray, path: str) -> str | None:
+    """Return one line if a value of a table is not finite or a label not 0 or 1, else None."""
+    if np.isfinite(table).all() and np.isin(table[:, 0], (0, 1)).all():
+        return None
+    return f"{path} is damaged (a value is not finite, or a label not 0 or 1): {loading.ADVICE}"
 
 
 def scale(

@@ -1,4 +1,4 @@
-"""The tables on a rank: found, loaded, checked, scaled, and turned into tensors."""
+"""The tables on a rank: found, loaded, scaled, and turned into tensors."""
 
 import time
 from pathlib import Path
@@ -20,7 +20,7 @@ class Data:
     def __init__(self, run: program.Run, phases: Phases) -> None:
         """Load; ProgramError on all ranks when a table of one is missing or broken."""
         params, rank = run.params, ranks.rank()
-        self.reader = loading.reader_name(params)
+        self.reader = params["csv_reader" if params["data_format"] == "csv" else "data_format"]
         with phases("import"):
             self.package, problem = loading.import_package(self.reader)
             ranks.raise_together(problem)
@@ -47,21 +47,19 @@ class Data:
             ranks.raise_together(problem)
             self.total_s = time.perf_counter() - began
         self.bytes = sum(Path(path).stat().st_size for path in self.paths.values())
-        self.firsts = {split: part.start for split, part in parts.items()}
 
     def preprocess(self) -> dict[str, Any]:
         """Check and scale; return tensors by split. The tables are let go."""
         faults = (
-            preprocessing.find_fault(self.rows[split], self.paths[split], self.firsts[split])
-            for split in self.paths
+            preprocessing.find_fault(self.rows[split], self.paths[split]) for split in self.paths
         )
         fault = next(filter(None, faults), None)
         ranks.raise_together((EXIT_BAD_DATA, fault) if fault else None)
-        over_ranks = largest_over_ranks if self.shared else lambda values: values
+
+        def over_ranks(values: np.ndarray) -> np.ndarray:
+            if not self.shared:  # all ranks hold the same rows
+                return values
+            return hvd.allreduce(tf.constant(values), op=hvd.Max, name="largest").numpy()
+
         preprocessing.scale(self.rows["train"], self.rows["test"], over_ranks)
         return {split: preprocessing.to_tensors(self.rows.pop(split)) for split in self.paths}
-
-
-def largest_over_ranks(values: np.ndarray) -> np.ndarray:
-    """Return the largest of each value over the ranks, which hold other rows each."""
-    return hvd.allreduce(tf.constant(values), op=hvd.Max, name="largest").numpy()

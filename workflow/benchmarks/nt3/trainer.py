@@ -65,11 +65,14 @@ class Trainer:
 
     def run(self, phases: Phases) -> Any:
         """Train until the target is met or all epochs are done; return what was measured."""
-        target = self.params["target_accuracy"]
+        params, target = self.params, self.params["target_accuracy"]
+        shared = params["partition"] == "epochs"
         return tf_training.train(
-            no_exchange.epochs(loading.epochs_of_rank(self.params), target),
+            no_exchange.epochs(
+                params["total_epochs"] // (params["ranks"] if shared else 1), target
+            ),
             self.train,
-            self.test if self.params["validate"] else None,
+            self.test if params["validate"] else None,
             NAMES,
             phases,
             rate=lambda: self.rate.value,

@@ -5,13 +5,13 @@ import socket
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from harness import ranks, watch
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_UNSUPPORTED
 from harness.rendezvous import own_address
+from harness.tf_probe import start_without_gpus
 from pair_latency import links
 
 
@@ -20,8 +20,7 @@ class Program(Benchmark):
 
     def start(self) -> None:
         """Start the ranks; messages need no GPU, and so leave its memory be."""
-        tf.config.set_visible_devices([], "GPU")
-        ranks.start(self.params["ranks"], *self.threads())
+        start_without_gpus(self.params["ranks"], self.threads())
 
     def threads(self) -> tuple[int, int]:
         """Return TensorFlow's threads, which have nothing to do."""

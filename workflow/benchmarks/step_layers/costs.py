@@ -86,11 +86,6 @@ class Cost:
         """Of forward and backward together."""
         return self.flop_forward + self.flop_backward
 
-    @property
-    def bytes(self) -> float:
-        """Of forward and backward together."""
-        return self.bytes_forward + self.bytes_backward
-
 
 def values(shapes: Sequence[Shape]) -> int:
     """Values in arrays of these shapes."""
@@ -230,13 +225,3 @@ def _kept(layer: Layer) -> int:
     """Values that a recurrent layer keeps; its states too where they are not its output."""
     each = KEPT[layer.kind] + (len(layer.output) == 1)
     return each * layer.inputs[0][0] * layer.output[-1]
-
-
-def total(costs: Sequence[Cost]) -> Cost:
-    """The sum of costs."""
-    return Cost(
-        *(
-            sum(getattr(cost, name) for cost in costs)
-            for name in ("flop_forward", "flop_backward", "bytes_forward", "bytes_backward")
-        )
-    )

@@ -50,7 +50,9 @@ def make(params: dict[str, Any]) -> Network:
 
         shape = (*[params["sample_size"]] * 3, CHANNELS)
         measure = cosmoflow.make_measure("mse")
-        network = cosmoflow.build(shape, conv_layers=_halvings(params["sample_size"]))
+        # Five, or as many as its poolings leave something of.
+        layers = min(5, params["sample_size"].bit_length() - 1)
+        network = cosmoflow.build(shape, conv_layers=layers)
         return Network(
             network, shape, 0, (cosmoflow.TARGETS,), lambda y, p: tf.reduce_mean(measure(y, p)[0])
         )
@@ -80,11 +82,6 @@ def _words(kind: str, steps: int, seed: int) -> tf.keras.Model:
         x = getattr(layers, kind)(UNITS, return_sequences=True)(x)
         x = layers.Dropout(WORD_DROPOUT, seed=seed)(x)
     return tf.keras.Model(inputs, layers.Dense(WORDS)(x))
-
-
-def _halvings(size: int) -> int:
-    """Convolutions of CosmoFlow's network: five, or as many as its poolings leave something of."""
-    return min(5, size.bit_length() - 1)
 
 
 def _cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:

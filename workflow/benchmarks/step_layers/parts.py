@@ -7,7 +7,7 @@ backward pass with a gradient by the output that is there already.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,6 @@ class Part:
     forward: Timed
     both: Timed | None
     count: int = 1
-    others: list[str] = field(default_factory=list)
 
 
 def layer_parts(network: Network, batch: int, size: int) -> list[Part]:
@@ -56,7 +55,6 @@ def layer_parts(network: Network, batch: int, size: int) -> list[Part]:
         key = _alike(layer, described_layer, inputs, by_input)
         if key in parts:
             parts[key].count += 1
-            parts[key].others.append(layer.name)
             continue
         cost = costs.cost(described_layer, batch, size, by_input)
         parts[key] = _part(layer, described_layer.kind, cost, batch, by_input)

@@ -59,15 +59,10 @@ def synthetic(params: dict[str, Any], first: int, count: int) -> tuple[torch.Ten
     if params["model"] == "transformer":
         length = params["sequence"] + 1
         tokens = seeded.fixed_tokens(length, params["vocabulary"], params["seed"], first, count)
-        return of_tokens(torch.from_numpy(tokens))
+        return loader.of_tokens(torch.from_numpy(tokens))
     shape, classes = models.IMAGE_SHAPES[params["model"]], models.CLASSES[params["model"]]
     images, labels = seeded.fixed_batch(shape, classes, params["seed"], first, count)
     return torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(labels).long()
-
-
-def of_tokens(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return inputs and targets of sequences: each token is to tell the one after it."""
-    return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
 def to_device(

@@ -34,8 +34,7 @@ class Samples(Dataset):
         each = self.stand_in.samples_per_file
         rows = np.stack([self._rows(number // each)[number % each] for number in numbers])
         if self.params["model"] == "transformer":
-            tokens = torch.from_numpy(rows.astype(np.int64))
-            return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+            return of_tokens(torch.from_numpy(rows.astype(np.int64)))
         labels = rows[:, : dataset.LABEL_BYTES].copy().view("<u2").astype(np.int64)
         shape = dataset.IMAGE_SHAPES[self.params["model"]]
         pixels = torch.from_numpy(rows[:, dataset.LABEL_BYTES :].reshape(-1, *shape))
@@ -46,6 +45,11 @@ class Samples(Dataset):
 
     def _rows(self, number: int) -> np.ndarray:
         return _opened(self.stand_in, self.stand_in.path(self.folder, "train", number))
+
+
+def of_tokens(rows: torch.Tensor) -> Batch:
+    """Return inputs and targets of sequences: each token is to tell the one after it."""
+    return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
 @lru_cache(maxsize=OPEN_FILES)
