@@ -17,7 +17,7 @@ with ``_`` are bookkeeping, among them the curves of ``tables.bookkeeping`` as J
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,7 +200,12 @@ def build_summary(
     run, with a warning. Raises UserError naming every run (the first three, then a count) that
     cannot be read, without ``broken`` these too.
     """
-    known = _known_rows(remember, records)
+    kept = _kept_rows(remember) if remember else {}
+    known: dict[Path, Any] = {
+        path: Row(*row[1:])
+        for path in records
+        if (row := kept.get(path.parent.name)) and row[0] == _stamps(path)
+    }
     new = [path for path in records if path not in known]
     processes = processes if len(new) >= MANY else 1
     batches = [new[at : at + BATCH] for at in range(0, len(new), BATCH)]
@@ -222,20 +227,19 @@ def build_summary(
         more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise UserError("; ".join(bad[:3]) + more)
     if remember and new:
-        kept = {path.parent.name: [_stamps(path), *known[path]] for path in records
-                if isinstance(known[path], Row)}  # fmt: skip
+        kept |= {path.parent.name: [_stamps(path), *known[path]] for path in new
+                 if isinstance(known[path], Row)}  # fmt: skip
         content = orjson.dumps({"code": code_digest("numpy"), "rows": kept})
         write_atomic(remember, content, durable=False)
     return _frame(agree(rows))
 
 
-def _known_rows(remember: Path | None, records: Iterable[Path]) -> dict[Path, Any]:
-    """The rows that this code has kept of runs whose files are as they were."""
+def _kept_rows(remember: Path) -> dict[str, list[Any]]:
+    """By run the stamps of its files and its row, as this code has kept them."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        content = orjson.loads(remember.read_bytes()) if remember else {}
+        content = orjson.loads(remember.read_bytes())
         if content["code"] == code_digest("numpy"):
-            kept = ((path, content["rows"].get(path.parent.name)) for path in records)
-            return {path: Row(*row[1:]) for path, row in kept if row and row[0] == _stamps(path)}
+            return dict(content["rows"])
     return {}
 
 
