@@ -184,7 +184,7 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     done = run_script("tables.py", *inputs, "--out", out)
     # Two tables read samples again, that of ranks of runs of more than one.
     left_out = "samples.npz was changed: checksum differs: left out of the"
-    warnings = f"warning: io-1: {left_out} table of ranks\nwarning: io-0: {left_out} warm-up\n"
+    warnings = f"warning: io-1: {left_out} tables of steps\nwarning: io-0: {left_out} warm-up\n"
     assert (done.returncode, done.stderr) == (0, warnings)
     assert len(pd.read_csv(out / "io" / "points.csv")) == 3
     for path in study.records:

@@ -1,5 +1,6 @@
 """Facts of a run: what steered it, and nothing that only says where it was."""
 
+from scalesweep.core.rank_columns import by_column
 from scalesweep.tables.provenance import RunFacts, differences, group, run_facts
 from tests.fakes.records import make_record
 
@@ -22,8 +23,8 @@ def test_where_a_run_was_is_no_fact_of_its_environment() -> None:
 def test_environments_differ_by_what_steers_runs() -> None:
     def facts(version: str, hosts: list[str], **variables: str) -> RunFacts:
         own = {"versions": {"tensorflow": version}, "variables": variables}
-        resources = {"hosts": hosts, "slurm_nodes": [None] * len(hosts)}
-        return run_facts(make_record(environment=own, resources=resources, git=None))
+        resources = {"hosts": hosts * 2, "slurm_nodes": [None] * 2}  # of two ranks
+        return run_facts(by_column(make_record(environment=own, resources=resources, git=None)))
 
     same = group([facts("2.18.1", ["a"]), facts("2.18.1", ["b"], SLURM_JOB_ID="2")])
     assert len(same) == 1 and list(same[0].hosts) == ["a", "b"] and differences(same) == {}
