@@ -50,7 +50,7 @@ def join(base: Side, new: Side) -> Joined:
     """
     sides, defaults = {BASE: base, NEW: new}, _defaults(base, new)
     # The same run has the same id on both sides; base's experiments count before new's.
-    entries = [*reversed([*base.experiments, *new.experiments])]
+    entries = [*reversed([*base.plan["experiments"], *new.plan["experiments"]])]
     names = {run["run_id"]: entry["name"] for entry in entries for run in entry["runs"]}
     runs = {name: _runs(side, names, defaults) for name, side in sides.items()}
     own = {
@@ -89,7 +89,7 @@ def join(base: Side, new: Side) -> Joined:
 
 def _defaults(*sides: Side) -> _Defaults:
     known: dict[tuple[str, int], dict[str, Any]] = {}
-    for entry in (entry for side in sides for entry in side.experiments):
+    for entry in (entry for side in sides for entry in side.plan["experiments"]):
         of = known.setdefault((entry["benchmark"], int(entry["version"])), {})
         for name, info in entry["parameters"].items():
             of.setdefault(name, info.get("default"))
@@ -134,7 +134,7 @@ def _gone(side: Side, points: pd.DataFrame) -> dict[tuple[Any, ...], str]:
         (benchmark, point): f"version {version} there, which measures something else"
         for benchmark, version, point in _keys(points)
     }
-    for entry in side.experiments if side.plan and side.plan["site"] == side.site else ():
+    for entry in side.plan["experiments"] if side.plan.get("site") == side.site else ():
         for run in entry["runs"]:
             if run["status"] != Status.DONE:
                 why = "pending" if run["status"] == Status.NEW else run["cause"]

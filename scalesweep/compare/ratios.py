@@ -75,8 +75,8 @@ def _values(side: Side, runs: pd.DataFrame) -> pd.DataFrame:
 
 def _entries(side: Side) -> Iterator[PlanExperiment]:
     """The experiments of a side; runs that no plan has are some of their benchmark."""
-    yield from side.experiments
-    planned = {run["run_id"] for entry in side.experiments for run in entry["runs"]}
+    yield from side.plan["experiments"]
+    planned = {run["run_id"] for entry in side.plan["experiments"] for run in entry["runs"]}
     others = side.summary[~side.summary["run_id"].isin(planned)]
     for benchmark, own in others.groupby("benchmark"):
         runs = [{"run_id": run_id} for run_id in own["run_id"]]

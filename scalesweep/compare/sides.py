@@ -4,48 +4,33 @@ A side is this campaign, another results folder, or another site's runs in one o
 it is changed, and no path that its files name is followed: it may have been moved.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pandas as pd
 
 from scalesweep.analysis.table_io import read_table
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.plan_format import Plan, PlanExperiment, read_plan
+from scalesweep.core.plan_format import Plan, read_plan
 from scalesweep.core.profilers import NONE, split_name
 from scalesweep.tables.derived import with_derived
 from scalesweep.tables.now import plan_now, read_now, summary_of
 
 ALLOWED = "a results folder, FOLDER@SITE, or @SITE for another site's runs in this campaign's"
-_NEEDED = ("run_id", "benchmark", "version", "source", "started", "_point")
 
 
 @dataclass
 class Side:
-    """One side: ``role`` (base or new), where its runs are, its plan if it has one, its summary."""
+    """One side: ``role`` (base or new), where its runs are, its plan (without experiments, if there
+    is none), its summary."""
 
     role: str
     place: str
     site: str
-    plan: Plan | None
+    plan: Plan
     summary: pd.DataFrame
-
-    @property
-    def campaign(self) -> str:
-        """Name of the campaign; without a plan, of the place."""
-        return str(self.plan["campaign"]) if self.plan else self.place
-
-    @property
-    def created(self) -> str:
-        """When stock was taken of it, ISO 8601; empty if unknown."""
-        return str(self.plan.get("created", "")) if self.plan else ""
-
-    @property
-    def experiments(self) -> Sequence[PlanExperiment]:
-        """Experiments of the plan; nothing without one."""
-        return list(self.plan["experiments"]) if self.plan else []
 
 
 def read_sides(base: str, new: str, campaign: Campaign) -> tuple[Side, Side]:
@@ -100,23 +85,20 @@ def folder_side(role: str, folder: Path, option: str = "") -> Side:
             f"{option or folder}: {lacking} missing: not a results folder, or no report has "
             "been written in it (run `snakemake report` with its campaign)"
         )
-    plan, summary = read_plan(files[0]), read_table(files[1])
-    if unknown := [name for name in _NEEDED if name not in summary]:
-        raise UserError(f"{files[1]}: has no column {unknown[0]}: not a summary of this scalesweep")
-    return Side(role, str(folder), str(plan.get("site", "")), plan, summary)
+    plan = read_plan(files[0])
+    return Side(role, str(folder), plan["site"], plan, read_table(files[1]))
 
 
 def _of_site(
     option: str, folder: Path, site: str, own: Campaign | None
-) -> tuple[Plan | None, pd.DataFrame]:
+) -> tuple[Plan, pd.DataFrame]:
     runs = folder / "runs"
     sites = sorted(path.name for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
     if site not in sites:
         there = ", ".join(sites) or "none"
         raise UserError(f"{option}: {runs} has no runs of {site!r}; allowed: {there}")
-    file = folder / "plan.json"
-    plan = plan_now(own) if own else read_plan(file) if file.is_file() else None
+    file, none = folder / "plan.json", {"campaign": f"{folder}@{site}", "experiments": []}
+    plan = plan_now(own) if own else read_plan(file) if file.is_file() else cast(Plan, none)
     names = sorted(path.name for path in (runs / site).iterdir() if path.is_dir())
     measured = [name for name in names if name[0] != "." and split_name(name)[1] == NONE]
-    summary = summary_of(runs / site, measured)
-    return plan, with_derived(summary, plan["experiments"] if plan else [])
+    return plan, with_derived(summary_of(runs / site, measured), plan["experiments"])

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from scalesweep.core.record import RECORD, parse_record
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.core.status import Status
 from scalesweep.history.store import CANARY, PART, SPEEDUP, TERM, frame_of
-from scalesweep.history.tracked import Tracker
+from scalesweep.history.tracked import tracked_of
 from scalesweep.judge.facts import facts_of
 from scalesweep.judge.metrics import metrics_of
 from scalesweep.tables.bookkeeping import ACCOUNT, PARTS
@@ -46,7 +46,6 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
     """
     summary = read_table(campaign.results / "summary.parquet")
     by_name = {experiment.name: experiment for experiment in campaign.experiments}
-    tracker = Tracker(campaign.track.repository)
     others = [*_others(summary)]
     rows: list[dict[str, Any]] = []
     taken: set[str] = set()
@@ -66,7 +65,8 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
             if run["run_id"] in taken or run["run_id"] not in of_run or record is None:
                 continue
             taken.add(run["run_id"])
-            tracked = tracker.of(record, by_name[entry["name"]].benchmark)
+            benchmark = by_name[entry["name"]].benchmark
+            tracked = tracked_of(record, benchmark, campaign.track.repository)
             head = head_of(campaign, entry, record, run["point"]) | {
                 "results": str(campaign.results.resolve()),
                 "commit": tracked.commit or None,
@@ -136,12 +136,8 @@ def usable_record(folder: Path) -> dict[str, Any] | None:
 
 def _time(text: Any) -> datetime | None:
     """A moment in UTC, to the millisecond; None for what is none."""
-    try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    moment = pd.to_datetime(str(text), utc=True, errors="coerce", format="ISO8601")
+    return None if pd.isna(moment) else moment.floor("ms").to_pydatetime()
 
 
 def head_of(

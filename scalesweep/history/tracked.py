@@ -33,51 +33,36 @@ class Tracked:
 
 
 UNTRACKED = Tracked()
+_state = cache(git_state)  # git is asked once for each that is met
 _PATIENCE_S = 60.0
 
 
-class Tracker:
-    """Finds the commits of runs; asks git once for each that it meets."""
+def tracked_of(record: Mapping[str, Any], benchmark: Benchmark, top: Path | None) -> Tracked:
+    """The commit that a run measured: the one that its import named.
 
-    def __init__(self, repository: Path | None) -> None:
-        """``repository``: what the campaign names; None: as the records say."""
-        self._top = repository.resolve() if repository else None
-        self._described = cache(_described)
-        self._moved = cache(_moved)
-        self._state = cache(git_state)
+    Else of the repository that the campaign names (``top``): what the record says of a program that
+    lies in it, or its commit now, unless it has moved to another one since the run began. Otherwise
+    that of a foreign program's repository, of the study, or of scalesweep for a shipped benchmark.
+    """
+    if (named := _named(record)) is not None:
+        place = Path(named["repository"]) if named["repository"] else None
+        return _tracked({"commit": named["commit"], "dirty": False}, place)
+    git, place = _recorded(record, benchmark)
+    if top is not None:
+        top = top.resolve()
+        if git is None or place is None or not place.resolve().is_relative_to(top):
+            began = datetime.fromisoformat(record["started"]).timestamp()
+            git = _state(top) if began >= _moved(top) else None
+        place = top
+    return _tracked(git, place)
 
-    def of(self, record: Mapping[str, Any], benchmark: Benchmark) -> Tracked:
-        """The commit that a run measured: the one that its import named.
 
-        Else of the repository that the campaign names: what the record says of a program that lies
-        in it, or its commit now, unless it has moved to another one since the run began. Otherwise
-        that of a foreign program's repository, of the study, or of scalesweep for a shipped
-        benchmark.
-        """
-        if (named := _named(record)) is not None:
-            place = Path(named["repository"]) if named["repository"] else None
-            return self._tracked({"commit": named["commit"], "dirty": False}, place)
-        git, place = _recorded(record, benchmark)
-        if (top := self._top) is not None:
-            if git is None or place is None or not place.resolve().is_relative_to(top):
-                git = self._unmoved(top, str(record.get("started")))
-            place = top
-        return self._tracked(git, place)
-
-    def _tracked(self, git: Mapping[str, Any] | None, place: Path | None) -> Tracked:
-        if git is None:
-            return UNTRACKED
-        commit = str(git["commit"])
-        known = self._described(place, commit) if place else ("", "", "")
-        return Tracked(commit, bool(git["dirty"]), *known, str(place or ""))
-
-    def _unmoved(self, folder: Path, started: str) -> Mapping[str, Any] | None:
-        """State of a repository that was the same when the run began; None if it was not."""
-        try:
-            began = datetime.fromisoformat(started).timestamp()
-        except ValueError:
-            return None
-        return self._state(folder) if began >= self._moved(folder) else None
+def _tracked(git: Mapping[str, Any] | None, place: Path | None) -> Tracked:
+    if git is None:
+        return UNTRACKED
+    commit = str(git["commit"])
+    known = _described(place, commit) if place else ("", "", "")
+    return Tracked(commit, bool(git["dirty"]), *known, str(place or ""))
 
 
 def _named(record: Mapping[str, Any]) -> Mapping[str, str] | None:
@@ -129,12 +114,14 @@ def _git(folder: Path, *words: str) -> str:
         return ""
 
 
+@cache
 def _described(folder: Path, commit: str) -> tuple[str, str, str]:
     """Time, subject and tags of a commit; empty where they are not known."""
     time, _, subject = _git(folder, "show", "-s", "--format=%cI%n%s", commit, "--").partition("\n")
     return time, subject, " ".join(_git(folder, "tag", "--points-at", commit).split())
 
 
+@cache
 def _moved(folder: Path) -> float:
     """When the checked-out commit was last another one, in Unix seconds; 0 if not known."""
     match = re.search(r"@\{(\d+)\}", _git(folder, "log", "-g", "-1", "--format=%gd", "--date=unix"))

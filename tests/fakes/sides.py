@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pandas as pd
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.compare.sides import Side
 from scalesweep.core.files import canonical_json
+from scalesweep.core.plan_format import Plan
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables.bookkeeping import as_text
 from scalesweep.tables.provenance import FACTS, kept_facts
@@ -82,7 +83,7 @@ def make_side(fake: FakeSide) -> Side:
         }
     )  # fmt: skip
     frame.attrs["metrics"] = {"b": {name: dict(m) for name, m in fake.meanings.items()}}
-    plan = _plan(fake, rows) if fake.plan else None
+    plan = cast(Plan, _plan(fake, rows) if fake.plan else {"campaign": "c", "experiments": []})
     return Side(fake.role, f"results_{fake.role}", "here", plan, frame)
 
 

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from scalesweep.core.paths import BENCHMARKS
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.history.session import _of_tables, sessions_of
 from scalesweep.history.store import SCHEMA
-from scalesweep.history.tracked import UNTRACKED, Tracker
+from scalesweep.history.tracked import UNTRACKED, git, tracked_of
 from scalesweep.tables.summary import write_summary
 from tests.fakes.results import SITE, Fake, make_results
 
@@ -47,42 +46,39 @@ def record_of(path: Path | None = None, **more: Any) -> Mapping[str, Any]:
 
 
 def test_the_program_decides_whose_commit_counts(repository: Path, tmp_path: Path) -> None:
-    tracker = Tracker(None)
     own = record_of(git={"commit": "b" * 40, "dirty": False}, study={**GIT, "commit": "c" * 40})
-    assert tracker.of(own, SHIPPED).commit == "b" * 40
+    assert tracked_of(own, SHIPPED, None).commit == "b" * 40
     study = cast(Benchmark, SimpleNamespace(folder=tmp_path, extract=None))
-    assert tracker.of(own, study).commit == "c" * 40
-    assert tracker.of(own, FOREIGN) == UNTRACKED
-    found = tracker.of(record_of(repository / "main.py"), FOREIGN)
+    assert tracked_of(own, study, None).commit == "c" * 40
+    assert tracked_of(own, FOREIGN, None) == UNTRACKED
+    found = tracked_of(record_of(repository / "main.py"), FOREIGN, None)
     assert (found.commit, found.dirty, found.repository) == ("a" * 40, True, str(repository))
 
 
-def test_a_named_repository_counts_as_it_is_if_it_has_not_moved(repository: Path) -> None:
-    tracker = Tracker(repository)
-    found = tracker.of(record_of(), SHIPPED)
+def test_a_named_repository_counts_as_it_is_if_it_has_not_moved(
+    repository: Path, tmp_path: Path
+) -> None:
+    found = tracked_of(record_of(), SHIPPED, repository)
     assert (found.subject, found.tags, found.dirty) == ("First", "v1", False)
     assert found.time.startswith("2026-01-02T03:04:05") and len(found.commit) == 40
     early: dict[str, Any] = {"started": "2026-01-01T00:00:00+00:00"}
-    assert tracker.of(record_of(**early), SHIPPED) == UNTRACKED
+    assert tracked_of(record_of(**early), SHIPPED, repository) == UNTRACKED
     # What the record says of a program in it is sure.
-    assert tracker.of(record_of(repository / "x.py", **early), FOREIGN).commit == "a" * 40
+    inside = record_of(repository / "x.py", **early)
+    assert tracked_of(inside, FOREIGN, repository).commit == "a" * 40
+    assert tracked_of(record_of(), SHIPPED, tmp_path) == UNTRACKED  # no repository
 
 
-def test_an_import_names_its_commit(repository: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("top", [None, Path("/")])
+def test_an_import_names_its_commit(repository: Path, top: Path | None) -> None:
     """Whatever the campaign tracks, which may be elsewhere by now; only of what was imported."""
-    git = ["git", "-C", str(repository), "rev-parse", "HEAD"]
-    head = subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+    head = git(repository, "rev-parse", "HEAD")
     for named, subject in ((str(repository), "First"), ("", "")):
         notes = {"measured_commit": {"commit": head, "repository": named}}
-        for tracker in (Tracker(None), Tracker(tmp_path)):
-            made = tracker.of(record_of(source="imported", notes=notes), SHIPPED)
-            assert (made.commit, made.subject, made.dirty) == (head, subject, False)
-        assert Tracker(None).of(record_of(source="measured", notes=notes), FOREIGN) == UNTRACKED
-
-
-def test_no_repository_is_no_commit(tmp_path: Path) -> None:
-    late: dict[str, Any] = {"started": f"{time.gmtime().tm_year + 1}-01-01T00:00:00+00:00"}
-    assert Tracker(tmp_path).of(record_of(**late), SHIPPED) == UNTRACKED
+        made = tracked_of(record_of(source="imported", notes=notes), SHIPPED, top)
+        assert (made.commit, made.subject, made.dirty) == (head, subject, False)
+        measured = record_of(source="measured", notes=notes)
+        assert tracked_of(measured, FOREIGN, None) == UNTRACKED
 
 
 def test_finished_runs_become_rows(tmp_path: Path) -> None:
