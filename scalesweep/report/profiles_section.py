@@ -42,7 +42,8 @@ OPENED_WITH = {
 _TABLES = {
     FunctionTime: "Means over the ranks. Times of calls of an API and of ranges hold those of "
     "others.",
-    NoExchangeRow: "Means over pairs of runs with and without exchange, with 95 % intervals.",
+    NoExchangeRow: "Exposed communication, from runs without exchange: what a measured step takes "
+    "more than one of the slowest rank alone. Means over pairs of runs, with 95 % intervals.",
     TracePart: "The share of a step in which something of a part runs that no part above it "
     "covers. On CPUs TensorFlow's profiler does not record Horovod's exchange: it is in the rest.",
     CollectiveTime: "Exposed: no computation runs meanwhile. Bus bandwidth as nccl-tests defines "
