@@ -98,10 +98,10 @@ def _finding(
     results: ExperimentResults, row: CauseRow, words: dict[str, str], numbers: tuple[Number, ...],
     doubt: str,
 ) -> Finding:  # fmt: skip
-    reason = doubt or row.reason
+    reason, subject = doubt or row.reason, results.describe(row.row) if results.axes else ""
     return Finding(
-        results.name, RULE, OPEN if reason else CLEAR, words=words, numbers=numbers, reason=reason,
-        subject=results.describe(row.row) if results.axes else "",
+        results.name, RULE, OPEN if reason else CLEAR, numbers=numbers, reason=reason,
+        subject=subject, words={**words, "at": f"At {subject}, " if subject else ""},
         evidence=declared_evidence(results, row),
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def _finding(
 RULES = (
     Rule(
         RULE, step_causes, part=STEP, figures=("steps",),
-        says={CLEAR: "{subject}: {what}; without {it} a step is {gain} shorter."},
+        says={CLEAR: "{at}{what}; without {it} a step is {gain} shorter."},
         next={CLEAR: "{then}", OPEN: "repeat the runs"},
     ),
 )  # fmt: skip
