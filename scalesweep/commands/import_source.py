@@ -41,9 +41,8 @@ _READ_BY = {
     "map": (TABLE,), "test": (LOGS,), "reader": (LOGS,), "benchmark": (PROFILES,),
     "ranks": (LOGS, PROFILES, COSMOFLOW),
 }  # fmt: skip
-# What a kind of source gives: the items, how the runs of benchmarks become experiments, and what
-# the campaign is called.
-Found = tuple[Iterable[Item], Mapping[str, Rules], str]
+# What a kind of source gives: the items, and how the runs of benchmarks become experiments.
+Found = tuple[Iterable[Item], Mapping[str, Rules]]
 
 
 def run(args: argparse.Namespace) -> None:
@@ -69,8 +68,8 @@ def run(args: argparse.Namespace) -> None:
         _print_draft(args)
         return
     read = {LOGS: _logs, COSMOFLOW: _cosmoflow, PROFILES: _profiles, TABLE: _table}[kind]
-    items, rules, description = read(args)
-    cli.deliver(args, kind, items, rules, description)
+    items, rules = read(args)
+    cli.deliver(args, kind, items, rules)
     if args.history:
         _check_kept(args)
         print(f"history: {Path(args.history) / PAGE}")
@@ -108,13 +107,12 @@ def _logs(args: argparse.Namespace) -> Found:
     every = detect_logs.read_items(Path(args.source), ranks, test, reader)
     items = (item for item in every if not reader or item.file.resolve() != own)
     rules = {reader.benchmark: lines.rules_of(reader)} if reader else {}
-    return items, {**detect_logs.RULES, **rules}, "Runs imported from logs."
+    return items, {**detect_logs.RULES, **rules}
 
 
 def _cosmoflow(args: argparse.Namespace) -> Found:
     runs, refusals = read_tree(Path(args.source), args.ranks)
-    description = "Results of cosmoflow-benchmark's data benchmark, imported."
-    return [*refusals, *runs], {}, description
+    return [*refusals, *runs], {}
 
 
 def _profiles(args: argparse.Namespace) -> Found:
@@ -127,7 +125,7 @@ def _profiles(args: argparse.Namespace) -> Found:
         for name, scaling in made.scaling.items()
     }
     items: list[Item] = [*source.refusals, *made.refusals, *made.runs, *others]
-    return items, rules, "Profiles of other tools, imported."
+    return items, rules
 
 
 def _table(args: argparse.Namespace) -> Found:
@@ -145,8 +143,7 @@ def _table(args: argparse.Namespace) -> Found:
     make_benchmark(Path(args.results), name, table.made)
     derive = {it: expression.text for it, expression in table_map.derive.items()}
     rules = {name: Rules(stated=table_map.file.scaling or "", derive=derive)}
-    what = f"Table {Path(args.source).name}, imported."
-    return [*table.refusals, *table.runs], rules, what
+    return [*table.refusals, *table.runs], rules
 
 
 def _print_draft(args: argparse.Namespace) -> None:

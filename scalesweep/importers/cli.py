@@ -29,29 +29,23 @@ _log = logging.getLogger(__name__)
 
 
 def deliver(
-    args: argparse.Namespace,
-    kind: str,
-    items: Iterable[Item],
-    rules: Mapping[str, Rules],
-    description: str,
+    args: argparse.Namespace, kind: str, items: Iterable[Item], rules: Mapping[str, Rules]
 ) -> None:
     """Write records of the runs, a campaign of all imports of the site and its report; with
     ``args.history`` that call keeps them there.
 
     ``args.measured``: the commit of all of them (MeasuredCommit), or None. ``rules``: how the runs
-    of benchmarks become experiments, besides those of logs. ``description`` is of the campaign if
-    it has no runs but of ``rules``. Prints what came of it: refusals leave the rest as it is.
-    Raises UserError if nothing could be imported or the report fails.
+    of benchmarks become experiments, besides those of logs. Prints what came of it: refusals leave
+    the rest as it is. Raises UserError if nothing could be imported or the report fails.
     """
     source, results = Path(args.source), Path(args.results)
     startable = load_site(args.site).launch is not None
     store = RecordStore(results / "runs" / args.site, startable)
     refused = RefusalList(results, source)
-    written: list[str] = []
-    warm_up: set[int] = set()
-    for item in write_runs(_looked_at(items, args, warm_up), store):
+    written: list[Written] = []
+    for item in write_runs(_noted(items, args), store):
         if isinstance(item, Written):
-            written.append(item.unfinished)
+            written.append(item)
         else:
             refused.add(item)
     for line in refused.lines():
@@ -59,10 +53,11 @@ def deliver(
     copies = refused.count(COPY)
     also = f", copies: {copies}" if copies else ""
     print(f"imported: {len(written)} runs, refused: {refused.count(REFUSED)}{also}")
-    if any(warm_up):
+    starts = (run.record["notes"].get("warm_up") for run in written)
+    if any(warm_up := [it["lines"] for it in starts if it]):
         each = " to ".join(map(str, sorted({min(warm_up), max(warm_up)})))
         print(f"left out as warm-up: the first {each} lines of progress of each start")
-    if unfinished := sum(map(bool, written)):
+    if unfinished := sum(bool(run.unfinished) for run in written):
         print(f"unfinished: {unfinished} runs, which count in no mean")
     if not written:
         what = "no run could be imported"
@@ -72,19 +67,18 @@ def deliver(
     refused.write()
     if refused.new:
         print(f"what was not imported: {refused.path}")
-    _write_campaign(args, store.runs, refused, rules, description)
+    _write_campaign(args, store.runs, refused, rules)
 
 
-def _looked_at(items: Iterable[Item], args: argparse.Namespace, lines: set[int]) -> Iterator[Item]:
+def _noted(items: Iterable[Item], args: argparse.Namespace) -> Iterator[Item]:
     """The same items, runs with the commit that was measured; the results folder is there once a
-    run comes. ``lines`` gets how many lines of progress each log had before steady ones."""
+    run comes."""
     for item in items:
         if isinstance(item, ImportedRun):
             claim_folder(Path(args.results), "--results")
-            if warm_up := item.notes.get("warm_up"):
-                lines.add(warm_up["lines"])
-        noted = args.measured and isinstance(item, ImportedRun)
-        yield args.measured.noted(item) if noted else item
+            yield args.measured.noted(item) if args.measured else item
+        else:
+            yield item
 
 
 def _write_campaign(
@@ -92,18 +86,15 @@ def _write_campaign(
     runs: Sequence[Written],
     refused: RefusalList,
     rules: Mapping[str, Rules],
-    description: str,
 ) -> None:
     """Write the campaign of all imports of a site, and, with ``args.report``, its report."""
-    if not all(run.benchmark.name in rules for run in runs):
-        description = "Published results, imported."
     doubts = doubtful(runs)
     for doubt in doubts:
         _log.warning("%s", doubt)
     campaign = Path(args.results) / CAMPAIGN
     former = former_rules(load_yaml(campaign), runs) if campaign.is_file() else {}
     known = {**former, **detect_logs.RULES, **rules}
-    content = campaign_of(runs, known, description, args.site, args.results)
+    content = campaign_of(runs, known, args.site, args.results)
     if refused.entries or doubts:
         content["imported"] = {
             "list": str(refused.path), "refused": refused.entries, "doubts": doubts

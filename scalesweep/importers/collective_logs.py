@@ -30,7 +30,6 @@ from scalesweep.importers.imported_run import (
     ImportRefusedError,
     Refusal,
     declared_metrics,
-    metrics_of,
     shown,
 )
 from scalesweep.importers.launch_words import UNKNOWN, Launched, launched
@@ -253,7 +252,9 @@ def _run(table: Table, file: Path, ranks: int | None) -> ImportedRun:
     fewest = min(map(len, table.seconds))
     seconds = np.array([times[:fewest] for times in table.seconds])
     variant = {"program": table.program} | ({GPU: table.gpu} if table.gpu else {})
-    variant |= {"placement": _placement(count, per_node)}
+    # A node and several are two networks, and no series over both.
+    on_each = "one node" if (per_node or 0) >= count else f"{per_node} on each node"
+    variant |= {"placement": on_each if per_node else "nodes not stated"}
     variant |= {"stated": "; ".join(table.stated)} if table.stated else {}
     of = {"operation": table.collective, "sizes": None}
     sweep = {
@@ -287,13 +288,6 @@ def _run(table: Table, file: Path, ranks: int | None) -> ImportedRun:
     )  # fmt: skip
 
 
-def _placement(ranks: int, per_node: int | None) -> str:
-    """Where ranks are, in words: a node and several are two networks, and no series over both."""
-    if per_node is None:
-        return "nodes not stated"
-    return "one node" if per_node >= ranks else f"{per_node} on each node"
-
-
 def _metrics(collective: str, ranks: int, sizes: Any, seconds: Any) -> dict[str, dict[str, Any]]:
     """Metrics of the times [size, repeat]; of one repeat the best is the median."""
     latency = float(np.median(seconds[0]))
@@ -303,9 +297,7 @@ def _metrics(collective: str, ranks: int, sizes: Any, seconds: Any) -> dict[str,
     rates = sizes[:, None] / seconds
     algorithm, factor = float(rates.max()), bus_factor(collective, ranks) or math.nan
     median = float(np.median(rates[rates.max(axis=1).argmax()]))
-    return metrics_of({
-        "bus_bandwidth": (algorithm * factor, "bytes/s", "higher"),
-        "bus_bandwidth_median": (median * factor, "bytes/s", "higher"),
-        "algorithm_bandwidth": (algorithm, "bytes/s", "higher"),
-        "latency": (latency, "s", "lower"),
+    return declared_metrics(BENCHMARK, {
+        "bus_bandwidth": algorithm * factor, "bus_bandwidth_median": median * factor,
+        "algorithm_bandwidth": algorithm, "latency": latency,
     })  # fmt: skip

@@ -66,8 +66,7 @@ def read_tree(path: Path, ranks: RankMap | None = None) -> tuple[list[ImportedRu
     (``gpu-n4``). Raises UserError if there is no such folder or no result in it.
     """
     if not path.is_dir():
-        what = "not a folder" if path.exists() else "no such folder"
-        raise UserError(f"{path}: {what}")
+        raise UserError(f"{path}: no such folder")
     runs: list[ImportedRun] = []
     refusals: list[Refusal] = []
     there = {file.parent for file in files_below(path, refusals) if is_result([file.name])}

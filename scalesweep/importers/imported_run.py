@@ -1,6 +1,5 @@
 """What every importer reads and yields: files, runs in terms of our benchmarks, refusals."""
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -22,7 +21,6 @@ GPU, COMMIT = "GPU", "commit"
 # The note of a record that names commit and repository.
 MEASURED_COMMIT = "measured_commit"
 FILE_DATES = f"started and ended are the time the source was {LAST_MODIFIED}"
-_SHORT = 10  # digits of a commit
 
 
 class ImportRefusedError(UserError):
@@ -48,12 +46,8 @@ class Refusal:
     @property
     def message(self) -> str:
         """The refusal in one line."""
-        return f"{self.place}: {self.reason}"
-
-    @property
-    def place(self) -> str:
-        """Where it was read: ``file`` or ``file:line``."""
-        return _place(self.file, self.line)
+        line = "" if self.line is None else f":{self.line}"
+        return f"{shown(self.file)}{line}: {self.reason}"
 
 
 def not_read(file: Path) -> Refusal:
@@ -68,22 +62,9 @@ def shown(text: str | Path) -> str:
     )
 
 
-def _place(file: Path, line: int | None) -> str:
-    return shown(file) if line is None else f"{shown(file)}:{line}"
-
-
 def metric(value: float, unit: str, better: str, scope: str = "total") -> dict[str, Any]:
     """A metric as in a record."""
     return {"value": value, "unit": unit, "better": better, "scope": scope}
-
-
-def metrics_of(values: Mapping[str, tuple[float | None, str, str]]) -> dict[str, dict[str, Any]]:
-    """Metrics by name from value, unit and direction, without those that have no finite value."""
-    return {
-        name: metric(value, unit, better)
-        for name, (value, unit, better) in values.items()
-        if value is not None and math.isfinite(value)
-    }
 
 
 def declared_metrics(name: str, values: Mapping[str, float | None]) -> dict[str, dict[str, Any]]:
@@ -104,7 +85,7 @@ class MeasuredCommit:
 
     def noted(self, run: "ImportedRun") -> "ImportedRun":
         """A run with this commit, which sets it apart from runs of others."""
-        variant = {**run.variant, COMMIT: self.commit[:_SHORT]}
+        variant = {**run.variant, COMMIT: self.commit[:10]}
         return replace(run, variant=variant, notes={**run.notes, MEASURED_COMMIT: asdict(self)})
 
 
@@ -144,15 +125,6 @@ class ImportedRun:
     failed: str = ""
     made: Made | None = None
 
-    @property
-    def place(self) -> str:
-        """Where the run was read: ``file`` or ``file:line``."""
-        return _place(self.file, self.line)
-
-    def refused(self, reason: str, what: str) -> Refusal:
-        """Why this run is not imported."""
-        return Refusal(self.file, reason, self.line, self.benchmark, what)
-
 
 # What a reader yields, in the order of its source.
 Item = ImportedRun | Refusal
@@ -162,7 +134,7 @@ def files_below(path: Path, refusals: list[Refusal]) -> list[Path]:
     """A file, or all files below a folder in the natural order of their names.
 
     Links to folders and hidden files are not followed. Folders that cannot be read are added to
-    ``refusals``, and so are the ``._`` files that macOS puts beside others.
+    ``refusals``.
     """
     if not path.is_dir():
         return [path]
@@ -173,9 +145,5 @@ def files_below(path: Path, refusals: list[Refusal]) -> list[Path]:
     paths = []
     for root, folders, files in os.walk(path, onerror=unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in files:
-            if name.startswith("._"):
-                reason = "a file of macOS's that holds attributes of the one beside it"
-                refusals.append(Refusal(Path(root, name), reason))
         paths += [Path(root, name) for name in files if not name.startswith(".")]
     return sorted(paths, key=natural_order)

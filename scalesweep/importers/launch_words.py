@@ -4,17 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# Options by meaning: ranks, nodes, ranks on a node; jsrun's resource sets, and what each has.
+# Options by meaning: ranks, nodes, ranks on a node.
 _MPI = {"ranks": r"--?np?", "each": r"-N|--?npernode|--?ppn|-perhost|-ranks-per-node"}
 _SLURM = {"ranks": r"-n|--ntasks", "nodes": r"-N|--nodes", "each": r"--n?tasks-per-node"}
-_JSRUN = {
-    "sets": r"-n|--nrs", "in_set": r"-a|--tasks_per_rs", "on_host": r"-r|--rs_per_host",
-    "ranks": r"-p|--np",
-}  # fmt: skip
 _LAUNCHERS: Mapping[str, Mapping[str, str]] = {
     r"mpirun|mpiexec(?:\.hydra)?|orterun|prterun|ibrun|horovodrun|aprun|mpirun_rsh": _MPI,
     r"srun|flux": _SLURM,
-    r"jsrun": _JSRUN,
 }
 _LAUNCHER = r"(?P<before>.*?)(?:^|[\s/$+(`])(?:{})\s+(?P<tail>.*)"
 _COUNT = r"(?<!\S)(?:{})[=\s]*([1-9]\d{{0,6}})(?!\S)"
@@ -59,10 +54,6 @@ def _launched(before: str, tail: str, options: Mapping[str, str]) -> Launched:
         said.setdefault(meaning, set()).update(map(int, pattern.findall(rest)))
         rest = pattern.sub(" ", rest)
     number = {meaning: counts.pop() for meaning, counts in said.items() if len(counts) == 1}
-    if "sets" in number:
-        number.setdefault("ranks", number["sets"] * number.get("in_set", 1))
-        if "on_host" in number:
-            number["each"] = number["on_host"] * number.get("in_set", 1)
     ranks, nodes, each = (number.get(meaning) for meaning in ("ranks", "nodes", "each"))
     if nodes and each and ranks is None:
         ranks = nodes * each

@@ -28,7 +28,6 @@ _WORDS = 100  # characters of a text
 _MODEL = ("layers", "width", "heads", "kv_heads", "ffn_width", "vocabulary")
 # What a point has beside its parameters, or other parameters follow from.
 _COUNTS = ("ranks", "ranks_per_node", "global_batch_size", "tokens_per_step")
-_UNSTATED = {"ranks": "not stated"}
 
 
 class Look:
@@ -142,7 +141,7 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
         source_digest=digest_of([repr(part) for part in evidence]),
         started=began,
         ended=began,
-        variant=variant if stated or ranks else variant | _UNSTATED,
+        variant=variant if stated or ranks else {**variant, "ranks": "not stated"},
         samples=arrays_of(steps, kept, warm["lines"]),
         metrics=metrics,
         notes={

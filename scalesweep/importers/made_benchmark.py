@@ -46,16 +46,6 @@ class Made:
         )
 
 
-def parameter_entry(kind: str, doc: str, unit: str | None, workload: bool) -> dict[str, Any]:
-    """A parameter of a benchmark that is made: null where a source does not state it."""
-    entry: dict[str, Any] = {"type": [kind, "null"], "default": None, "doc": doc}
-    if unit:
-        entry["unit"] = unit
-    if workload:
-        entry["workload"] = True
-    return entry
-
-
 @cache
 def declared(name: str) -> Mapping[str, Any]:
     """What ``resources/imported`` says of the results of a program, the main metric first."""
@@ -76,9 +66,12 @@ def made_of(said: Mapping[str, Any]) -> Made:
 def entries_of(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Declared parameters as benchmark.yaml has them: null where a source does not state them."""
     return {
-        name: parameter_entry(it["type"], it["doc"], it.get("unit"), it.get("workload", False))
+        name: {
+            "type": [it["type"], "null"], "default": None, "doc": it["doc"],
+            **{key: it[key] for key in ("unit", "workload") if it.get(key)},
+        }
         for name, it in parameters.items()
-    }
+    }  # fmt: skip
 
 
 def make_benchmark(results: Path, name: str, made: Made) -> Benchmark:
@@ -90,6 +83,7 @@ def make_benchmark(results: Path, name: str, made: Made) -> Benchmark:
     if (BENCHMARKS / name).is_dir():
         raise UserError(f"{name}: a shipped benchmark has this name; choose another")
     path = results / MADE / name / "benchmark.yaml"
+    workers = {"name": made.scale, "count": "ranks", "doc": f"Number of {made.scale}."}
     content: dict[str, Any] = {
         "name": name,
         "version": 1,
@@ -104,14 +98,10 @@ def make_benchmark(results: Path, name: str, made: Made) -> Benchmark:
         # Nothing can be started: only a site with a launcher would ask for the program's path.
         "command": [f"{{program:{name}}}"],
         "result": "native",
+        **({"work": dict(made.work)} if made.work else {}),
+        **({"workers": workers} if made.scale != "ranks" else {}),
         **made.declared,
     }
-    if made.scale != "ranks":
-        content["workers"] = {
-            "name": made.scale, "count": "ranks", "doc": f"Number of {made.scale}.",
-        }  # fmt: skip
-    if made.work:
-        content["work"] = dict(made.work)
     if path.is_file():
         content = _joined(load_yaml(path), content, path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,18 +121,10 @@ def _joined(before: dict[str, Any], now: dict[str, Any], path: Path) -> dict[str
                     f"import, {entry.get(key)} in this one; state the type or unit in the map, or "
                     "import under another name"
                 )
-    for key in ("workers", "work"):
-        if before.get(key) != now.get(key):
-            raise UserError(
-                f"{path}: {'scale' if key == 'workers' else key} differs from the earlier import; "
-                "import under another name"
-            )
-    return (
-        before
-        | now
-        | {
-            "parameters": before["parameters"] | parameters,
-            "metrics": before["metrics"] | now["metrics"],
-            "main_metric": before["main_metric"],
-        }
-    )
+    return {
+        **before,
+        **now,
+        "parameters": before["parameters"] | parameters,
+        "metrics": before["metrics"] | now["metrics"],
+        "main_metric": before["main_metric"],
+    }

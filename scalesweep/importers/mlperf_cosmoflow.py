@@ -17,20 +17,19 @@ import numpy as np
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
-from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, metrics_of
+from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, declared_metrics
 from scalesweep.importers.mlperf_log import (
     STRAGGLE_MS,
     TRAINED,
     Event,
     Job,
+    ending,
     is_number,
     notes_of,
-    outcome,
     ranks_of,
     span_of,
     submission_kind,
     times_of,
-    unfinished,
 )
 
 BENCHMARK = "cosmoflow_training"
@@ -86,7 +85,9 @@ def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any
     point, samples = _point(job, ranks, submission, assumed, variant)
     epochs = _epochs(job)
     target, error = point.get("target_mae"), epochs[-1].error if epochs else None
-    status, reached = outcome(job, is_number(target) and error is not None and error <= target)
+    met = is_number(target) and error is not None and error <= target
+    after = f" after {counted(len(epochs), 'epoch')}"
+    status, reached, unfinished = ending(job, met, after)
     kind = submission_kind(file)
     variant |= {"MLPerf's scaling": kind} if kind else {}
     start, stop = job.moment("run_start"), job.moment("run_stop")
@@ -101,7 +102,6 @@ def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any
         notes[TRAINED] = {"start": start / 1000, "stop": stop / 1000, "submission": submitted}
     # One that ran all epochs that it was to run has finished, whatever it calls itself.
     whole = stop is not None and job.value("epochs") == len(epochs)
-    after = f" after {counted(len(epochs), 'epoch')}"
     spans = [*job.span("init", "init"), *job.span("data_staging", "staging")]
     for epoch in epochs:
         spans += span_of("training", epoch.start, epoch.trained)
@@ -111,21 +111,15 @@ def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any
         point=point,
         file=file,
         line=job.lines[0],
-        source_digest=digest_of([[event.ms, *_said(event)] for event in job.events]),
+        source_digest=digest_of([repr([e.ms, e.key, e.value, e.metadata]) for e in job.events]),
         variant=variant,
         samples=_samples(epochs),
         samples_per_epoch=samples,
         metrics=_metrics(epochs, samples, _seconds(start, stop), reached),
         notes=notes,
-        unfinished="" if whole else unfinished(job, status, after),
+        unfinished="" if whole else unfinished,
         **times_of(job, spans),
     )
-
-
-def _said(event: Event) -> list[str]:
-    """What an event says, as text that JSON can hold."""
-    metadata = {k: v for k, v in event.metadata.items() if k not in ("file", "lineno")}
-    return [event.key, repr(event.value), repr(sorted(metadata.items(), key=str))]
 
 
 def _seconds(start: float | None, stop: float | None) -> float | None:
@@ -302,11 +296,11 @@ def _metrics(
 ) -> dict[str, dict[str, Any]]:
     time = sum(_seconds(epoch.start, epoch.trained) or 0.0 for epoch in epochs)
     rate = len(epochs) * samples / time if time else None
-    return metrics_of({
-        "run_time": (seconds, "s", "lower"),
-        "time_to_target": (seconds if reached else None, "s", "lower"),
-        "epochs_run": (len(epochs), "epochs", "lower"),
-        "training_time": (time if epochs else None, "s", "lower"),
-        "training_samples_per_second": (rate, "samples/s", "higher"),
-        "final_validation_mae": (epochs[-1].error if epochs else None, "1", "lower"),
+    return declared_metrics(BENCHMARK, {
+        "run_time": seconds,
+        "time_to_target": seconds if reached else None,
+        "epochs_run": len(epochs),
+        "training_time": time if epochs else None,
+        "training_samples_per_second": rate,
+        "final_validation_mae": epochs[-1].error if epochs else None,
     })  # fmt: skip

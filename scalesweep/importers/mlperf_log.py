@@ -277,32 +277,21 @@ def ranks_of(
                                else {})}  # fmt: skip
 
 
-def outcome(job: Job, met: bool | None) -> tuple[str, bool]:
-    """How the run ended, in words, and whether it met its target.
+def ending(job: Job, met: bool | None, after: str = "") -> tuple[str, bool, str]:
+    """How the run ended, in words; whether it met its target; and why it has no result: it was cut
+    or broken off, ``after`` so much, empty if neither.
 
     ``met``: whether it did by its last evaluation, which counts if the log does not say it; None
     if that is not known either.
     """
     stops = job.find("run_stop")
     if not stops:
-        return "unfinished: no run_stop", False
+        return "unfinished: no run_stop", False, f"cut{after}: the log has no run_stop"
     status = stops[0].metadata.get("status", stops[0].value)
-    if status is not None:
-        return str(status)[:40], str(status).lower() == "success"
-    if met is None:
-        return NOT_STATED, False
-    return f"{NOT_STATED}; the last eval_error {'meets' if met else 'misses'} the target", met
-
-
-def unfinished(job: Job, status: str, after: str = "") -> str:
-    """Why a run has no result: it was cut, or says that it was broken off; empty if neither.
-
-    ``after`` says how far it had come.
-    """
-    if not job.find("run_stop"):
-        return f"cut{after}: the log has no run_stop"
-    good = status.lower() == "success" or status.startswith(NOT_STATED)
-    return "" if good else f"{status}{after}"
+    if status is None:
+        return NOT_STATED, bool(met), ""
+    reached = str(status).lower() == "success"
+    return str(status)[:40], reached, "" if reached else f"{str(status)[:40]}{after}"
 
 
 def times_of(job: Job, spans: Sequence[Span]) -> dict[str, Any]:
@@ -324,16 +313,11 @@ def times_of(job: Job, spans: Sequence[Span]) -> dict[str, Any]:
 def notes_of(
     job: Job, submission: Mapping[str, Any], assumed: Mapping[str, str], status: str
 ) -> dict[str, Any]:
-    """What the record says of how the log was read; of several values (seeds) the first."""
-    said: dict[str, Any] = {}
-    for event in job.events:
-        if event.key.startswith(("opt_", "seed")) and event.value is not None:
-            said.setdefault(event.key, event.value)
+    """What the record says of how the log was read."""
     return {
         "importer": "MLPerf log",
         "lines": job.lines,
         "submission": dict(submission),
-        "hyperparameters": {key: said[key] for key in sorted(said)},
         "assumed": dict(assumed),
         "status": status,
         "dates": "started is init_start, ended run_stop or the last line",

@@ -34,15 +34,14 @@ from scalesweep.importers.mlperf_log import (
     Job,
     Span,
     beside,
+    ending,
     is_number,
     notes_of,
-    outcome,
     ranks_of,
     span_of,
     submission_kind,
     system_of,
     times_of,
-    unfinished,
 )
 
 BENCHMARK = "mlperf_training"
@@ -74,7 +73,7 @@ def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any
     system = system_of(file)
     assumed: dict[str, str] = {}
     point = {"task": name, **ranks_of(job, ranks, assumed, system), **_settings(job)}
-    status, reached = outcome(job, None)
+    status, reached, unfinished = ending(job, None)
     steps = _step_times(job)
     notes = notes_of(job, submission, assumed, status)
     metrics = _metrics(job, reached, point, steps, notes)
@@ -99,7 +98,7 @@ def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any
         samples={"train_step_times": steps[:, None]} if steps.size else {},
         metrics=metrics,
         notes=notes,
-        unfinished=unfinished(job, status),
+        unfinished=unfinished,
         **times_of(job, _spans(job)),
     )
 
@@ -116,12 +115,8 @@ def _factor(log: Path) -> float:
 
 def _settings(job: Job) -> dict[str, int]:
     """The parameters that the log states."""
-    steps, length = "gradient_accumulation_steps", "max_sequence_length"
-    values = {
-        "global_batch_size": job.count("global_batch_size", 1),
-        steps: job.count(steps, 1) or job.count("gradient_accumulation_frequency", 1),
-        length: job.count(length, 1),
-    }
+    values = {name: job.count(name, 1) for name in (*BATCHES, "max_sequence_length")}
+    values[BATCHES[1]] = values[BATCHES[1]] or job.count("gradient_accumulation_frequency", 1)
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -186,7 +181,8 @@ def _progress(job: Job, samples: bool, stop: float | None) -> _Progress | None:
     ever is large, else epochs or parts of one, of ``train_samples``.
     """
     epochs = [event.metadata.get("epoch_num") for event in job.events]
-    each: float | None = _first(job, "train_samples")
+    sizes = [event.value for event in job.find("train_samples")]  # ranks may state parts of it
+    each = float(sizes[0]) if sizes and finite(sizes[0]) and sizes[0] > 0 else None
     if any(is_number(epoch) and epoch > _MOST_EPOCHS for epoch in epochs):
         each = 1
     each = each if samples else None
@@ -198,12 +194,6 @@ def _progress(job: Job, samples: bool, stop: float | None) -> _Progress | None:
         if is_number(count) and 0 < count < math.inf and (stop is None or event.ms <= stop):
             reached.append((float(count), event.ms))
     return max(reached, default=None)
-
-
-def _first(job: Job, key: str) -> float | None:
-    """The first number above 0 that the log states; ranks may state parts of it."""
-    values = [event.value for event in job.find(key)]
-    return float(values[0]) if values and finite(values[0]) and values[0] > 0 else None
 
 
 def _rate(

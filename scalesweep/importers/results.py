@@ -8,6 +8,7 @@ JSON states, lists as their means and dates in seconds; of CSV the ``way`` of ea
 value, or its median.
 """
 
+import contextlib
 import csv
 import json
 import math
@@ -45,7 +46,7 @@ _INNER = re.compile(
     r"checkpoint-\d{1,9}|trainer_output|output|results?|version_\d{1,6}|lightning_logs|csv(?:_logs)?"
     r"|logs?"
 )
-_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\d:.]*")
 # A clock that grows by so many times more a batch in one place is not the training's: Lightning
 # 2.2 adds a time up again with every evaluation (throughput_monitor.py, on_validation_end).
 _JUMP = 20
@@ -181,27 +182,17 @@ def _facts(file: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ImportRefusedError(f"a {type(content).__name__} of JSON, not an object")
     facts: dict[str, Any] = {}
-    for name, value in {**content, **_inner(content.get("metric")), **_ended(content)}.items():
+    inner = content.get("metric")  # of DLIO
+    inner = inner if isinstance(inner, dict) else {}
+    for name, value in {**content, **inner, **_ended(content)}.items():
         if isinstance(value, list) and value and all(map(finite, value)):
             facts[f"mean_{alias(name)}"] = float(np.mean(value))
         elif isinstance(value, str) and _DATE.fullmatch(value[:40]):
-            facts[alias(name)] = _seconds(value)
+            with contextlib.suppress(ValueError):  # without a zone it is taken for UTC
+                facts[alias(name)] = datetime.fromisoformat(f"{value}+00:00").timestamp()
         elif finite(value) or isinstance(value, str | None):
             facts[alias(name)] = value
     return facts
-
-
-def _inner(content: Any) -> Mapping[str, Any]:
-    return content if isinstance(content, dict) else {}
-
-
-def _seconds(date: str) -> float | None:
-    """Unix time of a date, which is taken for UTC where it names no zone."""
-    try:
-        said = datetime.fromisoformat(date)
-    except ValueError:
-        return None
-    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
 def _ended(content: Mapping[str, Any]) -> dict[str, Any]:

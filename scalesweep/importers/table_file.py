@@ -23,7 +23,6 @@ MAX_BYTES = 64 << 20
 SEPARATORS = (",", ";", "\t", "|", "  ")
 # Heading of a column without a name that comes first, as pandas writes its index.
 INDEX = "index"
-HIDDEN = "..."  # what pandas prints for columns that it does not print
 _ENDS = (".csv", ".tsv", ".md", ".json", ".jsonl", ".ndjson", ".parquet")
 
 Cell = str | int | float | bool | None
@@ -97,7 +96,7 @@ class Table:
 
     def _number(self, text: str) -> float | int:
         """The number of a text. Raises ValueError if it is none, or a comma may be either mark."""
-        if HIDDEN in text:
+        if "..." in text:
             raise ValueError("'...': values were left out when the table was printed")
         if self.decimal is None and _UNSURE.fullmatch(text):
             raise ValueError(
@@ -192,15 +191,13 @@ def _read(
     lines: list[Line] = []
     for line, cells in records:
         if len(cells) == len(names):
-            row = dict(zip(names, cells, strict=True))
-            row.pop(HIDDEN, None)
-            lines.append((line, {**row}))
+            lines.append((line, dict(zip(names, cells, strict=True))))
         else:
             why = f"{len(cells)} fields, the heading has {len(names)}: a cut or damaged line"
             refusals.append(Refusal(file, why, line))
     if lines and not text.endswith(("\n", "\r")):
         notes[f"{file}: the last line has no line end: check that it is whole"] = None
-    return [name for name in names if name != HIDDEN], lines
+    return names, lines
 
 
 def _boxed(text: str, file: Path) -> list[Fields]:

@@ -12,7 +12,7 @@ from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.derived_parameters import in_order
 from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
-from scalesweep.config.models import FILLED, Model, Name, WrongKeyError, read
+from scalesweep.config.models import FILLED, Model, Name, read
 from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
 from scalesweep.config.shapes import Mesh, Transformer, load_shapes
 from scalesweep.config.yaml_loader import load_yaml
@@ -122,12 +122,6 @@ class Form(Model):
     separator: Annotated[str, Field(min_length=1)] | None = None
     decimal: Literal[".", ","] | None = None
     thousands: Literal[".", ",", " ", "'", "_"] | None = None
-
-    @model_validator(mode="after")
-    def _unlike(self) -> Self:
-        if self.thousands is not None and self.thousands == self.decimal:
-            raise WrongKeyError("thousands", f"{self.thousands!r} is the decimal mark too")
-        return self
 
 
 class Work(Model):

@@ -1,5 +1,6 @@
 """From the rows of a published table to runs of a benchmark that is made for it."""
 
+import contextlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import text_of
 from scalesweep.importers.imported_run import ImportedRun, Refusal, metric
-from scalesweep.importers.made_benchmark import Made, parameter_entry
+from scalesweep.importers.made_benchmark import Made, entries_of
 from scalesweep.importers.table_file import FAILED, Cell, Row
 from scalesweep.importers.table_map import PER_NODE, RefusedRowError, Source, TableMap
 from scalesweep.importers.write_records import PRINTED
@@ -26,13 +27,12 @@ _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
 class TableRuns:
     """The runs of a table; ``empty`` counts the rows and values side by side without a number.
 
-    ``types`` are those of the parameters, over all rows; ``made`` is what its benchmark is.
+    ``made`` is what its benchmark is.
     """
 
     runs: list[ImportedRun]
     refusals: list[Refusal]
     notes: list[str]
-    types: dict[str, str]
     empty: int
     made: Made
 
@@ -85,10 +85,13 @@ def runs_of(table_map: TableMap) -> TableRuns:
     }
     summary = file.summary or f"Published table {table.file.name}."
     work = file.work.model_dump() if file.work else None
-    made = Made(
-        summary, _parameters(table_map, types), metrics, table_map.declared, file.scale, work
-    )
-    return TableRuns(runs, refusals, notes, types, empty, made)
+    parameters = {
+        name: it.model_dump() | {"type": types[name], "doc": it.doc or f"{name} of the table."}
+        for name, it in file.parameters.items()
+        if name != PER_NODE
+    }
+    made = Made(summary, entries_of(parameters), metrics, table_map.declared, file.scale, work)
+    return TableRuns(runs, refusals, notes, empty, made)
 
 
 def _types(table_map: TableMap, entries: Sequence[_Entry]) -> dict[str, str]:
@@ -96,15 +99,6 @@ def _types(table_map: TableMap, entries: Sequence[_Entry]) -> dict[str, str]:
     return {
         name: it.type or _type([entry.point.get(name) for entry in entries])
         for name, it in table_map.file.parameters.items()
-    }
-
-
-def _parameters(table_map: TableMap, types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The parameters of the benchmark that a table is of, as benchmark.yaml has them."""
-    return {
-        name: parameter_entry(types[name], it.doc or f"{name} of the table.", it.unit, it.workload)
-        for name, it in table_map.file.parameters.items()
-        if name != PER_NODE
     }
 
 
@@ -260,7 +254,7 @@ def _distinct(
     for entry in entries:
         point = canonical_json([entry.row.side, entry.point])
         row = entry.row
-        said = canonical_json([point, _as_numbers(table_map, row)])
+        said = repr([point, _as_numbers(table_map, row)])
         if (before := seen.setdefault(said, row)) is not row:
             words = "if it is another run, number the runs of a point in a column of their own"
             refusals.append(entry.refused(f"a copy of {_place(before, row)}; {words}"))
@@ -288,23 +282,12 @@ def _place(row: Row, beside: Row) -> str:
 
 def _as_numbers(table_map: TableMap, row: Row) -> dict[str, Cell]:
     """What a row holds, with numbers as such: 3600 and 3600.0 are one."""
-    cells = _cells(row)
+    cells: dict[str, Cell] = {n: cell for n, cell in row.cells.items() if cell is not None}
     for name in cells.keys() - {*table_map.file.ignore}:
-        try:
+        with contextlib.suppress(ValueError, OverflowError):  # of a name
             number = table_map.table.number(cells[name])
-        except (ValueError, OverflowError):  # a name
-            continue
-        cells[name] = None if number is None else float(number)
+            cells[name] = None if number is None else float(number)
     return cells
-
-
-def _cells(row: Row) -> dict[str, Cell]:
-    """What a row holds, for its digest: JSON knows no infinity."""
-    return {
-        name: str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
-        for name, cell in row.cells.items()
-        if cell is not None
-    }
 
 
 def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
@@ -315,7 +298,7 @@ def _run(table_map: TableMap, entry: _Entry) -> ImportedRun:
         point=entry.point,
         file=entry.row.file,
         line=entry.row.line,
-        source_digest=digest_of([file.name, entry.row.side, _cells(entry.row)]),
+        source_digest=digest_of([file.name, entry.row.side, repr(entry.row.cells)]),
         samples_per_epoch=None if file.work else 0,
         metrics=entry.metrics,
         unfinished=entry.unfinished,

@@ -57,7 +57,6 @@ class Rules:
 def campaign_of(
     written: Sequence[Written],
     rules: Mapping[str, Rules],
-    description: str,
     site: str,
     results: str,
 ) -> dict[str, Any]:
@@ -87,7 +86,8 @@ def campaign_of(
                 free, place = f"{own}_{place}", place + 1
             experiments[free] = _experiment(benchmark, runs, members, scaling, rule, variant)
     return {
-        "campaign": "imported", "description": description, "site": site, "results": results,
+        "campaign": "imported", "description": "Published results, imported.", "site": site,
+        "results": results,
         "experiments": experiments,
     }  # fmt: skip
 
@@ -283,11 +283,9 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
             )
     for repeats in points.values():
         main = repeats[0].benchmark.main_metric
-        known = sorted(
-            (it["value"], run.order, run)
-            for run in repeats
-            if (it := run.metric(main)) and it["unit"].endswith("/s") and it["value"] > 0
-        )
+        mains = [(run.record["metrics"].get(main), run) for run in repeats]
+        rates = [(it["value"], run) for it, run in mains if it and it["unit"].endswith("/s")]
+        known = sorted((rate, run.order, run) for rate, run in rates if rate > 0)
         if _apart([rate for rate, *_ in known]):
             low, high = number(known[0][0], 3), number(known[-1][0], 3)
             doubts.append(
@@ -311,5 +309,5 @@ def _apart(rates: Sequence[float]) -> bool:
 
 
 def _places(runs: Sequence[Written]) -> str:
-    named = [run.place for run in runs[:3]]
-    return ", ".join(named) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
+    more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
+    return ", ".join(run.place for run in runs[:3]) + more

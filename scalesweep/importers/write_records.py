@@ -28,7 +28,6 @@ from scalesweep.core.record_check import BadRecordError
 from scalesweep.importers.imported_run import (
     COPY,
     FILE_DATES,
-    REFUSED,
     ImportedRun,
     Item,
     Refusal,
@@ -78,10 +77,6 @@ class Written:
         """What it is a run of, and what it says."""
         return [self.point, self.variant, *(self.record.get(key) or None for key in _SAID)]
 
-    def metric(self, name: str | None) -> Mapping[str, Any] | None:
-        """A metric of its record, if it is there."""
-        return self.record["metrics"].get(name)  # type: ignore[no-any-return]
-
 
 def _written(benchmark: Benchmark, record: Mapping[str, Any], point: Mapping[str, Any]) -> Written:
     notes = record["notes"]
@@ -90,10 +85,6 @@ def _written(benchmark: Benchmark, record: Mapping[str, Any], point: Mapping[str
         notes.get("lines", [0])[0], notes.get("variant", {}), notes[SOURCE_DIGEST],
         record.get("unfinished", ""), tuple(record.get("command") or ()),
     )  # fmt: skip
-
-
-class _CopyError(UserError):
-    """The run is there already."""
 
 
 def write_runs(items: Iterable[Item], store: "RecordStore") -> Iterator[Written | Refusal]:
@@ -106,7 +97,7 @@ def write_runs(items: Iterable[Item], store: "RecordStore") -> Iterator[Written 
             yield store.write(item) if isinstance(item, ImportedRun) else item
         except UserError as error:
             if isinstance(item, ImportedRun):
-                yield item.refused(str(error), COPY if isinstance(error, _CopyError) else REFUSED)
+                yield Refusal(item.file, str(error), item.line, item.benchmark)
 
 
 @dataclass
@@ -156,7 +147,7 @@ class RecordStore:
         """All imported runs of the site, by where they were read."""
         return sorted(self._there.values(), key=lambda run: run.order)
 
-    def write(self, run: ImportedRun) -> Written:
+    def write(self, run: ImportedRun) -> Written | Refusal:
         """Write the record of a run unless it is there; raises UserError if it is refused."""
         known = self._benchmarks.get(run.benchmark)
         if run.made and (known is None or not run.made.is_part_of(known)):
@@ -168,7 +159,8 @@ class RecordStore:
         now = _written(benchmark, _record(benchmark, run, point, 0, site), point)
         if (before := self._there.get(now.digest)) is not None:
             if now.digest in self._seen:
-                raise _CopyError(f"the same run as in {before.place}")
+                words = f"the same run as in {before.place}"
+                return Refusal(run.file, words, run.line, run.benchmark, COPY)
             self._seen.add(now.digest)
             if before.benchmark is benchmark and before.said == now.said:
                 return before

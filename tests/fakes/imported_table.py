@@ -54,7 +54,7 @@ def _imported(
     assert not refused and not table.refusals
     derive = {name: expression.text for name, expression in table_map.derive.items()}
     rules = {made.name: Rules(file.scaling or "", derive)}
-    campaign = campaign_of(written, rules, "A table.", "imported", str(folder))
+    campaign = campaign_of(written, rules, "imported", str(folder))
     known = former_rules(campaign, [])[made.name]
     assert (known.stated, known.derive) == (file.scaling or "none", derive)
     write_campaign(campaign, folder / "campaign.yaml")

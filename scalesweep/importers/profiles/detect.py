@@ -3,8 +3,8 @@
 import contextlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from scalesweep.analysis.profile import Profile
 from scalesweep.config.yaml_loader import load_yaml
@@ -24,21 +24,13 @@ from scalesweep.importers.profiles.base import Read, head_of
 from scalesweep.importers.rank_map import RankMap
 
 _READERS: tuple[tuple[Callable[[str], bool], Read], ...] = (
-    (pop_modelfactors.sign, pop_modelfactors.read),
-    (mpitrace.sign, mpitrace.read),
-    (talp.sign, talp.read),
-    (tau.sign, tau.read),
-    (horovod_timeline.sign, horovod_timeline.read),
-    (nsys.sign, nsys.read),
-    (exports.is_scorep, exports.read_scorep),
-    (exports.is_hpctoolkit, exports.read_hpctoolkit),
-    (exports.is_map, exports.read_map),
+    *((it.sign, it.read) for it in (pop_modelfactors, mpitrace, talp, tau, horovod_timeline, nsys)),
+    *exports.READERS,
     (kineto.sign, kineto.read),
 )
 
 
-@dataclass
-class Source:
+class Source(NamedTuple):
     """What a file or a folder holds; ``others`` are the files that are no profile."""
 
     profiles: list[Profile]

@@ -199,4 +199,4 @@ def _map(file: Path, ranks: int | None) -> Iterator[Profile]:
     )  # fmt: skip
 
 
-read_scorep, read_hpctoolkit, read_map = each(_scorep), each(_hpctoolkit), each(_map)
+READERS = ((is_scorep, each(_scorep)), (is_hpctoolkit, each(_hpctoolkit)), (is_map, each(_map)))

@@ -151,8 +151,6 @@ class _Table:
             for key, word in said.items()
         }
         total, calls = numbers["total"], numbers["calls"]
-        if total < 0 or calls < 1 or not name:
-            raise ImportRefusedError("a row without a name, a call or a time: cut off?", line)
         ends_s = numbers.get("min"), numbers.get("max")
         self.functions.append(Function(name, None, kind, calls, total, total, *ends_s))
         self.shares += [numbers["share"]] if "share" in numbers else []

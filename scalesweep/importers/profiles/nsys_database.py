@@ -176,9 +176,6 @@ def _notes(
 ) -> dict[str, object]:
     """What the tool says of its own recording: an absence may be a failure to record."""
     notes: dict[str, object] = {}
-    if "DIAGNOSTIC_EVENT" in tables:
-        rows = database.execute("SELECT text FROM DIAGNOSTIC_EVENT LIMIT 20").fetchall()
-        notes["diagnostics"] = "; ".join(str(row[0])[:100] for row in rows) or "none"
     if _GRAPHS in tables:
         notes["graphs"] = (
             "CUDA graphs are launches as a whole, copies in them included; `nsys profile "

@@ -160,9 +160,9 @@ def _definitions(metrics: Mapping[str, Any]) -> dict[str, str]:
         "union": "time during which at least one tensor was in {}",
         "share": "share of a step with at least one tensor in {}",
     }
-    definitions = {}
-    for name in names:
+
+    def usual(name: str) -> str:
         phase, _, kind = name.rpartition("_")
-        usual = phases.get(kind, "as the tool states it").format(phase.replace("_", " "))
-        definitions[name] = known.get(name) or usual
-    return definitions
+        return phases.get(kind, "as the tool states it").format(phase.replace("_", " "))
+
+    return {name: known.get(name) or usual(name) for name in names}

@@ -17,7 +17,6 @@ from scalesweep.importers.imported_run import ImportRefusedError, metric
 from scalesweep.importers.made_benchmark import declared
 from scalesweep.importers.profiles.base import each, text_of
 
-_GLOBAL = "Global"
 _AGREE = 0.011  # of what has two decimals, and of times that begin and end a little apart
 _Held = Mapping[str, Any]
 
@@ -73,7 +72,13 @@ def _profile(
         for key, plain in declared("profiles")["talp"].items()
         if region.get(key)  # TALP writes 0 for what it did not measure
     }
-    times, factors = _rank_times(processes, region["elapsedTime"]), None
+    columns = [
+        [process.get(key, region["elapsedTime"]) for process in processes]
+        for key in ("elapsedTime", "usefulTime", "mpiTime")
+    ]
+    known = any(columns[1]) and all({"usefulTime", "mpiTime"} <= it.keys() for it in processes)
+    times = RankTimes(*(np.array(it, np.float64) * 1e-9 for it in columns)) if known else None
+    factors = None
     notes = {"efficiencies": "as TALP prints them, two decimals"}
     if times and all(process.get("numCpus", 1) == 1 for process in processes):
         factors = rank_factors(times.useful, times.runtime)
@@ -91,14 +96,6 @@ def _profile(
     metrics |= {plain: metric(value, "1", "higher") for plain, value in stated.items()}
     return Profile(
         tool="talp", file=file, ranks=count, elapsed_s=elapsed,
-        region="" if name == _GLOBAL else name, rank_times=times, factors=factors,
+        region="" if name == "Global" else name, rank_times=times, factors=factors,
         metrics=metrics, notes=notes,
     )  # fmt: skip
-
-
-def _rank_times(processes: Sequence[_Held], elapsed: float) -> RankTimes | None:
-    """Times of the processes in seconds; None where none has any useful time."""
-    rows = [(it.get("elapsedTime", elapsed), it["usefulTime"], it["mpiTime"]) for it in processes]
-    if not any(useful for _, useful, _ in rows):
-        return None
-    return RankTimes(*(np.array(column, np.float64) * 1e-9 for column in zip(*rows, strict=True)))

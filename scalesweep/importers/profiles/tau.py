@@ -23,7 +23,7 @@ _SECTION = re.compile(
 )
 _TIME = r"[\d.,:]+(?:[eE][+-]?\d{1,3})?"
 _ROW = re.compile(
-    rf"\s*(?P<share>\d+\.\d+)\s+(?P<own>{_TIME})\s+(?P<all>{_TIME})\s+(?P<calls>[\d.eE+]+)\s+[\d.eE+]+"
+    rf"\s*\d+\.\d+\s+(?P<own>{_TIME})\s+(?P<all>{_TIME})\s+(?P<calls>[\d.eE+]+)\s+[\d.eE+]+"
     r"\s+[\d.eE+-]+\s(?P<name>.*\S)\s*"
 )
 _HEADING = re.compile(r"\s*(?:%Time\s+Exclusive|msec\s+total msec|-{20,})")
@@ -132,24 +132,14 @@ def _sections(lines: Iterable[str]) -> list[_Section]:
             sections[current.node, thread] = current
         elif current and (row := _ROW.fullmatch(content)):
             if not _AGAIN.search(row["name"]):
-                current.rows.append(_function(row, current, line))
+                own, total = _seconds(row["own"], line), _seconds(row["all"], line)
+                calls = float(row["calls"])
+                current.rows.append(Function(row["name"], current.node, "cpu", calls, own, total))
         elif current and content.strip() and not _HEADING.match(content):
             if re.match(r"\s*\d", content):
                 raise ImportRefusedError("a row that cannot be read: cut off?", line)
             current = None  # what follows is another program's
     return list(sections.values())
-
-
-def _function(row: "re.Match[str]", section: _Section, line: int) -> Function:
-    own, total = _seconds(row["own"], line), _seconds(row["all"], line)
-    first = (section.rows[0].inclusive_s if section.rows else total) or 1.0
-    if own > total * (1 + CLOSE) + 1e-6 or abs(100 * total / first - float(row["share"])) > 1:
-        raise ImportRefusedError(
-            f"states {row['share']} % of all, which its time is not, or more time exclusive than "
-            "inclusive: lines are missing or swapped",
-            line,
-        )
-    return Function(row["name"], section.node, "cpu", float(row["calls"]), own, total)
 
 
 def _seconds(text: str, line: int) -> float:

@@ -100,7 +100,6 @@ def test_what_cannot_be_trusted_is_refused(read: Read, kind: str) -> None:
     [
         # converged-computing/metrics-operator-experiments: google/kubecon/hpc/lassen-run1,
         # lassen_osu_8_nodes.out; google/kubecon/osu-benchmarks.
-        ("jsrun -n 8 -a 1 -c 1 -r 1 -l cpu-cpu osu-micro-benchmarks-5.8/osu_allreduce", 8, 1),
         ("mpirun --hostfile ./hostfile.txt -np 2 -map-by ppr:1:node /opt/osu_allreduce", 2, 1),
         # OSU Micro-Benchmarks on Oracle's cloud, four nodes of 36 ranks.
         ("mpirun -n 144 -N 36 -hostfile ~/hostlist.txt omb/osu_allreduce -x 10 -i 10", 144, 36),

@@ -52,7 +52,7 @@ def take(tmp_path: Path) -> Import:
 def outcome(folder: Path) -> Any:
     """The campaign of all imports of a site, and the numbers of each run that it plans."""
     store = RecordStore(folder)
-    content = campaign_of(store.runs, RULES, "", folder.name, "results")
+    content = campaign_of(store.runs, RULES, folder.name, "results")
     write_campaign(content, folder.parent / "c.yaml")
     campaign = load_campaign(folder.parent / "c.yaml")
     states = scan(folder, campaign.unique_runs())
@@ -132,7 +132,7 @@ def test_a_log_that_has_grown_replaces_what_it_gave_before(take: Import, tmp_pat
         (tmp_path / "sources" / "log").write_text("".join(lines[:cut]))
         take("log")
     (run,) = RecordStore(tmp_path / "runs" / "imported").runs
-    assert run.unfinished == "" and (run.metric("epochs_run") or {})["value"] == 3
+    assert run.unfinished == "" and run.record["metrics"]["epochs_run"]["value"] == 3
 
 
 def test_identical_content_is_one_run(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_runs_of_folders_that_tell_what_was_set_are_no_repeats(
             (folder / "log.txt").write_text(text)
     runs = [run for run in take("") if isinstance(run, Written)]
     assert len(runs) == 4
-    experiments = campaign_of(runs, RULES, "", "imported", "results")["experiments"]
+    experiments = campaign_of(runs, RULES, "imported", "results")["experiments"]
     assert {name for name in experiments if name.endswith(("fp16", "fp32"))} == set(experiments)
     assert len(experiments) == 2  # a series of each, over n1 and n2
     for spec in experiments.values():
@@ -271,7 +271,7 @@ def test_folders_that_number_repeats_hold_repeats(
         (tmp_path / "sources" / name).mkdir()
         (tmp_path / "sources" / name / "log.txt").write_text(fake.gpus() + fake.run(rate))
     runs = [run for run in take("") if isinstance(run, Written)]
-    (spec,) = campaign_of(runs, RULES, "", "imported", "results")["experiments"].values()
+    (spec,) = campaign_of(runs, RULES, "imported", "results")["experiments"].values()
     assert spec["repeats"] == [[0, 1]]
 
 
@@ -328,7 +328,7 @@ def test_a_campaign_of_scaling_and_layouts(read: Read, tmp_path: Path) -> None:
         + fake.one(50.0, model="resnet110") + fake.one(1010.0),
     )  # fmt: skip
     written, _ = import_runs(runs, tmp_path / "runs" / "imported")
-    content = campaign_of(written, RULES, "Imported.", "imported", str(tmp_path))
+    content = campaign_of(written, RULES, "imported", str(tmp_path))
     write_campaign(content, tmp_path / "campaign.yaml")
     (experiment,) = load_campaign(tmp_path / "campaign.yaml").experiments
     assert (experiment.name, experiment.scaling) == ("tf_cnn_benchmarks", "weak")

@@ -230,6 +230,3 @@ def test_what_is_none_of_these(tmp_path: Path) -> None:
     table = tmp_path / "runs.jsonl"
     table.write_text("".join(f"{json.dumps({**LAST, 'ranks': n})}\n" for n in (1, 2)))
     assert kind_of(table) == TABLE
-    (tmp_path / "._summary.json").write_bytes(b"\0\5\x16\7" + b"\0" * 60)
-    _, (refusal,), _ = read_source(tmp_path)
-    assert refusal.file.name == "._summary.json" and "macOS" in refusal.reason

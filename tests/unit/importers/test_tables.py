@@ -15,7 +15,7 @@ from scalesweep.aspects.find import find
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.imported_run import ImportedRun
-from scalesweep.importers.made_benchmark import Made, make_benchmark, parameter_entry
+from scalesweep.importers.made_benchmark import Made, make_benchmark
 from scalesweep.importers.table_draft import draft_of
 from scalesweep.importers.table_file import read_table
 from scalesweep.importers.table_map import load_map
@@ -260,7 +260,6 @@ SIDE = {
         ({"ignore": ["nothing"]}, "no column 'nothing'"),
         ({"failed": {"column": "ends", "values": ["x"]}}, "failed.column: no column 'ends'"),
         ({"failed": {"column": "rate", "values": {"x": "MEMORY"}}}, "failed.values.*'MEMORY'"),
-        ({"table": {"thousands": ",", "decimal": ","}}, "is the decimal mark too"),
     ],
 )  # fmt: skip
 def test_mistakes_of_a_map(read: Import, changes: dict[str, Any], told: str) -> None:
@@ -303,10 +302,10 @@ def test_a_table_of_nodes_and_times_needs_its_scaling_alone(read: Import) -> Non
 
 
 def test_the_made_benchmark_grows_and_never_changes(tmp_path: Path) -> None:
-    number = {"batch": parameter_entry("integer", "Batch.", None, False)}
+    number = {"batch": {"type": ["integer", "null"], "default": None, "doc": "Batch."}}
     first = make_benchmark(tmp_path, "training", Made("A table.", number, {"rate": "as printed"}))
     run = {**first.defaults, "ranks": 2, "batch": 4}
-    more = {**number, "kind": parameter_entry("string", "Kind.", None, False)}
+    more = {**number, "kind": {"type": ["string", "null"], "default": None, "doc": "Kind."}}
     time = {"time": {"definition": "as printed", "kind": "intensive"}}
     second = make_benchmark(tmp_path, "training", Made("Another.", more, time))
     assert second.run_id({**second.defaults, "ranks": 2, "batch": 4}, 0) == first.run_id(run, 0)

@@ -118,7 +118,7 @@ def test_a_micro_batch_that_is_the_work_of_a_rank_parts_no_series(
         head = f"  world_size ..... {count}\n  micro_batch_size ..... {64 // count}\n"
         runs += read(head + "".join(megatron(n, 400.0 / count) for n in range(1, 9)))[0]
     written, _ = import_runs(runs, tmp_path / "runs" / "imported")
-    (spec,) = campaign_of(written, RULES, "", "imported", "results")["experiments"].values()
+    (spec,) = campaign_of(written, RULES, "imported", "results")["experiments"].values()
     assert spec["scaling"] == "strong"
 
 

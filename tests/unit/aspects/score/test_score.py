@@ -53,7 +53,7 @@ def study(folder: Path, logs: list[list[str]]) -> ExperimentResults:
     results = folder / "results"
     written, refused = import_runs(runs, results / "runs" / "imported")
     assert (refusals, refused) == ([], [])
-    write_campaign(campaign_of(written, RULES, "test", "imported", str(results)), folder / "c.yaml")
+    write_campaign(campaign_of(written, RULES, "imported", str(results)), folder / "c.yaml")
     campaign = load_campaign(folder / "c.yaml")
     states = scan(campaign.runs_folder, campaign.unique_runs())
     plan = build_plan(campaign, states)
