@@ -1,12 +1,16 @@
 """GPUs: how many a point needs on a node, and which of a node's are visible to its program."""
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
 
-from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.site import Site
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
+
+if TYPE_CHECKING:  # tables ask which GPUs are visible, and read no YAML
+    from scalesweep.config.benchmark import Benchmark
+    from scalesweep.config.site import Site
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 # What CUDA, whose list ends at the first name that it does not know, takes for no GPU on purpose.
