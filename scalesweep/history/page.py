@@ -12,7 +12,7 @@ import pandas as pd
 from scalesweep.analysis.table_io import write_csv, write_parquet
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import PHASES, finite, listed, percent
+from scalesweep.core.formatting import finite, listed, percent
 from scalesweep.experiment.cells import number_cell
 from scalesweep.history.evidence import Evidence
 from scalesweep.history.series import POINT, History, Line, facts_of, read_history
@@ -78,30 +78,12 @@ def regressions(history: History) -> list[str]:
     ]  # fmt: skip
 
 
-def title_of(head: Any) -> str:
-    """The metric, and the phase if it is not the whole run."""
-    phase = f", {PHASES[head['phase']]}" if head["phase"] in ("init", "later") else ""
-    return f"{head['metric']}{phase}"
-
-
-def place_of(head: Any) -> str:
-    """Where it was measured, and what scaled."""
-    scaling = "" if head["scaling"] == "none" else f", {head['scaling']} scaling"
-    mark = "" if head["source"] == "measured" else f" ({head['source']})"
-    return f"{head['benchmark']} on {head['site']}{mark}, {head['device'].upper()}{scaling}"
-
-
-def point_of(head: Any) -> str:
-    """What distinguishes the point in its campaign."""
-    return head["label"] or "the only point"
-
-
 def told_of(line: Line) -> str:
     """The verdict of a line in words."""
     since, head = line.since, line.head
     if since and line.change.new and (subject := line.new["subject"].iloc[0]):
         since += f" ({subject})"
-    what = f"{place_of(head)}, {point_of(head)}: {title_of(head)}"
+    what = f"{head['place']}, {head['where']}: {head['title']}"
     return sentence(what, line.change, since)
 
 
@@ -131,7 +113,7 @@ def render_history(history: History, folder: Path, out: Path) -> str:
     order = ranked(history.judged)
     groups: dict[str, list[Line]] = {}
     for line in order:
-        groups.setdefault(place_of(line.head), []).append(line)
+        groups.setdefault(line.head["place"], []).append(line)
     changed = [line for line in order if line.change.verdict in _LEVELS]
     sessions = history.values.drop_duplicates("session").sort_values("began", ascending=False)
     counts = Counter(line.change.verdict for line in order)
@@ -183,8 +165,8 @@ def _line_table(name: str, group: Sequence[Line], limit: int) -> dict[str, Any]:
     shown = group[:limit]
     noise = [line.levels.noise if line.levels else math.nan for line in shown]
     columns: dict[str, Any] = {
-        "Point": [point_of(line.head) for line in shown],
-        "Metric": [title_of(line.head) for line in shown],
+        "Point": [line.head["where"] for line in shown],
+        "Metric": [line.head["title"] for line in shown],
         "Verdict": [verdict_cell(line.change.verdict) for line in shown],
         "Change": [number_cell(line.change.ratio, ratio_words(line.change)) for line in shown],
         "Since": [line.since or "–" for line in shown],
@@ -254,7 +236,7 @@ def chart_data(history: History, order: Sequence[Line], links: Links) -> dict[st
         head = lines[0].iloc[-1]
         points.append(
             {
-                "title": f"{place_of(head)}: {point_of(head)}",
+                "title": f"{head['place']}: {head['where']}",
                 "lines": [_chart_line(own, judged.get(own["line"].iloc[0]), places)
                           for own in lines],
             }
@@ -274,7 +256,7 @@ def _chart_line(
                 steps.append([place, listed(what)])
     levels = line.levels if line else None
     return {
-        "title": title_of(head), "kind": head["kind"], "unit": head["unit"],
+        "title": head["title"], "kind": head["kind"], "unit": head["unit"],
         "better": head["better"], "main": bool(head["main"]), "changes": steps,
         "sessions": [places[key] for key in zip(rows["session"], rows["site"], strict=True)],
         "base": list(line.change.base) if line and line.change.base else [0],

@@ -11,6 +11,7 @@ import pandas as pd
 
 from scalesweep.config.history_settings import HistorySettings
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import PHASES
 from scalesweep.history.evidence import Evidence, load_evidence, with_evidence
 from scalesweep.history.session import WHOLE
 from scalesweep.history.store import CANARY, PART, TERM, load
@@ -73,8 +74,9 @@ class History:
     """A history as read and judged; ``broken``: files that cannot be read, and why.
 
     ``values``: a row per line and session, lines one after the other, oldest first: what
-    distinguishes the line, its session (``name``: the commit in short), ``began``, repeats, mean
-    with its interval, ``share`` (of the step, of all parts, or of the ideal speedup) and ``runs``.
+    distinguishes the line, with ``place``, ``where`` and ``title`` in words; its session (``name``:
+    the commit in short, ``began``); repeats, mean with its interval, ``share`` (of the step, of all
+    parts, or of the ideal speedup) and ``runs``.
     """
 
     values: pd.DataFrame
@@ -138,6 +140,13 @@ def _values(rows: pd.DataFrame) -> pd.DataFrame:
             values["program"] != "", values["began"].dt.strftime("%Y-%m-%d %H:%M")
         ),
     )
+    phase = values["phase"].where(values["phase"].isin(["init", "later"]))
+    values["title"] = values["metric"] + (", " + phase.map(PHASES)).fillna("")
+    values["where"] = values["label"].replace("", "the only point")
+    source = (" (" + values["source"] + ")").mask(values["source"] == "measured", "")
+    scaling = (", " + values["scaling"] + " scaling").mask(values["scaling"] == "none", "")
+    device = ", " + values["device"].str.upper()
+    values["place"] = values["benchmark"] + " on " + values["site"] + source + device + scaling
     return _with_shares(values)
 
 
