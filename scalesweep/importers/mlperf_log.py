@@ -143,12 +143,15 @@ def read_runs(lines: Iterable[Line]) -> list[Job]:
     (ranks that evaluate may print run_stop) those of the lowest that does; and those without a
     label. Raises ImportRefusedError if no event is whole.
     """
-    entries = list(_entries(lines))
     lowest: dict[str, int] = {}
-    for rank, event in entries:
-        if rank is not None:
-            lowest[event.key] = min(rank, lowest.get(event.key, rank))
-    jobs = _split([event for rank, event in entries if rank in (None, lowest.get(event.key))])
+    kept: list[tuple[int | None, Event]] = []
+    for rank, event in _entries(lines):
+        if rank is not None and rank < (before := lowest.get(event.key, rank + 1)):
+            kept = [it for it in kept if it[0] != before or it[1].key != event.key]
+            lowest[event.key] = rank
+        if rank is None or rank == lowest[event.key]:
+            kept.append((rank, event))
+    jobs = _split([event for _, event in kept])
     if not jobs:
         raise ImportRefusedError("no whole event in it; MLPerf Training before v0.7 is not read", 1)
     # A wrapper's line of before a run may be printed behind it: no run is made of that alone.
