@@ -98,11 +98,10 @@ def derived_parameters(
     ``spec``: of the experiment; ``where`` starts messages. Raises UserError for a name that is set
     elsewhere, cannot be derived, or is not known.
     """
-    values = {
-        name: Expression(entry.value, f"{where}.derive.{name}")
-        for name, entry in spec.derive.items()
-    }
-    rules = [Expression(it.that, f"{where}.require[{i}]") for i, it in enumerate(spec.require)]
+    values = {name: entry.value for name, entry in spec.derive.items()}
+    for name, value in values.items():
+        value.where = f"{where}.derive.{name}"
+    rules = [it.that for it in spec.require]
     read = frozenset().union(*(expression.names for expression in (*values.values(), *rules)))
     set_here = {name: "linked" for entry in spec.linked or () for name in entry}
     set_here |= {name: "extra" for entry in spec.extra for name in entry}

@@ -11,6 +11,7 @@ from scalesweep.config.models import (
     LISTED,
     UNEQUAL,
     Count,
+    Expr,
     Line,
     Minutes,
     Model,
@@ -18,7 +19,6 @@ from scalesweep.config.models import (
     Positive,
     Real,
     Share,
-    Short,
     Text,
     Whole,
     WrongKeyError,
@@ -79,7 +79,7 @@ class Exclusion(Model):
     """Points that are left out."""
 
     FORM: ClassVar[str] = "an expression, or {when: expression, reason: text}"
-    when: Line
+    when: Expr
     reason: Line = ""
 
 
@@ -87,7 +87,7 @@ class Requirement(Model):
     """What every point must keep."""
 
     FORM: ClassVar[str] = "an expression, or {that: expression, reason: text}"
-    that: Line
+    that: Expr
     reason: Line = ""
 
 
@@ -95,7 +95,7 @@ class DerivedKeys(Model):
     """A parameter that is worked out."""
 
     FORM: ClassVar[str] = "an expression, a number, or {value, type, unit, doc}"
-    value: Annotated[Line, Short(str, (int, float))]
+    value: Expr
     """an expression over parameters, and other names under `derive`"""
     type: Literal["integer", "number", "string", "boolean"] = "integer"
     """of a name that is no parameter of the benchmark: what its values are"""

@@ -259,18 +259,19 @@ def exclusions(
     Raises UserError for a rule that reads no parameter, or an unknown one.
     """
     asked = [
-        *((r.when, r.reason or r.when, f"exclude[{i}]", "{}") for i, r in enumerate(spec.exclude)),
-        *(
-            (r.that, r.reason or f"required: {r.that}", f"require[{i}]", "not ({})")
-            for i, r in enumerate(spec.require)
-        ),
+        *((it.when, it.reason, f"exclude[{i}]") for i, it in enumerate(spec.exclude)),
+        *((it.that, it.reason, f"require[{i}]") for i, it in enumerate(spec.require)),
     ]
     rules = []
-    for text, reason, place, form in asked:
-        here = f"{where}.{place}"
-        if not Expression(text, here).check_names(set(benchmark.parameters)).names:
-            raise UserError(f"{here}: '{text}' contains no parameter")
-        rules.append((Expression(form.format(text), here), reason))
+    for stated, reason, place in asked:
+        stated.where = f"{where}.{place}"
+        if not stated.check_names(set(benchmark.parameters)).names:
+            raise UserError(f"{stated.where}: '{stated.text}' contains no parameter")
+        if place.startswith("exclude"):
+            rules.append((stated, reason or stated.text))
+        else:
+            broken = Expression(f"not ({stated.text})", stated.where)
+            rules.append((broken, reason or f"required: {stated.text}"))
     return rules
 
 
