@@ -53,13 +53,10 @@ class Sampling:
         """Start the samplers, if there is something to read, and wait for their first samples."""
         if self._asked:
             self._missing = self._why_not(self._asked) or self._start(self._asked)
-        self._window = (time.time(), 0.0)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop the samplers and wait for their last samples."""
-        if not self._window[1]:
-            self._window = (self._window[0], time.time())
         if self._process is None:
             return
         for stream in (self._process.stdin, self._process.stdout):
@@ -74,7 +71,7 @@ class Sampling:
                 break
 
     def ran(self, started: float, ended: float) -> None:
-        """Note when the program ran (Unix seconds); else it is from entering to leaving."""
+        """Note when the program ran (Unix seconds)."""
         self._window = (started, ended)
 
     def _why_not(self, asked: PowerOrder) -> str:
