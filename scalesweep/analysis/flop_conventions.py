@@ -172,12 +172,6 @@ def is_share(name: str) -> bool:
     return metric is not None and metric.stem in (MFU, HFU)
 
 
-def same_share(name: str, other: str) -> bool:
-    """Whether two metrics are the same quantity, by whatever conventions: both MFU, both HFU."""
-    first, second = flop_metric(name), flop_metric(other)
-    return first is not None and second is not None and first.stem == second.stem
-
-
 def unnamed_convention(name: str) -> str | None:
     """What is wrong with the name of a metric that counts FLOP by no known convention, and what to
     call it; None where nothing is."""

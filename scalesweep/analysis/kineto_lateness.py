@@ -157,8 +157,6 @@ def _late(
         yield {
             "rank": rank,
             "late_median_ms": float(np.median(own)),
-            "late_p95_ms": float(np.quantile(own, 0.95)),
-            "late_mean_ms": float(own.mean()),
             "last_share": float(last[place] / len(calls)),
             "latest": place == latest,
             "clock_ahead_ms": 1e3 * float(clock[place] - clock[0]),

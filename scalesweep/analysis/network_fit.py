@@ -70,11 +70,6 @@ class RangeFit:
         """The one that predicts best."""
         return self.fits[0]
 
-    @property
-    def supported(self) -> list[str]:
-        """The algorithms that the data cannot tell apart from the best one, and that one."""
-        return [fit.algorithm for fit in self.fits if fit.indistinguishable]
-
 
 def fit_network(ranks: Floats, sizes: Floats, seconds: Floats) -> list[RangeFit]:
     """Fit times ``seconds`` of allreduces of ``sizes`` bytes on ``ranks`` ranks, all ``[time]``.

@@ -1,4 +1,4 @@
-"""The account of a run that a profiler measured: its useful time, imbalance and communication.
+"""The accounts of runs that other tools measured: imported profiles, and traces of ranks.
 
 Profiles in the terms of POP (modelfactors, TALP, mpitrace) know neither steps nor input. With u the
 useful time of a rank, T the run time and T' that of a replay on an ideal network:
@@ -11,13 +11,23 @@ useful time of a rank, T the run time and T' that of a replay on an ideal networ
 
 These are the losses of POP's additive form (numericalalgorithmsgroup/pypop, pypop/metrics/mpi.py),
 times T.
+
+Traces of ranks know steps. Means over the ranks, which all take the same steps:
+
+    T = mean computation
+      + persistent imbalance        largest - mean computation, but no more than what is exposed:
+                                    the others wait that long in the exchange
+      + communication               exposed, without that
+      + unattributed                copies and idle: neither computation nor exchange
+
+The imbalance is known where the traces of all ranks are. Traces without steps have no account.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from scalesweep.analysis.pop import MODELFACTORS
-from scalesweep.analysis.step_account import PROFILE, StepAccount
+from scalesweep.analysis.step_account import PROFILE, TRACE, StepAccount
 from scalesweep.core.formatting import finite
 
 # Two decimals of three factors.
@@ -57,6 +67,24 @@ def profile_account(metrics: Mapping[str, Any], ranks: int) -> StepAccount | Non
         PROFILE, 1, ranks, runtime, terms, mean, highest, variant=MODELFACTORS if factors else "",
         replayed=factors,
     )  # fmt: skip
+
+
+def trace_breakdown(metrics: Mapping[str, Any], ranks: int) -> StepAccount | None:
+    """The account from the metrics of imported traces, in s per step; None of other metrics."""
+    names = ("runtime", "computation", "exposed_communication", "steps", "load_balance")
+    window, computation, exposed, steps, balance = (_value(metrics.get(name)) for name in names)
+    if window is None or computation is None or exposed is None or not steps:
+        return None
+    if min(window, computation) <= 0 or exposed < 0 or steps < 1:
+        return None
+    mean = computation / steps
+    largest = mean / balance if balance is not None and 0 < balance <= 1 else mean
+    exchange = exposed / steps
+    waited = min(largest - mean, exchange)
+    terms = {"compute": mean, "persistent": waited, "communication": exchange - waited}
+    return StepAccount(
+        TRACE, int(steps), ranks, window / steps, terms, mean, largest, per_epoch=int(steps)
+    )
 
 
 def _value(metric: Any) -> float | None:

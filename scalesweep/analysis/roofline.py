@@ -41,28 +41,19 @@ class Roof:
         """FLOP/s that a layer of an arithmetic intensity can reach at most."""
         return min(self.flops, intensity * self.bytes_per_s)
 
-    def class_of(self, flop: float, moved: float, launch_s: float) -> str:
-        """What bounds a layer of products.
+    def class_of(self, kind: str, flop: float, moved: float, launch_s: float) -> str:
+        """What bounds a layer of a kind.
 
         ``launch``: the roofline's least time is shorter than what starting its operations takes
         (``launch_s``), so that no faster machine would help; otherwise ``compute`` or ``memory``,
-        whichever takes longer.
+        whichever takes longer. A layer without products whose FLOP would take longer than its bytes
+        is ``unrated``: how fast they could be computed was not measured.
         """
         if self.least_s(flop, moved) < launch_s:
             return LAUNCH
-        return COMPUTE if flop / self.flops >= moved / self.bytes_per_s else MEMORY
-
-    def class_of_kind(self, kind: str, flop: float, moved: float, launch_s: float) -> str:
-        """What bounds a layer of a kind: that of ``class_of`` for ``PRODUCTS``.
-
-        Another one whose FLOP would take longer than its bytes even at the rate of a product is
-        ``unrated``: how fast they could be computed was not measured.
-        """
-        if kind in PRODUCTS:
-            return self.class_of(flop, moved, launch_s)
-        if self.least_s(0, moved) >= launch_s:
-            return UNRATED if flop / self.flops >= moved / self.bytes_per_s else MEMORY
-        return UNRATED if self.least_s(flop, moved) >= launch_s else LAUNCH
+        if flop / self.flops < moved / self.bytes_per_s:
+            return MEMORY
+        return COMPUTE if kind in PRODUCTS else UNRATED
 
     def shared(self, ranks: float) -> "Roof":
         """The same for one of so many ranks that share it."""
@@ -89,11 +80,6 @@ def reach_of(value: float, low: float, high: float) -> Reach:
 def rated_flop(kind: str, flop: float) -> float:
     """The FLOP of a layer that a ceiling of products says how long they take at least."""
     return flop if kind in PRODUCTS else 0.0
-
-
-def intensity(flop: float, moved: float) -> float:
-    """FLOP per byte; NaN where no bytes are moved."""
-    return flop / moved if moved > 0 else math.nan
 
 
 def share_of(shares: Floats, least: Reach, level: float = CONFIDENCE) -> Estimate:

@@ -110,7 +110,7 @@ class StepAccount:
     imbalance that alternates within it goes unseen); FIRST of the first of them; PROFILE if
     another tool measured the whole run (``profile_account``); NOEXCHANGE if a run without
     exchange says what a step computes; TRACE if the traces of its ranks do
-    (``kineto_breakdown``). ``per_epoch``: steps that the samples of an epoch are shared among.
+    (``profile_account``). ``per_epoch``: steps that the samples of an epoch are shared among.
     ``parts`` are those of computation. ``mean_busy`` and ``max_busy`` are over the ranks' means of
     input and computation, ``busiest`` is the mean over steps of the largest. ``replayed`` are
     serialisation and transfer as a profile's replay on an ideal network gave them, ``variant`` how

@@ -213,33 +213,25 @@ def account_of_rank(trace: RankTrace) -> TraceAccount | None:
     account = account_of(windows, steps, kinds)
     computing = covered(kinds[COMPUTATION], windows)
     by_kind = {}
-    for kind, every in _by_operation(calls).items():
+    sizes: dict[Collective, dict[int | None, Floats]] = {}
+    for kind, each in calls.items():
+        sizes.setdefault(replace(kind, size=None), {})[kind.size] = each
+    for kind, every in sizes.items():
         spans = np.concatenate(list(every.values()))
         own = covered(spans, windows)
         either = union(np.concatenate([kinds[COMPUTATION], spans]))
         exposed = covered(either, windows) - computing
         counts = {size: _inside(windows, each) for size, each in every.items()}
-        if sum(counts.values()) or own > 0:
+        calls_made = sum(counts.values())
+        if calls_made or own > 0:
+            moved = sum((size or 0) * count for size, count in counts.items())
             by_kind[kind] = KindAccount(
-                sum(counts.values()), _total(counts), exposed, own - exposed
+                calls_made, None if None in counts else moved, exposed, own - exposed
             )
     return replace(account, window=window, by_kind=by_kind)
-
-
-def _by_operation(calls: Mapping[Collective, Floats]) -> dict[Collective, dict[int | None, Floats]]:
-    """Spans of calls by kind without their size, and by size."""
-    every: dict[Collective, dict[int | None, Floats]] = {}
-    for kind, spans in calls.items():
-        every.setdefault(replace(kind, size=None), {})[kind.size] = spans
-    return every
 
 
 def _inside(windows: Floats, spans: Floats) -> int:
     """How many spans begin in one of the windows."""
     place = np.searchsorted(windows[:, 0], spans[:, 0], side="right") - 1
     return int(((place >= 0) & (spans[:, 0] < windows[place, 1])).sum())
-
-
-def _total(counts: Mapping[int | None, int]) -> int | None:
-    """Bytes of so many calls of each size."""
-    return None if None in counts else sum((size or 0) * count for size, count in counts.items())

@@ -24,9 +24,8 @@ import orjson
 from numpy.typing import NDArray
 
 from scalesweep.analysis.exchange import Exchange
-from scalesweep.analysis.kineto_breakdown import trace_breakdown
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
-from scalesweep.analysis.profile_account import profile_account
+from scalesweep.analysis.profile_account import profile_account, trace_breakdown
 from scalesweep.analysis.step_account import (
     StepAccount,
     account_of,

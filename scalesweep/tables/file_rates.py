@@ -66,6 +66,12 @@ def fastest(rates: Sequence[Rate]) -> Rate | None:
     return max(rates, key=key, default=None)
 
 
+def plain_reads(rates: Sequence[Rate], nodes: int) -> Rate | None:
+    """The fastest plain reads of a cache that was not warm, on so many nodes."""
+    plain = (rate for rate in rates if rate.kind == FILES and rate.state != WARM)
+    return fastest([rate for rate in plain if rate.layout.nodes == nodes])
+
+
 def file_rates(summary: pd.DataFrame, plan: Plan) -> list[Rate]:
     """The rates of all three kinds in a campaign."""
     return [

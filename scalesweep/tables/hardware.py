@@ -5,6 +5,7 @@ another frequency governor slow a whole synchronous run down to the slowest rank
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -49,7 +50,7 @@ def hosts_of(environment: Mapping[str, Any], machines: Sequence[str] = ()) -> Ha
     if isinstance(hardware, dict) and isinstance(hardware.get("facts"), dict):
         names = hardware.get("hosts")
         hosts = tuple(map(str, names)) if isinstance(names, list) else tuple(machines)
-        if kinds := _kinds(_visible(hardware["facts"], environment), hosts):
+        if kinds := _grouped(json.dumps(_visible(hardware["facts"], environment)), hosts):
             return kinds
     node = environment.get("node")
     if isinstance(node, dict) and node.get("cpu_model"):
@@ -87,13 +88,9 @@ def _visible(columns: Mapping[str, Any], environment: Mapping[str, Any]) -> Mapp
     return {**columns, **{key: {**columns[key], "values": v} for key, v in shown.items() if v}}
 
 
-def _kinds(columns: Mapping[str, Any], hosts: tuple[str, ...]) -> Hardware:
-    """Hosts by their facts, from columns over them."""
-    return _grouped(json.dumps(columns), hosts)
-
-
 @lru_cache(maxsize=64)  # thousands of runs have had the same hosts
 def _grouped(columns_text: str, hosts: tuple[str, ...]) -> Hardware:
+    """Hosts by their facts, from columns over them."""
     columns = json.loads(columns_text)
     known = {key: by_rank(columns.get(key) or {}, len(hosts)) for _, key, _ in _FACTS}
     kinds: dict[Facts, list[str]] = {}
@@ -138,10 +135,8 @@ def _clocks(gpus: Iterable[Mapping[str, Any]], domain: str) -> str:
 
 def _counted(values: Iterable[Any]) -> str:
     """``4 x A100``, ``1 x 679 and 3 x 715``; a plain value where there is one."""
-    counts: dict[str, int] = {}
-    for value in values:
-        counts[str(value)] = counts.get(str(value), 0) + 1
-    return " and ".join(f"{count} x {value}" for value, count in sorted(counts.items()))
+    counts = sorted(Counter(map(str, values)).items())
+    return " and ".join(f"{count} x {value}" for value, count in counts)
 
 
 # As they are called, the fact of a host they are made of, and how.

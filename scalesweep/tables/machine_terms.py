@@ -14,7 +14,7 @@ from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.roofline import Reach, reach_of
 from scalesweep.analysis.step_account import STEPS, StepAccount
 from scalesweep.tables.bookkeeping import EXCHANGE
-from scalesweep.tables.file_rates import FILES, WARM, fastest
+from scalesweep.tables.file_rates import plain_reads
 from scalesweep.tables.machine import (
     MEASURED,
     Machine,
@@ -134,8 +134,7 @@ def _input(
     known = data.summary["bytes"].iloc[point.rows].tolist() if "bytes" in data.summary else []
     sizes = {float(size) for size in known if not pd.isna(size)}
     nodes = Layout.of(whole_point(data, point)).nodes
-    rates = [rate for rate in machine.rates if (rate.kind, rate.layout.nodes) == (FILES, nodes)]
-    reads = fastest([rate for rate in rates if rate.state != WARM])
+    reads = plain_reads(machine.rates, nodes)
     if len(sizes) != 1 or reads is None:
         return None
     best, size = reads.best, sizes.pop() / account.per_epoch * _MS

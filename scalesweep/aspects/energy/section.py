@@ -1,7 +1,7 @@
 """The section of the page on power, and on how energy was measured."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from scalesweep.core.formatting import counted, listed, percent, text_of
 from scalesweep.core.status import Status
@@ -30,7 +30,8 @@ def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> l
     known = [run.energy for run in runs if run.energy is not None]
     measured = [energy for energy in known if energy.joules is not None]
     lines = [_how(measured, len(runs))] if measured else []
-    lines += _noted(measured)
+    if notes := {note: None for energy in measured for note in energy.notes}:
+        lines.append(f"Of the meters: {listed([*notes], MAX_REASONS)}.")
     reasons = Counter(e.missing or "no reason recorded" for e in known if e.joules is None)
     silent = len(runs) - len(known)
     if silent and (reasons or measured or results.tables.get("accuracy") is not None):
@@ -44,9 +45,10 @@ def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> l
 
 
 def _how(measured: Sequence[EnergyFacts], runs: int) -> str:
-    sources = listed(_once(source for energy in measured for source in energy.sources))
+    sources = listed(list(dict.fromkeys(source for of in measured for source in of.sources)))
     intervals = sorted({energy.interval_s for energy in measured if energy.interval_s})
-    every = f", sampled every {' to '.join(text_of(s) for s in _ends(intervals))} s"
+    ends = dict.fromkeys(text_of(seconds) for seconds in (*intervals[:1], *intervals[-1:]))
+    every = f", sampled every {' to '.join(ends)} s"
     line = f"Energy: measured in {len(measured):,} of {counted(runs, 'run')} with {sources}"
     line += every if intervals else ""
     shares = [
@@ -58,19 +60,6 @@ def _how(measured: Sequence[EnergyFacts], runs: int) -> str:
         mean = percent(sum(shares) / len(shares)) if max(shares) >= 5e-4 else "less than 0.1 %"
         line += f"; the sampler itself took {mean} of a core on each host"
     return f"{line}."
-
-
-def _noted(measured: Sequence[EnergyFacts]) -> list[str]:
-    notes = _once(note for energy in measured for note in energy.notes)
-    return [f"Of the meters: {listed(notes, MAX_REASONS)}."] if notes else []
-
-
-def _once(values: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values))
-
-
-def _ends(values: Sequence[float]) -> list[float]:
-    return [values[0]] if len(values) == 1 else [values[0], values[-1]]
 
 
 SECTION = Section(

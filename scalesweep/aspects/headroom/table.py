@@ -20,9 +20,9 @@ from scalesweep.tables.file_rates import (
     FILES,
     LOADING,
     TRAINING,
-    WARM,
     Rate,
     fastest,
+    plain_reads,
     reads_files,
     sample_bytes,
     state_of,
@@ -49,6 +49,7 @@ RATES = ("samples/s", "images/s")
 _READ, _SAMPLES = "read_rate", "total_throughput"
 # Share of an epoch's bytes below which they come from a cache of the pipeline's own.
 _FROM_FILES = 0.5
+_NO_BYTES = "its runs read no files, or do not note the bytes of an epoch"
 _SAME_BYTES = 0.01  # samples of files of which sizes differ by less are the same
 
 
@@ -215,15 +216,9 @@ def _files(inputs: TableInputs, point: Point) -> _Reach | str:
     """What plain reads of a cold cache on as many nodes give."""
     size = sample_bytes(inputs.data, point)
     if size is None:
-        return "its runs read no files, or do not note the bytes of an epoch"
+        return _NO_BYTES
     nodes = Layout.of(whole_point(inputs.data, point)).nodes
-    plain = fastest(
-        [
-            rate
-            for rate in inputs.machine.rates
-            if rate.kind == FILES and rate.layout.nodes == nodes and rate.state != WARM
-        ]
-    )
+    plain = plain_reads(inputs.machine.rates, nodes)
     if plain is None:
         return f"nothing has measured plain reads of a cold cache on as many nodes ({nodes})"
     return _of_rate(plain, "bytes/s", size)
@@ -233,7 +228,7 @@ def _decode(inputs: TableInputs, point: Point) -> _Reach | str:
     """What an input pipeline hands over of samples of the same size, on as many ranks."""
     size = sample_bytes(inputs.data, point)
     if size is None:
-        return "its runs read no files, or do not note the bytes of an epoch"
+        return _NO_BYTES
     layout = Layout.of(whole_point(inputs.data, point))
     loading = fastest(
         [

@@ -76,7 +76,6 @@ class BestLayout(PointRow, table="best_layouts"):
     )
     memory_metric: str | None = column("the metric of the memory of a rank")
     memory: float | None = column("memory of the best layout, in the metric's unit", default=None)
-    memory_most: float | None = column("the most memory of a layout that ran", default=None)
     utilisation_metric: str | None = column("the metric of the utilisation (MFU)")
     utilisation: float | None = column(
         "utilisation of the best layout, in the metric's unit", default=None
@@ -226,7 +225,6 @@ class _Source:
             )
         best = ran[0].point
         ratios = [self.data.compare(best, other.point, self.measure) for other in ran[1:]]
-        memories = [each.memory for each in ran if each.memory is not None]
         ahead, apart = self._ahead(ran)
         return BestLayout(
             **point_columns(best), **shared, **self._carried(group, before),
@@ -238,8 +236,7 @@ class _Source:
             p=max((ratio.chance for ratio in ratios), default=None)
             if all(ratio.known for ratio in ratios) else None,
             median=float(np.median([each.share for each in ran])),
-            memory=ran[0].memory, memory_most=max(memories, default=None),
-            utilisation=ran[0].utilisation,
+            memory=ran[0].memory, utilisation=ran[0].utilisation,
         )  # fmt: skip
 
     def _ahead(

@@ -103,8 +103,6 @@ class RankLateness(DeclaredRow, table="lateness", leading=("run_id",)):
     rank: int = column("the rank")
     calls: int = column("calls that all of them made", "1")
     late_median_ms: float = column("how late it begins a call, median", "ms")
-    late_p95_ms: float = column("95th percentile of that", "ms")
-    late_mean_ms: float = column("mean of that", "ms")
     step_ms: float | None = column("a step of its trace", "ms")
     last_share: float = column("share of the calls that it was the last to begin", "1")
     latest: bool = column(

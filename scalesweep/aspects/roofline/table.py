@@ -4,7 +4,6 @@ could do.
 Ceilings are those of a node, shared equally by the ranks on it. Times are means over the repeats.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +16,6 @@ from scalesweep.analysis.roofline import (
     UNKNOWN,
     Reach,
     Roof,
-    intensity,
     rated_flop,
     share_of,
 )
@@ -54,7 +52,6 @@ class LayerRow(PointRow, table="roofline"):
     flop: float = column("operations, forward and backward", "FLOP")
     bytes: float = column("bytes moved, forward and backward", "bytes")
     ms: Estimate = column("time, forward and backward", "ms")
-    forward_ms: float | None = column("time forward", "ms", default=None)
     of_layers: float | None = column("share of the sum of the layers", "1", default=None)
     flops: float = column("operations over time", "FLOP/s")
     intensity: float | None = column("operations over bytes", "FLOP/byte")
@@ -172,7 +169,6 @@ def _rows(
     counts = np.array(first.count, np.float64)
     # [repeat, layer] of all layers of a kind, in s.
     both = np.array([run.both for run in runs]) * counts
-    forward = np.array([run.forward for run in runs]) * counts
     launch_s = float(np.mean([run.launch for run in runs]))
     whole = both.mean(axis=0).sum()
     least = total_flop = total_bytes = 0.0
@@ -188,7 +184,7 @@ def _rows(
             least_ms = count * over.roof.least_s(rated_flop(kind, flop), moved) * _MS
             limits = {
                 "roof": over.stated,
-                "bound": over.roof.class_of_kind(kind, flop, moved, starts * launch_s),
+                "bound": over.roof.class_of(kind, flop, moved, starts * launch_s),
                 "least_ms": least_ms,
                 "of_roof": Estimate(least_ms / timed["ms"].value),
             }
@@ -202,7 +198,6 @@ def _rows(
             layer=name,
             kind=kind,
             count=count,
-            forward_ms=float(forward[:, place].mean()) * _MS,
             of_layers=float(both[:, place].mean() / whole),
         )
     steps = np.array([run.step for run in runs])
@@ -228,9 +223,7 @@ def _rows(
 
 
 def _times(flop: float, moved: float, seconds: Floats) -> dict[str, Any]:
-    mean = float(seconds.mean())
-    per_byte = intensity(flop, moved)
     return {
         "flop": flop, "bytes": moved, "ms": mean_of(seconds * _MS),
-        "flops": flop / mean, "intensity": None if math.isnan(per_byte) else per_byte,
+        "flops": flop / float(seconds.mean()), "intensity": flop / moved if moved > 0 else None,
     }  # fmt: skip

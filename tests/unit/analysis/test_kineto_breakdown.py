@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from scalesweep.analysis.kineto_breakdown import trace_breakdown
+from scalesweep.analysis.profile_account import trace_breakdown
 from scalesweep.analysis.step_account import TRACE, StepAccount
 
 

@@ -66,7 +66,7 @@ def test_the_best_of_each_scale_and_what_carried_layouts_lose(small: ExperimentR
     assert first.ahead == pytest.approx(100 / 90) and first.median == pytest.approx(0.9)
     assert (first.ran, first.tried, first.failed) == (3, 5, 2)
     assert first.causes == "GPU_OUT_OF_MEMORY 1, HANG 1"
-    assert (first.memory, first.memory_most, first.utilisation) == (60, 60, 0.4)
+    assert (first.memory, first.utilisation) == (60, 0.4)
     assert first.carried_from is None and first.ahead_apart is None and first.p is None
     # The same axes with mbs 4 do not fit; with mbs 2 they do.
     assert second.layout == "dp 8 x tp 2 x pp 1, mbs 4"
@@ -238,7 +238,7 @@ def test_ties_a_layout_alone_and_no_memory(tmp_path: Path) -> None:
     rows = "8,a,1,1,4,ok,50,,\n8,a,2,1,4,ok,50,,\n16,a,1,1,4,ok,40,,\n16,a,2,1,4,oom,,,\n"
     results = study(tmp_path, rows)
     tie, alone = results.of(BestLayout)
-    assert tie.ahead == 1 and (tie.memory, tie.memory_most, tie.utilisation) == (None,) * 3
+    assert tie.ahead == 1 and (tie.memory, tie.utilisation) == (None, None)
     assert (alone.ran, alone.next_layout, alone.ahead, alone.median) == (1, None, None, 1)
     assert alone.carried_loss == 0
     texts = [finding.sentence for finding in said(best_layout(results))]
