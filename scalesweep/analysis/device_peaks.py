@@ -21,10 +21,6 @@ class Device:
     bytes_per_s: float
     source: str
 
-    def peak(self, dtype: str, float8_share: float | None) -> float | None:
-        """FLOP/s for numbers of a type (``mixed_peak``)."""
-        return mixed_peak(self.flops, dtype, float8_share)
-
 
 def mixed_peak(flops: Mapping[str, float], dtype: str, float8_share: float | None) -> float | None:
     """FLOP/s for numbers of a type, of peaks by type; None where there is none, or of float8
@@ -109,4 +105,6 @@ def device_peak(shape: ModelShape) -> float | None:
     """The data sheet's FLOP/s of the device and type of numbers that a model states; None where it
     states none, or there is no such peak."""
     device = DEVICES.get(shape.device or "")
-    return device.peak(shape.dtype, shape.float8_share) if device and shape.dtype else None
+    if device is None or not shape.dtype:
+        return None
+    return mixed_peak(device.flops, shape.dtype, shape.float8_share)

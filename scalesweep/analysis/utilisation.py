@@ -2,7 +2,7 @@
 
 import math
 
-from scalesweep.analysis.device_peaks import DEVICES
+from scalesweep.analysis.device_peaks import DEVICES, device_peak
 from scalesweep.analysis.flop_conventions import TokenFlop, token_flops
 from scalesweep.analysis.model_shape import ModelShape
 
@@ -51,8 +51,7 @@ def unlike(printed: float, computed: float, shape: ModelShape, flop: TokenFlop, 
 def _peaks(shape: ModelShape) -> dict[str, float]:
     """The peak that a model states over others that authors take: of its device for other types,
     and of other devices for its type; by their names."""
-    device = DEVICES.get(shape.device or "")
-    own = device.peak(shape.dtype, shape.float8_share) if device and shape.dtype else None
+    own = device_peak(shape)
     return {
         f"{name} in {dtype}": own / peak
         for name, other in (DEVICES.items() if own else ())

@@ -95,13 +95,9 @@ class FittedSeries:
 
 def fitted_networks(data: ExperimentData, points: Sequence[Point]) -> list[FittedSeries]:
     """The fit of each series of allreduces of an experiment."""
-    return _fitted(data, sweeps_of(data, points))
-
-
-def _fitted(data: ExperimentData, swept: Sequence[Swept]) -> list[FittedSeries]:
     axes = [name for name in data.axes if name != "ranks"]
     series: dict[str, list[Swept]] = {}
-    for sweep in swept:
+    for sweep in sweeps_of(data, points):
         if sweep.first["collective"] == ALLREDUCE and sweep.first["amount_unit"] == "bytes":
             key = canonical_json([*(sweep.point.values[name] for name in axes), sweep.point.source])
             series.setdefault(key, []).append(sweep)

@@ -8,8 +8,6 @@ ASPECT = Aspect(
     tables={
         "best_layouts": "At each scale the best layout, how far it is ahead of the next, what the "
         "best layout of the next smaller scale loses, and how many points failed.",
-        "layout_effects": "What one choice of a layout changes at each scale, over pairs "
-        "of layouts that differ in it alone.",
         "layouts": "Every layout that ran: its share of the best at its scale, and its memory.",
     },
 )

@@ -1,20 +1,19 @@
-"""The figures of layouts: the best of each scale, what one choice changes, the cost in memory."""
+"""The figures of layouts: the best of each scale, and the cost in memory."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from scalesweep.aspects.layouts.effects import LayoutEffect
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
-from scalesweep.aspects.layouts.words import best_layouts, effects_of_layouts, layouts_that_ran
+from scalesweep.aspects.layouts.words import best_layouts, layouts_that_ran
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.drawing import Drawing, drawn, evenly, points_shown
+from scalesweep.figures.drawing import Drawing, drawn, points_shown
 from scalesweep.figures.forms import Lines, Scatter
 from scalesweep.figures.theme import GREEN, Axis
 
-MAX_SETTINGS, MAX_SCALES, MAX_PARAMETERS, MAX_VALUES = 4, 4, 5, 6
+MAX_SETTINGS, MAX_SCALES = 4, 4
 _Ran = Mapping[str, Mapping[int, Sequence[LayoutPoint]]]
 
 
@@ -98,43 +97,6 @@ def _times(main: Measure, best: float, share: float) -> float:
     return best * share if main.higher else best / share
 
 
-def effect_figures(results: ExperimentResults) -> list[Drawing]:
-    """What one choice of a layout changes at each scale: a panel for each choice."""
-    main = results.main
-    panels: dict[tuple[str, str], list[LayoutEffect]] = {}
-    for row in effects_of_layouts(results):
-        panels.setdefault((row.setting, row.parameter), []).append(row)
-    if main is None or not panels:
-        return []
-    shown = [
-        _effect(results, main, rows, setting)
-        for (setting, _), rows in list(panels.items())[: 2 * MAX_PARAMETERS]
-    ]
-    note = (
-        "Median over the pairs of layouts that are the same in all other choices; bars: the middle "
-        "half of them."
-    )
-    what = "what one choice changes, all else being equal"
-    return drawn(results, "layouts-effects", what, note, shown, columns=min(3, len(shown)),
-                 shows={"where": {}})  # fmt: skip
-
-
-def _effect(
-    results: ExperimentResults, main: Measure, rows: Sequence[LayoutEffect], setting: str
-) -> Lines:
-    values = evenly(sorted({row.value for row in rows}, key=lambda v: (len(v), v)), MAX_VALUES)
-    name = rows[0].parameter
-    frame = pd.DataFrame(
-        {"x": row.scale, "y": row.median, "low": row.quarter, "high": row.three_quarters,
-         "series": f"{name} {row.value}"}
-        for row in sorted(rows, key=lambda row: row.scale)
-        if row.value in values
-    )  # fmt: skip
-    title = f"{name} against {rows[0].base}" + (f", {setting}" if setting else "")
-    axis = Axis(f"Ratio of {main.label.lower()}", "log", {"no change": 1.0})
-    return Lines(frame, Axis(f"Number of {results.scale}", "scale"), axis, title, tall=2.1)
-
-
 def front_figures(results: ExperimentResults) -> list[Drawing]:
     """Of each of what is computed the layouts of each scale against their memory."""
     settings, ran = _shown(results)
@@ -177,4 +139,4 @@ def _front(
     return Scatter(frame, Axis(measure.axis_label, "zero"), Axis(rate, "zero"), title, front)
 
 
-FIGURES = (layout_figures, effect_figures, front_figures)
+FIGURES = (layout_figures, front_figures)

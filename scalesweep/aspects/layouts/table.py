@@ -13,7 +13,6 @@ from scalesweep.analysis.best_of_many import ahead_of_others
 from scalesweep.analysis.metrics import is_memory
 from scalesweep.analysis.stats import LogError
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.layouts.effects import MAKER as EFFECTS
 from scalesweep.aspects.layouts.study import LayoutStudy, study_of
 from scalesweep.core.files import canonical_json
 from scalesweep.core.status import Status
@@ -299,4 +298,4 @@ def _counts(causes: Sequence[str]) -> str:
     return ", ".join(f"{cause} {count}" for cause, count in order)
 
 
-MAKERS = (Maker((BestLayout, LayoutPoint), layout_rows), EFFECTS)
+MAKERS = (Maker((BestLayout, LayoutPoint), layout_rows),)

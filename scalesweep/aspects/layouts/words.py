@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from scalesweep.aspects.layouts.effects import LayoutEffect
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
 from scalesweep.core.formatting import number, percent
 from scalesweep.experiment.measure import Measure
@@ -22,11 +21,6 @@ def best_layouts(results: ExperimentResults) -> Mapping[str, list[BestLayout]]:
 def layouts_that_ran(results: ExperimentResults) -> list[LayoutPoint]:
     """Layouts with a result, of the same source."""
     return [row for row in results.of(LayoutPoint) if row.source == _source(results)]
-
-
-def effects_of_layouts(results: ExperimentResults) -> list[LayoutEffect]:
-    """What single choices change, of the same source."""
-    return [row for row in results.of(LayoutEffect) if row.source == _source(results)]
 
 
 def _source(results: ExperimentResults) -> str | None:

@@ -30,6 +30,10 @@ from scalesweep.tables.points import ExperimentData, Point
 
 STEP = "step"  # the row of the whole step, in the columns layer and kind
 _MS = 1e3
+# Of ``tables.machine.Ceiling``, as the table has them.
+_AS_STATED = (
+    "kind", "stated", "dtype", "repeats", "where", "disturbed", "growing", "intensity",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,16 +118,9 @@ def ceiling_rows(inputs: TableInputs) -> Iterator[CeilingRow]:
         memory = inputs.machine.ceiling(MEMORY, each.stated)
         compute = each.kind == COMPUTE
         yield CeilingRow(
-            kind=each.kind,
-            stated=each.stated,
-            dtype=each.dtype,
+            **{name: getattr(each, name) for name in _AS_STATED},
             value=Estimate(each.value, each.low, each.high),
             unit="FLOP/s" if compute else "bytes/s",
-            repeats=each.repeats,
-            where=each.where,
-            disturbed=each.disturbed,
-            growing=each.growing,
-            intensity=each.intensity,
             ridge=each.value / memory.value if compute and memory else None,
         )
 

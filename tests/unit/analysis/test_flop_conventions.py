@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scalesweep.analysis.device_peaks import DEVICES, device_peak
+from scalesweep.analysis.device_peaks import DEVICES, device_peak, mixed_peak
 from scalesweep.analysis.flop_conventions import (
     CONVENTIONS,
     flop_metric,
@@ -103,12 +103,18 @@ def test_two_conventions_are_not_put_together() -> None:
 
 def test_peaks_are_dense_and_of_float8_only_with_its_share() -> None:
     h100 = DEVICES["h100_sxm"]
-    assert h100.peak("bfloat16", None) == 989.5e12 and h100.peak("float8", None) is None
-    assert h100.peak("float8", 1.0) == 1979e12 and h100.peak("float8", 0.0) == 989.5e12
+    assert (
+        mixed_peak(h100.flops, "bfloat16", None) == 989.5e12
+        and mixed_peak(h100.flops, "float8", None) is None
+    )
+    assert (
+        mixed_peak(h100.flops, "float8", 1.0) == 1979e12
+        and mixed_peak(h100.flops, "float8", 0.0) == 989.5e12
+    )
     # Half of the FLOP at twice the rate: three quarters of the time.
-    assert h100.peak("float8", 0.5) == pytest.approx(989.5e12 / 0.75)
-    assert DEVICES["v100_sxm2"].peak("bfloat16", None) is None
-    assert DEVICES["a100_40gb"].peak("float8", 1.0) is None
+    assert mixed_peak(h100.flops, "float8", 0.5) == pytest.approx(989.5e12 / 0.75)
+    assert mixed_peak(DEVICES["v100_sxm2"].flops, "bfloat16", None) is None
+    assert mixed_peak(DEVICES["a100_40gb"].flops, "float8", 1.0) is None
     for name, device in DEVICES.items():
         assert set(device.flops) <= set(DTYPES) and device.source, name
         assert device.flops["float32"] < device.flops["float16"], name

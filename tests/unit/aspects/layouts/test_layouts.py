@@ -8,8 +8,7 @@ import pytest
 from scalesweep.analysis.factors import layout_followers
 from scalesweep.aspects.find import find
 from scalesweep.aspects.layouts.card import layout_card
-from scalesweep.aspects.layouts.effects import LayoutEffect
-from scalesweep.aspects.layouts.figure import effect_figures, front_figures, layout_figures
+from scalesweep.aspects.layouts.figure import front_figures, layout_figures
 from scalesweep.aspects.layouts.findings import best_layout, of_all_layouts
 from scalesweep.aspects.layouts.section import layout_table
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
@@ -123,25 +122,6 @@ def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) ->
     assert a[0][:8] == ["8", "8", "1", "1", "4", "100", "40.0 %", "60.0"]
     assert a[1][-2] == "loses 25.0 % with mbs 4 → 2 (else GPU_OUT_OF_MEMORY)"
     assert a[2][1:6] == ["–"] * 5 and len(a[2]) == len(card.columns)
-
-
-def test_what_one_choice_changes_at_each_scale(tmp_path: Path) -> None:
-    rows = (
-        "8,a,1,1,2,ok,100,60,40\n8,a,2,1,2,ok,80,40,36\n8,a,2,1,4,ok,120,45,32\n"
-        "8,a,1,1,4,ok,200,45,32\n16,a,1,1,4,ok,50,1,1\n16,a,2,1,4,ok,75,1,1\n"
-    )
-    results = study(tmp_path, rows)
-    of = {(row.scale, row.parameter, row.value): row for row in results.of(LayoutEffect)}
-    # tp 2 against 1 at 8: 80 / 100 and 120 / 200; data-parallel ranks follow.
-    both = of[8, "tp", "2"]
-    assert (both.base, both.pairs, both.higher) == ("1", 2, 0)
-    assert both.median == pytest.approx(0.7) and both.quarter == pytest.approx(0.65)
-    assert both.ratio.value == pytest.approx((0.8 * 0.6) ** 0.5) and both.ratio.low is None
-    assert of[16, "tp", "2"].median == pytest.approx(1.5) and of[16, "tp", "2"].higher == 1
-    assert of[8, "mbs", "4"].median == pytest.approx((2 + 1.5) / 2)
-    assert (16, "mbs", "4") not in of
-    (drawing,) = effect_figures(results)
-    assert drawing.name == "layouts-effects"
 
 
 def test_data_parallel_ranks_and_accumulation_follow(tmp_path: Path) -> None:
