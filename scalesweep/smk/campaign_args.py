@@ -74,14 +74,22 @@ def read_campaign(
     Raises UserError.
     """
     if in_slurm:
-        leave_job()  # as Snakemake's Slurm plugin does, which forgets the cluster too
+        leave_job()
     campaign = _load(path, options, in_slurm)
     keys = ("results", "history")
     where = {key: f"{prefix}{key}" if options.get(key) else f"{path}: {key}" for key in keys}
-    _check_names(campaign, in_slurm, where)
+    named: dict[str, Path | str] = {
+        "the working folder": Path.cwd(),
+        "--configfile": campaign.file,
+        where["results"]: campaign.results,
+        f"{campaign.site.file}: data": Path(campaign.site.data).resolve(),
+    }
     if campaign.history:
+        named[where["history"]] = campaign.history.folder
         check_apart(campaign.history.folder, campaign.results, where["history"])
-    claim_results(campaign, where["results"], write)
+    for what, name in named.items():
+        check_path(what, name)
+    claim_results(campaign, options, where["results"], write)
     if options.get("baseline") and campaign.history is None:
         raise UserError(
             f"{prefix}baseline: {path} names no history, which it is for; add {prefix}history"
@@ -98,13 +106,18 @@ def read_campaign(
     return plan_runs(campaign)
 
 
-def claim_results(campaign: Campaign, where: str = "results", write: bool = True) -> None:
+def claim_results(
+    campaign: Campaign,
+    options: Mapping[str, str | None],
+    where: str = "results",
+    write: bool = True,
+) -> None:
     """Take the results folder for a campaign, or only look whether it may be taken.
 
-    ``where``: what named it. Raises UserError.
+    ``options``: of the call; ``where``: what named the folder. Raises UserError.
     """
-    default = campaign.results == Path("results")
-    claim_folder(campaign.results, where, write, campaign.file if default else None)
+    named = options.get("results") or campaign.results != Path("results")
+    claim_folder(campaign.results, where, write, None if named else campaign.file)
 
 
 def _load(path: Path, options: Mapping[str, str | None], in_slurm: bool = False) -> Campaign:
@@ -138,27 +151,10 @@ def check_apart(history: Path, results: Path, where: str) -> None:
         )
 
 
-def _check_names(campaign: Campaign, in_slurm: bool, where: Mapping[str, str]) -> None:
-    """Raise UserError for a path that could not be passed on; ``where`` says what named it."""
-    named: dict[str, Path | str] = {
-        "the working folder": Path.cwd(),
-        "--configfile": campaign.file,
-        where["results"]: campaign.results,
-        f"{campaign.site.file}: data": Path(campaign.site.data).resolve(),
-    }
-    if campaign.history:
-        named[where["history"]] = campaign.history.folder
-    for what, name in named.items():
-        check_path(what, name, in_slurm)
-
-
-def check_path(where: str, name: Path | str, in_slurm: bool = False) -> None:
-    """Raise UserError for a path that Snakemake, or its Slurm plugin, would not take unchanged."""
+def check_path(where: str, name: Path | str) -> None:
+    """Raise UserError for a path that Snakemake would not take unchanged."""
     if match := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
         what = "start with '-'" if match[0] == "-" else f"contain {match[0]!a}"
         raise UserError(
             f"{where}: {str(name)!a}: must not {what}: the path is passed on command lines"
         )
-    # The plugin puts a job's command between double quotes.
-    if in_slurm and (match := re.search(r"[$`\\\"]", str(name))):
-        raise UserError(f"{where}: {str(name)!a}: must not contain {match[0]} with --profile slurm")

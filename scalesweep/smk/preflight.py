@@ -68,7 +68,7 @@ class Preflight:
         """
         for problem in self.problems.values():
             raise UserError(problem)
-        claim_results(self.context.campaign)
+        claim_results(self.context.campaign, self.context.options)
         check_writable(self.context.campaign.results)
         submission = self.context.submission
         to_run = self.context.to_run
