@@ -141,9 +141,8 @@ class Submission:
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
         """Cause of the failure of the run's last job, kept in failure.json; None if it is done."""
-        logs = {job_id: log for _, job_id, log in logs_of(self.campaign.runs_folder, {run_id})}
-        folder, asked = self._folder(run_id), self._asked(run_id)
-        return settle(folder, run_id, job, asked, logs.get(job.job_id))
+        log = self.logs / run_id / f"{job.job_id}.log"
+        return settle(self._folder(run_id), run_id, job, self._asked(run_id), log)
 
     def request(self, run_id: str, attempt: int) -> Request:
         """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...).
