@@ -153,7 +153,7 @@ def check_apart(history: Path, results: Path, where: str) -> None:
 
 def check_path(where: str, name: Path | str) -> None:
     """Raise UserError for a path that Snakemake would not take unchanged."""
-    if match := re.search(r"[{}<>\x00-\x1f\x7f]|^-", str(name)):
+    if match := re.search(r"[{}<>\\\x00-\x1f\x7f]|^-", str(name)):
         what = "start with '-'" if match[0] == "-" else f"contain {match[0]!a}"
         raise UserError(
             f"{where}: {str(name)!a}: must not {what}: the path is passed on command lines"

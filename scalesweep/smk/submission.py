@@ -222,7 +222,8 @@ class Submission:
             shape, folder = staging_shape(self.campaign.site), job.name
         logs = self.logs / folder
         logs.mkdir(parents=True, exist_ok=True)
-        own = [f"--job-name={self.name}", f"--comment={_comment(job)}", f"--output={logs}/%j.log"]
+        log = str(logs).replace("%", "%%") + "/%j.log"
+        own = [f"--job-name={self.name}", f"--comment={_comment(job)}", f"--output={log}"]
         return commands.sbatch([*own, "--export=ALL", *shape.sbatch_words()], script)
 
     def begin(self, run_id: str) -> None:
