@@ -64,6 +64,14 @@ def _attempts(project: Project) -> dict[str, int]:
     return {run.name: len(list(run.glob("attempt-*"))) for run in runs}
 
 
+def _failed_since(project: Project, when: float) -> bool:
+    """Whether the run that always fails has failed since."""
+    failures = project.path.glob("results/runs/toy/*/failure.json")
+    return any(
+        path.stat().st_mtime > when and "NON_ZERO_EXIT" in path.read_text() for path in failures
+    )
+
+
 def _causes(project: Project) -> list[str]:
     found = project.path.glob("results/runs/toy/*/failure.json")
     return sorted(json.loads(path.read_text())["cause"] for path in found)
@@ -86,11 +94,13 @@ def test_a_campaign_on_grid_engine(tmp_path: Path, queue: Mapping[str, str]) -> 
     with _start(project, queue) as process:
         _await(lambda: bool(project.records()), process)
         process.send_signal(signal.SIGKILL)
+    begun = time.time()
     with _start(project, queue) as process:
         # The first call's job of the run that hangs, and this call's, which waits for it.
         _await(lambda: len(project.records()) == 10 and len(_queued(queue)) <= 2, process)
-        for job in _queued(queue):
-            subprocess.run(["qdel", job], env=queue, check=True, stdout=subprocess.DEVNULL)
+        _await(lambda: _failed_since(project, begun), process)
+        qdel = ["qdel", *_queued(queue)]  # one may be about to end
+        subprocess.run(qdel, env=queue, check=False, stdout=subprocess.DEVNULL)
         assert process.wait(SECONDS) == 1
     assert "2 failed" in (project.path / "out").read_text()
     assert _causes(project) == ["KILLED", "NON_ZERO_EXIT"]
