@@ -70,9 +70,9 @@ class Reach(NamedTuple):
 UNKNOWN = Reach(math.nan, math.nan)
 
 
-def reach_of(value: float, low: float, high: float) -> Reach:
-    """How far the interval of a positive value reaches; ``UNKNOWN`` without one."""
-    if not (low > 0 and value > 0 and math.isfinite(high)):
+def reach_of(value: float, low: float | None, high: float | None) -> Reach:
+    """How far the interval of a positive value reaches; ``UNKNOWN`` without one (None or NaN)."""
+    if low is None or high is None or not (low > 0 and value > 0 and math.isfinite(high)):
         return UNKNOWN
     return Reach(max(0.0, math.log(value / low)), max(0.0, math.log(high / value)))
 

@@ -86,8 +86,7 @@ class Ceiling:
     @property
     def reach(self) -> Reach:
         """How far its interval reaches; NaN where there is none."""
-        known = self.low is not None and self.high is not None
-        return reach_of(self.value, self.low or 0, self.high or 0) if known else NO_REACH
+        return reach_of(self.value, self.low, self.high)
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,7 @@ class _Reach:
     @property
     def ends(self) -> Reach:
         """How far its interval reaches below and above it, of shares: the other way round."""
-        known = self.low is not None and self.high is not None
-        reach = reach_of(self.value, self.low or 0.0, (self.high or 0.0) if known else math.nan)
-        return Reach(reach.above, reach.below)
+        return Reach(*reversed(reach_of(self.value, self.low, self.high)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -272,27 +272,29 @@ def _per_joule(data: ExperimentData, point: Point, shape: ModelShape) -> Estimat
 def _printed(data: ExperimentData, point: Point) -> dict[str, dict[str, float]]:
     """MFU and HFU that the runs of a point report themselves, by convention."""
     printed: dict[str, dict[str, float]] = {}
-    for name in data.quantities:
-        metric = flop_metric(name)
-        if metric is None or metric.convention is None or metric.stem not in (MFU, HFU):
-            continue
+    for name, stem, convention in _shares(data):
         values = data.repeats(point, (name, "run"))
         if values.size:
-            printed.setdefault(metric.convention.name, {})[metric.stem] = float(values.mean())
+            printed.setdefault(convention, {})[stem] = float(values.mean())
     return printed
+
+
+def _shares(data: ExperimentData) -> Iterator[tuple[str, str, str]]:
+    """The metrics that are MFU or HFU by a known convention: name, which of both, convention."""
+    for name in data.quantities:
+        metric = flop_metric(name)
+        if metric and metric.convention and metric.stem in (MFU, HFU):
+            yield name, metric.stem, metric.convention.name
 
 
 def _half_digits(data: ExperimentData, points: Sequence[Point]) -> dict[str, float]:
     """Half of the last digit of the MFU that sources print, by convention; only where all of an
     experiment end with it."""
     halves = {}
-    for name in data.quantities:
-        metric = flop_metric(name)
-        if metric is None or metric.convention is None or metric.stem != MFU:
-            continue
+    for name, stem, convention in _shares(data):
         values = np.concatenate([data.repeats(point, (name, "run")) for point in points])
-        for digits in _DIGITS:
+        for digits in _DIGITS if stem == MFU else ():
             if values.size and np.abs(values - values.round(digits)).max() < 1e-9:
-                halves[metric.convention.name] = 0.5 * 10.0**-digits
+                halves[convention] = 0.5 * 10.0**-digits
                 break
     return halves

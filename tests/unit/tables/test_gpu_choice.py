@@ -31,15 +31,6 @@ PAIRS = {
     ("replicated", "cpu", "nccl"): {"0,1": 1428.81, "0,5": 1175.59},
     ("independent", "cpu", "auto"): {"0,1": 2751.71, "0,5": 2643.55},
 }
-# GHz, as printed; TensorFlow 1 called the cores' clock memoryClockRate.
-CLOCKS = [1.7715, 1.6830, 1.6830, 1.6830, 1.7715, 1.7715]
-HARDWARE = {
-    "gpus": [
-        {"name": "GTX 1070", "max_memory_clock_mhz": 4004.0, "max_sm_clock_mhz": 1000 * clock}
-        for clock in CLOCKS
-    ],
-    "gpu_links": {"GPU0-GPU1": "PIX", "GPU0-GPU5": "PHB", "GPU4-GPU5": "PIX"},
-}  # fmt: skip
 MODE = ("variable_update", "parameter_device", "all_reduce")
 
 
@@ -61,11 +52,6 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Results:
         if rate is not None:
             metric = {"value": rate, "unit": "images/s", "better": "higher", "scope": "total"}
             changes: dict[str, Any] = {"benchmark": "cnn_training", "point": dict(run.point)}
-            changes["environment"] = {
-                "hardware": {"facts": {n: {"values": [v]} for n, v in HARDWARE.items()}},
-                "ranks": {"visible_gpus": {"values": [run.point[GPUS]]}},
-            }
-            changes["resources"] = {"hosts": {"values": ["7gforce"]}, "slurm_nodes": None}
             record = make_record(run_id, metrics={RATE: metric}, **changes)
             records.append(write_record(tmp_path / run_id, record))
     plan = build_plan(campaign, states)

@@ -184,14 +184,14 @@ def test_a_peak_in_another_unit_is_none(tmp_path: Path) -> None:
     assert len(memory_notes(results)) == 1  # of what ran out of memory
 
 
-def test_two_programs_have_one_memory_where_they_say_the_same() -> None:
+@pytest.mark.parametrize("key", ["memory", "transformer"])
+def test_two_programs_have_one_shape_where_they_say_the_same(key: str) -> None:
     parts: list[Any] = [
-        {"benchmark": name, "memory": {"zero": zero, "peak": "peak", "rank": "most"},
-         "part_of": "both"}
+        {"benchmark": name, key: MAP[key] | {"zero": zero}, "part_of": "both"}
         for name, zero in (("x", "0"), ("y", "1"))
-    ]  # fmt: skip
+    ]
     (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
-    assert "memory" not in joined
-    parts[1]["memory"] = parts[0]["memory"]
+    assert key not in joined
+    parts[1][key] = parts[0][key]
     (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
-    assert joined["memory"] == parts[0]["memory"]
+    assert joined[key] == parts[0][key]

@@ -11,7 +11,6 @@ from scalesweep.aspects.find import rules
 from scalesweep.aspects.utilisation.findings import BEST, PRINTED, utilisation
 from scalesweep.aspects.utilisation.section import SECTION
 from scalesweep.aspects.utilisation.table import Utilisation, utilisation_rows
-from scalesweep.core.joined_experiments import with_joined
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, NOTE, Finding
@@ -227,16 +226,3 @@ def test_nothing_is_made_where_no_tokens_are_known() -> None:
 def test_points_whose_model_cannot_be_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     assert rows(TOKENS, {"heads": "768 / 100"}) == {}
     assert "a point without utilisation: b: transformer.heads: must be a whole" in caplog.text
-
-
-def test_parts_of_other_models_have_no_transformer_together() -> None:
-    parts: Any = [
-        {**inputs(TOKENS, {"layers": layers})[1], "benchmark": name, "name": f"both.{name}",
-         "part_of": "both"}
-        for layers, name in (("12", "x"), ("24", "y"))
-    ]  # fmt: skip
-    (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
-    assert "transformer" not in joined
-    parts[1]["transformer"] = parts[0]["transformer"]
-    (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
-    assert "transformer" in joined
