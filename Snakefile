@@ -68,10 +68,10 @@ if SWEEP.submission:
 
     Executor.rules, Executor.queue = JOBS, SWEEP.submission
 if SWEEP.batch:
-    from scalesweep.smk.batch_hooks import BatchHooks
+    from scalesweep.smk.batch_queue import BatchQueue
     from snakemake_executor_plugin_scalesweep_batch import Executor as BatchExecutor
 
-    BatchExecutor.rules, BatchExecutor.hooks = JOBS, BatchHooks(JOBS)
+    BatchExecutor.rules, BatchExecutor.queue = JOBS, BatchQueue(JOBS)
 
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder

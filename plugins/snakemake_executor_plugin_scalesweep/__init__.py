@@ -1,5 +1,7 @@
 """The executor of profiles/slurm: the jobs of a campaign go through Slurm.
 
+That of other batch systems (``snakemake_executor_plugin_scalesweep_batch``) has another queue.
+
 Snakemake imports every module of such a name, at top level, before it parses the command line, so
 this package lies apart from ``scalesweep`` and imports nothing of it. The Snakefile sets what knows
 the campaign, ``Executor.rules`` and ``Executor.queue``. What differs from other executors:
@@ -52,14 +54,15 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # untyped
     """Submits the jobs of a campaign, and looks after them."""
 
     rules: ClassVar[Any] = None  # scalesweep.smk.job_rules.JobRules: what jobs run
-    queue: ClassVar[Any] = None  # scalesweep.smk.submission.Submission: what becomes of them
+    # scalesweep.smk.submission.Submission, or batch_queue.BatchQueue: what becomes of them.
+    queue: ClassVar[Any] = None
     # Set when this Snakemake is to end at once, its jobs left to the next one.
     leaving: ClassVar[threading.Event] = threading.Event()
 
     def __post_init__(self) -> None:
         """Nothing is in the queue yet."""
         if self.queue is None:
-            raise WorkflowError("profiles/slurm is for the Snakefile of scalesweep alone")
+            raise WorkflowError("this profile is for the Snakefile of scalesweep alone")
         self._submitting = ThreadPoolExecutor(max_workers=2)
         # Set when jobs are called off: a submission that waits for Slurm waits no more.
         self._ending = threading.Event()
