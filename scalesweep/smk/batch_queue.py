@@ -74,7 +74,8 @@ class BatchQueue:
         queued = {int(number) for number in re.findall(r"^\s*(\d+)", said, re.MULTILINE)}
         over: dict[int, bool] = {}
         for job_id in () if why else jobs.keys() - queued:
-            since = time.monotonic() - self._missed.setdefault(job_id, time.monotonic())
+            now = time.monotonic()
+            since = now - self._missed.setdefault(job_id, now)
             made = self.rules.made(jobs[job_id]).exists()
             if made or since >= self.latency_s:
                 over[job_id] = made
