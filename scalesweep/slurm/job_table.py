@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from scalesweep.slurm.job_identity import (
 from scalesweep.slurm.sacct import FINAL, Job, JobState, cause_of, named
 
 JOBS = "jobs.csv"  # in the results folder
+# How late the accounting learns of a job, and how long ago a job may have written its log for that.
+LAG_S, RECENT_S = 15.0, 60.0
 Row = dict[str, Any]
 
 # Column -> type; times are UTC in ISO 8601, memory is per node (asked) and of a task (used). A job
@@ -83,7 +86,7 @@ def collect(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
     If the accounting does not answer, the table is older than all it is made from, so that
     Snakemake makes it again.
     """
-    mine = spent(run_ids, runs)
+    mine = spent(run_ids, runs, LAG_S)
     if not mine.rows and not mine.notes:
         mine.notes.append("no job was submitted for this campaign")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -97,21 +100,31 @@ def collect(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
     return mine
 
 
-def spent(run_ids: Collection[str], runs: Path) -> Collected:
+def spent(run_ids: Collection[str], runs: Path, patience_s: float = 0.0) -> Collected:
     """The jobs of these runs, those of calls that were killed too: one question to the accounting.
 
-    Without an answer there are none, and a note says why.
+    It is asked again for ``patience_s`` while it does not know the ends of recent jobs. Without an
+    answer there are no rows, and a note says why.
     """
     mine = Collected([])
     if since := first_submission(runs):
-        try:
-            jobs = named(job_name(runs), since)
-        except UserError as error:
-            mine.blind, mine.away = True, is_away(error)
-            mine.notes.append(f"no accounting data: {error}")
-            return mine
         ids = {*run_ids, *(path.name for path in runs.iterdir())}
-        logged = {job_id: run_id for run_id, job_id, _ in logs_of(runs, ids)}
+        logs = list(logs_of(runs, ids))
+        logged = {job_id: run_id for run_id, job_id, _ in logs}
+        written = {job_id: log.stat().st_mtime for _, job_id, log in logs}
+        recent = {job_id for job_id, at in written.items() if at > time.time() - RECENT_S}
+        last = time.monotonic() + patience_s
+        while True:
+            try:
+                jobs = named(job_name(runs), since)
+            except UserError as error:
+                mine.blind, mine.away = True, is_away(error)
+                mine.notes.append(f"no accounting data: {error}")
+                return mine
+            over = {job_id for job_id, job in jobs.items() if job.state in FINAL}
+            if recent <= over or time.monotonic() >= last:
+                break
+            time.sleep(1.0)
         for job_id, job in sorted(jobs.items()):
             run_id = logged.get(job_id) or (job.comment if job.comment in ids else None)
             # Of staging, or of an accounting that keeps no comments: of a job that never began.

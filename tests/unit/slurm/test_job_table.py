@@ -72,6 +72,7 @@ def books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Books:
     books = Books(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(job_table, "named", books.named)
+    monkeypatch.setattr(job_table, "LAG_S", 0.0)
     return books
 
 
@@ -126,6 +127,17 @@ def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:
     # Who ran in job 12 is not known any more.
     assert rows[12]["program_s"] is None and rows[12]["held_s"] is None
     assert rows[14]["wait_s"] is None and rows[14]["node_hours"] == 0
+
+
+def test_jobs_that_the_accounting_learns_of_late(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books.noted("a", 12)
+    monkeypatch.setattr(job_table, "LAG_S", 60.0)
+    # Slurm hands the job's end on while the table waits.
+    monkeypatch.setattr(job_table.time, "sleep", lambda _: books.jobs.update({12: JOB}))
+    books.collect()
+    assert [*books.rows()] == [12]
 
 
 def test_the_time_of_a_failed_program(books: Books) -> None:
