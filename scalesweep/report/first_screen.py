@@ -1,6 +1,7 @@
 """The first screen: a line for each experiment, what is sure, what failed, and what to do next."""
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -11,6 +12,7 @@ from scalesweep.aspects.layouts.words import layouts_that_ran
 from scalesweep.aspects.scaling.efficiencies import Efficiency
 from scalesweep.aspects.scaling.findings import EITHER, Verdict, verdicts
 from scalesweep.aspects.steps.ledgers import Ledger
+from scalesweep.core.causes import NextJob, facts_of
 from scalesweep.core.formatting import counted, duration, finite, listed, number
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
@@ -289,10 +291,19 @@ def _missing(results: ExperimentResults, facts: Mapping[str, RunFacts], again: s
     if pending := sum(run["status"] == Status.NEW for run in runs):
         text = f"run the {counted(pending, 'pending run')}"
         return Next(text, again, _cost(results, facts, pending))
-    if failed := sum(run["status"] == Status.FAILED and run["to_run"] for run in runs):
-        text = f"repeat {counted(failed, 'failed run')}: mend what stopped them first"
-        return Next(text, again, _cost(results, facts, failed))
+    failed = [run for run in runs if run["status"] == Status.FAILED and run["to_run"]]
+    if failed:
+        text = f"repeat {counted(len(failed), 'failed run')}: what stopped them may pass"
+        lasting = Counter(run["cause"] for run in failed if not _may_pass(run["cause"]))
+        for cause, count in lasting.most_common(1):
+            text = f"mend {cause} of {counted(count, 'run')}: the same would fail again"
+        return Next(text, again, _cost(results, facts, len(failed)))
     return None
+
+
+def _may_pass(cause: str) -> bool:
+    """Whether the same run may end well another time."""
+    return facts_of(cause).next_job in (NextJob.SAME, NextJob.SAME_ONCE, NextJob.ELSEWHERE)
 
 
 def _act(findings: Sequence[Finding], loss: Finding) -> str:
