@@ -7,6 +7,7 @@ from scalesweep.analysis.step_account import EPOCHS
 from scalesweep.aspects.steps.efficiency import LABELS
 from scalesweep.aspects.steps.ledgers import Ledger, ledgers
 from scalesweep.aspects.steps.looks import LOOKS
+from scalesweep.aspects.steps.losses import netted
 from scalesweep.core.formatting import number
 from scalesweep.experiment.results import ExperimentResults
 
@@ -83,7 +84,7 @@ def main_loss(series: Sequence[Ledger]) -> Loss | None:
     if not series or series[-1].ideal is None:
         return None
     last = series[-1]
-    losses = {name: term.more for name, term in last.parts.items() if term.more is not None}
+    losses = {name: term.more for name, term in netted(last).items() if term.more is not None}
     term = max(losses, key=lambda name: losses[name], default=None)
     if term is None or losses[term] < NOTABLE * last.elapsed.ms:
         return None
@@ -118,7 +119,7 @@ def _bar(results: ExperimentResults, ledger: Ledger, longest: float, factor: flo
     """What was there at the base first, then what each term takes more."""
     segments = []
     for lost in (False, True):
-        for name, term in ledger.parts.items():
+        for name, term in netted(ledger).items():
             more = max(term.more or 0.0, 0.0)
             value = more if lost else term.ms - more
             share = value / longest
@@ -142,7 +143,7 @@ def _sum(ledger: Ledger, factor: float, unit: str) -> str:
     whole = ledger.elapsed.ms
     if ledger.ideal is None:
         return ""
-    losses = {LABELS[name].lower(): term.more or 0.0 for name, term in ledger.parts.items()}
+    losses = {LABELS[name].lower(): term.more or 0.0 for name, term in netted(ledger).items()}
     named = {name: loss for name, loss in losses.items() if abs(loss) > NOTABLE * whole}
     rest = whole - ledger.ideal.ms - sum(named.values())
     if abs(rest) > 0.005 * whole:

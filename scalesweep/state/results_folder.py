@@ -63,7 +63,8 @@ def _refuse_other(folder: Path, campaign: Path) -> None:
     if named and not inside and (other := folder / named).exists() and not other.samefile(campaign):
         raise UserError(
             f"{campaign}: results: {folder} holds the results of {os.path.relpath(other)}; add "
-            f"`results: results/{campaign.stem}`, or name a folder with --config results=FOLDER"
+            f"`results: results/{campaign.stem}`, or name a folder with --config results=FOLDER "
+            "(`scalesweep`: --results FOLDER)"
         )
 
 

@@ -100,6 +100,8 @@ class Verdict:
         more = self.repeats_for(point)
         if more is None:
             return EITHER
+        if point.row.get("source") == "imported":
+            return f"import {counted(more, 'more repeat')} of each point"
         runs = counted(more * (1 + len(self.points)), "run")
         return f"add {counted(more, 'repeat')} ({runs} of this series): `repeats` in the campaign"
 

@@ -90,7 +90,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> Finding | None:
     """The sentence on the largest loss of a point; None if there is none to speak of."""
     assert ledger.ideal is not None
     whole, ideal = ledger.elapsed, ledger.ideal.ms
-    parts = _netted(ledger)
+    parts = netted(ledger)
     losses = {name: term.more for name, term in parts.items() if name in DO and term.more}
     if not losses or (whole.more or 0.0) < NOTABLE * ideal:
         return None
@@ -126,7 +126,7 @@ def _doubt(results: ExperimentResults, ledger: Ledger, largest: LedgerRow) -> st
     return rounded(largest.more or 0.0, max(ticks, default=0.0))
 
 
-def _netted(ledger: Ledger) -> Mapping[str, LedgerRow]:
+def netted(ledger: Ledger) -> Mapping[str, LedgerRow]:
     """The terms, those of imbalance against the reference too: a rank is behind the ones in the
     middle by what these are faster than at the reference, and no step is longer for that."""
     parts = dict(ledger.parts)
