@@ -26,7 +26,7 @@ COLOURS = (BLUE, ORANGE, GREEN, PINK, "#E69F00", "#56B4E9")
 HATCHES = ("", "////", "----", "xxxx")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)))
-INK, FAINT, HOLE, GREY = "#1f2328", "#6b7280", "#8a9099", "#9aa1ab"
+INK, FAINT, HOLE = "#1f2328", "#6b7280", "#8a9099"
 MAX_LINES = len(COLOURS) * 2  # that can be told apart
 # Narrow figures keep their text readable on a phone; two fit side by side on a wide screen.
 NARROW, WIDE = 5.2, 9.2

@@ -9,6 +9,7 @@ from typing import Any
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
+from scalesweep.core.errors import UserError, choices
 
 # Beyond the limit of the program, which ends it itself: for the start, and the record.
 BESIDE_MINUTES = 2
@@ -56,9 +57,15 @@ def request_lines(
     submit_cmd: str,
 ) -> list[str]:
     """How the pending runs are submitted, a line for each kind of request; ``submit_cmd`` is the
-    profile's, with the resources in braces."""
+    profile's, with the resources in braces. Raises UserError for what is no resource."""
     requests = [run_request(site, *runs[run_id]) for run_id in pending]
-    said = Counter(submit_cmd.format(resources=SimpleNamespace(**it)) for it in requests)
+    try:
+        said = Counter(submit_cmd.format(resources=SimpleNamespace(**it)) for it in requests)
+    except (AttributeError, LookupError, ValueError) as error:
+        name = getattr(error, "name", None) or str(error).strip("'")
+        allowed = [f"resources.{resource}" for resource in RESOURCES]
+        where = f"scalesweep-batch-submit-cmd: unknown {name!r} in braces"
+        raise UserError(f"{where}; {choices(f'resources.{name}', allowed)}") from None
     return [f"{count} x {words}" for words, count in said.items()]
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from scalesweep.core.errors import UserError
+from scalesweep.jobs.batch_request import request_lines
 from scalesweep.smk.batch_queue import BatchQueue
 from tests.fakes.executor import Stub
 
@@ -53,3 +55,16 @@ def test_what_left_the_queue_is_over(queue: BatchQueue, caplog: pytest.LogCaptur
     assert over and "b: KILLED: job 18 left the queue before" in line
     queue.latency_s = 60.0  # on a network file system
     assert queue.ended(jobs) == {17: True}
+
+
+def test_the_submit_command_names_resources() -> None:
+    site: Any = SimpleNamespace(
+        nodes_for=lambda point: 1, cores_per_node=4, memory_gib_per_node=None, gpus_per_node=0
+    )
+    experiment = SimpleNamespace(memory_gib_per_rank=None, time_limit_minutes=1)
+    runs: Any = {run: (experiment, SimpleNamespace(point={"ranks": 2})) for run in "ab"}
+    assert request_lines(site, runs, "ab", "qsub {resources.slots}") == ["2 x qsub 4"]
+    with pytest.raises(UserError, match="unknown 'slot' in braces; did you mean"):
+        request_lines(site, runs, "ab", "qsub {resources.slot}")
+    with pytest.raises(UserError, match="unknown 'log' in braces"):
+        request_lines(site, runs, "ab", "qsub {log}")
