@@ -134,12 +134,6 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
         "TYPE", "type of the numbers in products, such as bfloat16, where the benchmark does not "
         "say it",
     ),
-    "--from": {
-        **_text("SCRIPT", "a training script in Python: its options become parameters, a trial on "
-                "one rank shows what it prints; words after `--` are handed to it"),
-        "dest": "script",
-    },
-    "--python": _text("PATH", "the Python that starts the script"),
     "--param": {
         **_text("NAME=V,V", "values of a parameter; may be repeated", None), "action": "append"
     },
@@ -148,6 +142,7 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
         ("strong", "weak", "none"), "strong (the same work at each scale, the default), weak (the "
         "work grows), or none", "KIND", default="strong",
     ),
+    "--stamps": _flag("the command prints stamps of its steps, which are read, instead of metrics"),
     "--out": _text(
         "FOLDER", "where campaign, site, benchmark and results go; default: sweep", "sweep"
     ),
@@ -163,8 +158,8 @@ _COMMITS = (*_NAMED, *_HISTORY, "--points", "--metric", "--repeats", "--dry-run"
 COMMANDS = {
     "sweep": Command(
         "sweep", "measure a command over a grid, without a YAML file",
-        ("--ranks", "--param", "--metric", "--repeats", "--scale", "--scaling", "--out",
-         "--slurm", "--ranks-per-node"),
+        ("--ranks", "--param", "--metric", "--stamps", "--repeats", "--scale", "--scaling",
+         "--out", "--slurm", "--ranks-per-node"),
         ("scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app",
          "scalesweep sweep --param threads=1,2,4 --scale threads"
          " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),
@@ -259,12 +254,11 @@ COMMANDS = {
     ),
     "study": Command(
         "study", "make a study: a campaign, a site and a benchmark that run at once",
-        ("folder", "--from", "--python"),
-        ("scalesweep study ~/my_study", "scalesweep study my_study --from train.py -- --epochs 1"),
+        ("folder",), ("scalesweep study ~/my_study",),
     ),
 }  # fmt: skip
-# Behind `--`: options of Snakemake, words of a script, or the command to measure.
-_TAKE_MORE = ("snakemake_call", "study", "sweep")
+# Behind `--`: options of Snakemake, or the command to measure.
+_TAKE_MORE = ("snakemake_call", "sweep")
 
 
 def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:

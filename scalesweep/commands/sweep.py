@@ -16,17 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scalesweep.commands.study import as_yaml, check_new, write_files
+import yaml
+
+from scalesweep.commands.study import check_new, write_rules
 from scalesweep.compute.external_program import WALL_TIME
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import number, percent, with_interval
-from scalesweep.core.paths import BENCHMARKS
+from scalesweep.core.paths import BENCHMARKS, RESOURCES
 
 EXPERIMENT = "sweep"
 # Above the campaign: the line that wrote it.
 LINE = "# scalesweep sweep "
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACE = re.compile(r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})")
+_STAMPED = {"stamps": {"from": "stdout", "warmup": 10}}
 # As many ranks as anybody starts on one machine: without Slurm all of them are on one node.
 _ONE_NODE = 1024
 _SRUN = ["srun", "-N", "{nodes}", "-n", "{ranks}", "-c", "{cpus_per_rank}"]
@@ -38,7 +42,7 @@ class Sweep:
 
     command: tuple[str, ...]
     values: Mapping[str, Sequence[Any]]
-    metrics: Sequence[Mapping[str, str]]
+    result: str | Mapping[str, Any]
     scale: str
     scaling: str
     repeats: int
@@ -61,6 +65,14 @@ class Sweep:
         name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
         own = _NAME.fullmatch(name) and not (BENCHMARKS / name).exists()
         return name if own else f"my_{name}".rstrip("_")
+
+    @property
+    def main(self) -> tuple[str, str]:
+        """The metric that is shown, and its unit."""
+        if isinstance(self.result, str):
+            return WALL_TIME, "s"
+        first = self.result.get("extract", [{"metric": "samples_per_second", "unit": "samples/s"}])
+        return first[0]["metric"], first[0]["unit"]
 
     def _campaign(self) -> dict[str, Any]:
         axes = {name: list(values) for name, values in self.values.items()}
@@ -94,7 +106,6 @@ class Sweep:
                 kind, default = _type(values)
                 doc = f"{name} of the command."
                 parameters[name] = {"type": kind, "default": default, "doc": doc}
-        result = {"extract": [dict(metric) for metric in self.metrics]}
         # The program starts in the study's folder: the command is meant for the caller's.
         here = ["env", f"--chdir={Path.cwd()}"]
         words = [str(Path(word).absolute()) if _is_file(word) else word for word in self.command]
@@ -104,7 +115,7 @@ class Sweep:
             "summary": shlex.join(self.command),
             "parameters": parameters,
             "command": [*here, *words],
-            "result": result if self.metrics else WALL_TIME,
+            "result": self.result,
         }
 
 
@@ -133,10 +144,13 @@ def read_sweep(args: argparse.Namespace) -> Sweep:
         quoted = "; leave out the quotes around the command" if " " in command[0] else ""
         _refuse(f"{command[0]}: no such program{quoted}")
     alone = len(values[args.scale]) == 1
+    metrics = [_metric(text) for text in args.metric or ()]
+    if metrics and args.stamps:
+        _refuse("--metric and --stamps: the stamps are the metrics; keep one")
     return Sweep(
         command=command,
         values=values,
-        metrics=[_metric(text) for text in args.metric or ()],
+        result=_STAMPED if args.stamps else {"extract": metrics} if metrics else WALL_TIME,
         scale=args.scale,
         scaling="none" if alone else args.scaling,
         repeats=_whole("--repeats", args.repeats),
@@ -186,7 +200,11 @@ def write_sweep(sweep: Sweep, folder: Path, line: Sequence[str]) -> None:
                 )
     else:
         check_new(folder)
-    write_files(folder, new)
+    write_rules(folder)
+    shutil.copy(RESOURCES / "spans" / "scalesweep_spans.py", folder)
+    for path, text in new.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(folder / path, text)
 
 
 def shown_table(sweep: Sweep, tables: Path) -> Iterator[str]:
@@ -196,8 +214,7 @@ def shown_table(sweep: Sweep, tables: Path) -> Iterator[str]:
     scaled = tables / "scaling.csv"
     with (scaled if scaled.is_file() else tables / "points.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    metric = sweep.metrics[0]["metric"] if sweep.metrics else WALL_TIME
-    unit = sweep.metrics[0]["unit"] if sweep.metrics else "s"
+    metric, unit = sweep.main
     head = [name for name in sweep.values if len(sweep.values[name]) > 1 or name == sweep.scale]
     lines = [[*head, "repeats", f"{metric} [95 %] {unit}", "speedup", "efficiency"]]
     for row in rows:
@@ -221,7 +238,10 @@ def shown_table(sweep: Sweep, tables: Path) -> Iterator[str]:
 
 def _texts(sweep: Sweep, line: Sequence[str]) -> dict[str, str]:
     """The text of each file; above the campaign the line that wrote it."""
-    texts = {path: as_yaml(content) for path, content in sweep.files().items()}
+    texts = {
+        path: yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120)
+        for path, content in sweep.files().items()
+    }
     texts["config/config.yaml"] = f"{LINE}{shlex.join(line)}\n{texts['config/config.yaml']}"
     return texts
 

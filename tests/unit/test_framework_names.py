@@ -25,8 +25,6 @@ READERS = (
     "doctor/*",
     # Names of variables that launchers set.
     "compute/program.py", "tables/provenance.py",
-    # A study of a script that is read for what it imports.
-    "commands/study_from.py",
     # A site's file, whose single Python is that of the framework of before.
     "config/site.py", "config/site_keys.py",
     # What keys of benchmark.yaml are for, with examples.

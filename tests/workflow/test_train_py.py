@@ -2,9 +2,9 @@
 
 import csv
 import re
+import shlex
 
 import pytest
-import yaml
 
 from tests.conftest import ROOT, Project
 from tests.fakes.torch_python import TORCH, needs_torch
@@ -22,19 +22,14 @@ def test_a_script_gets_to_its_breakdown_by_the_tutorial(project: Project) -> Non
     script = re.sub(r"^for images.*$", f"{loop}\n{fault.rstrip()}", script, flags=re.MULTILINE)
     project.write("train.py", script)
     project.write("scalesweep_spans.py", (ROOT / "resources/spans/scalesweep_spans.py").read_text())
-    said = project.scalesweep("study", "my_study", "--from", "train.py", "--python", str(TORCH))
-    assert said.returncode == 0, said.stderr
-    assert "parameter batch_size: default 64" in said.stdout
-    study = Project(project.path / "my_study")
-    benchmark = study.path / "benchmarks" / "my_train" / "benchmark.yaml"
-    content = yaml.safe_load(benchmark.read_text())
-    assert content["parameters"]["batch_size"]["doc"] == "samples of a rank in a step"
-    (result,) = [line for line in PAGE.splitlines() if line.startswith("result: ")]
-    benchmark.write_text(yaml.safe_dump({**content, **yaml.safe_load(result)}))
-    campaign = study.path / "config" / "config.yaml"
-    campaign.write_text(campaign.read_text().replace("repeats: 3", "repeats: 1"))
-    done = study.snakemake()
+    words = shlex.split(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[0].replace("\\\n", ""))
+    at = words.index("--")
+    start = words.index("torchrun")
+    launch = ["GLOO_SOCKET_IFNAME=lo", str(TORCH), "-m", "torch.distributed.run"]
+    words[start : start + 1] = launch
+    words[at:at] = ["--stamps", "--out", "stamped", "--repeats", "1"]
+    done = project.scalesweep(*words[1:])
     assert done.returncode == 0, done.stdout + done.stderr
-    with (study.path / "results/tables/scaling/efficiency.csv").open() as file:
+    with (project.path / "stamped/results/tables/sweep/efficiency.csv").open() as file:
         terms = {(row["ranks"], row["term"]) for row in csv.DictReader(file)}
     assert {("1", "input"), ("1", "compute"), ("2", "transfer")} <= terms

@@ -1,16 +1,12 @@
 """Names of layouts: what benchmark.yaml words, what a plan has of it, and what readers see."""
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
-from scalesweep.config.layout import unequal
-from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.files import canonical_json
-from scalesweep.core.formatting import apart
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.layouts import LAYOUT, values_text
 from scalesweep.core.plan_format import Plan
@@ -31,20 +27,12 @@ def names(benchmark: Benchmark, *changes: dict[str, Any], ranks: int = 8) -> lis
     return [] if layouts is None else [known["name"] for known in layouts["names"]]
 
 
-def test_a_layout_is_named_by_what_it_is_made_of(torch: Benchmark) -> None:
+def test_a_layout_is_named_by_what_is_not_the_default(torch: Benchmark) -> None:
     fsdp2 = {"data_parallel": "fsdp2"}
-    rules = load_yaml(Path(__file__).with_name("rules.yaml"))["torch_training"]["layouts"]
-    assert names(torch, *(change for change, _ in rules)) == [name for _, name in rules]
-    # What all have is left out, unless nothing would be left of a name.
-    assert names(torch, {**fsdp2, "pp": 2, "dp_shard": 4}, {**fsdp2, "pp": 4, "dp_shard": 2}) == [
-        "fsdp2 4, pp 2 (1f1b), 2 micro-batches",
-        "fsdp2 2, pp 4 (1f1b), 4 micro-batches",
-    ]
-    assert names(torch, {"tp": 2, "pp": 2}, {"tp": 2, "pp": 4}, {"tp": 8, "pp": 1}) == [
-        "ddp 2, tp 2, pp 2 (1f1b), 2 micro-batches",
-        "tp 2, pp 4 (1f1b), 4 micro-batches",
-        "tp 8",
-    ]
+    assert names(torch, {}, fsdp2, {**fsdp2, "dp_shard": 2, "tp": 2}, {"tp": 8}) == [
+        "ddp", "fsdp2", "fsdp2, dp_shard 2, tp 2", "ddp, tp 8"
+    ]  # fmt: skip
+    assert names(torch, {}, {"tp": 2, "pp": 2}, {"pp": 4}) == ["tp 1, pp 1", "tp 2, pp 2", "pp 4"]
     # One that varies, and the directions of a grid, keep their own names.
     assert names(torch, {}, fsdp2) == []
     assert names(torch, *({"tp": t, "pp": p} for t, p in product((1, 2), (1, 2)))) == []
@@ -65,33 +53,8 @@ def test_along_a_series_a_layout_keeps_its_name(torch: Benchmark) -> None:
     assert layouts is not None and layouts["default"] == "ddp"
     # The buckets follow the ranks: they tell no layouts apart.
     assert [(known["name"], len(known["values"])) for known in layouts["names"]] == [
-        ("ddp", 2), ("fsdp2", 2), ("fsdp2, shards of 4", 2)
+        ("ddp", 2), ("fsdp2", 2), ("fsdp2, dp_shard 4", 2)
     ]  # fmt: skip
-
-
-def test_unequal_layouts_never_share_a_name(torch: Benchmark) -> None:
-    # With one data-parallel rank neither ddp nor fsdp2 is in a name.
-    assert names(torch, {"tp": 8}, {"tp": 8, "data_parallel": "fsdp2"}, {"tp": 4}) == [
-        "tp 8, data_parallel ddp",
-        "tp 8, data_parallel fsdp2",
-        "ddp 2, tp 4",
-    ]
-    choices = {
-        "data_parallel": ["ddp", "fsdp2", "none"], "dp_replicate": [None, 1, 2],
-        "dp_shard": [None, 1, 8], "reshard_after_forward": [True, False], "tp": [1, 8],
-        "static_graph": [True, False], "micro_batches": [None, 1],
-    }  # fmt: skip
-    points = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
-    for ranks in (1, 8):
-        called = names(torch, *points[1:], ranks=ranks)  # without the first they are no grid
-        assert len(set(called)) == len(points) - 1 and all(called)
-    # Appended values that make a name that another one has already.
-    layouts = {"a": {"tp": 1}, "b": {"tp": 2}, "c": {"tp": 3}}
-    assert set(unequal(layouts, {"a": "x", "b": "x", "c": "x, tp 2"}).values()) == {
-        "tp 1", "tp 2", "tp 3"
-    }  # fmt: skip
-    assert apart(["pipeline of 4", "pipeline of 8", "ddp"], 6)[0] != "pipel…"
-    assert apart(["pipeline of 4", "ddp"], 6) == ["pipel…", "ddp"]
 
 
 def test_the_name_stands_for_its_parameters() -> None:

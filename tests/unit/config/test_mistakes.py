@@ -104,7 +104,7 @@ class Reader:
         point_memory(sized, {**torch.defaults, "ranks": 4, "model": "transformer"}, "b.yaml")
 
     def layout(self, keys: dict[str, Any]) -> None:
-        whole = {"parameters": ["tp", "pp"], "words": [{"text": "a"}], "doc": "", **keys}
+        whole = {"parameters": ["tp", "pp"], "doc": "", **keys}
         layout = settled(read(Layout, whole, "b.yaml", "layout"), "b.yaml: layout.", KNOWN)
         layout.check(KNOWN, "b.yaml")
 

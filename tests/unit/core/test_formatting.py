@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from scalesweep.core.formatting import as_given, duration, listed, number, percent, with_interval
+from scalesweep.core.formatting import (
+    apart,
+    as_given,
+    duration,
+    listed,
+    number,
+    percent,
+    with_interval,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,3 +43,8 @@ from scalesweep.core.formatting import as_given, duration, listed, number, perce
 )
 def test_numbers_for_people(made: Any, text: str) -> None:
     assert made == text
+
+
+def test_cut_labels_stay_apart() -> None:
+    assert apart(["pipeline of 4", "pipeline of 8", "ddp"], 6)[0] != "pipel…"
+    assert apart(["pipeline of 4", "ddp"], 6) == ["pipel…", "ddp"]
