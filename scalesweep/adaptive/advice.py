@@ -17,7 +17,7 @@ import pandas as pd
 from scalesweep.adaptive.next_point import PointOf, derived
 from scalesweep.adaptive.policy import stopped_at
 from scalesweep.analysis.factors import fold_axes
-from scalesweep.analysis.prediction import predict, refusal, refusals
+from scalesweep.analysis.prediction import predict, refusals
 from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
@@ -37,12 +37,7 @@ from scalesweep.tables.comparisons import (
     mean_ratio,
 )
 from scalesweep.tables.points import ExperimentData, Measure, Point
-from scalesweep.tables.predictable import (
-    predictable,
-    predicting_machine,
-    wall_series,
-    wall_times,
-)
+from scalesweep.tables.predictable import predictable, predicting_machine, wall_times
 from scalesweep.tables.scaling import series_of
 
 MOST_REPEATS = 20
@@ -212,18 +207,8 @@ def _doublings(source: _Source, machine: Any) -> Iterator[Candidate]:
             value = min(1.0, float(np.log2(high / low)[0]))
             ratio = float((high / low)[0])
             reason = f"next doubling: the predicted interval spans a factor of {ratio:.3g}"
-        yield source.candidate(point, 0, 1, _seconds(source, there, count), value, reason)
-
-
-def _seconds(source: _Source, points: Sequence[Point], count: int) -> float:
-    """Upper bound of the wall time at a count, predicted or as the longest of the series."""
-    series = wall_series(source.data, points, source.walls)
-    if series is None:
-        return source.experiment.time_limit_minutes * 60
-    if refusal(series) or refusals(series, [count])[0]:
-        return max(source.longest(point) for point in points)
-    high = float(predict(series, [count]).interval()[1][0])
-    return high / count if series.scaling == "strong" else high
+        seconds = max(source.longest(each) for each in there) or experiment.time_limit_minutes * 60
+        yield source.candidate(point, 0, 1, seconds, value, reason)
 
 
 def _repeats(source: _Source) -> Iterator[Candidate]:

@@ -75,17 +75,6 @@ class Series:
         return float(np.median(grown)) if grown else None
 
 
-def series_of(
-    ranks: Sequence[float], cost: Sequence[float], scaling: str, **more: object
-) -> Series:
-    """A series of points in any order. Raises ValueError for counts below 1 or given twice."""
-    order = np.argsort(ranks)
-    counts, costs = np.asarray(ranks, np.float64)[order], np.asarray(cost, np.float64)[order]
-    if len(set(counts)) < len(counts) or (counts < 1).any() or not (costs > 0).all():
-        raise ValueError("counts must differ and be 1 or more, costs positive")
-    return Series(counts, costs, scaling, **more)  # type: ignore[arg-type]
-
-
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """Logarithms of the cost at ``targets``; ``weights`` of the laws by name."""

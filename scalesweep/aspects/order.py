@@ -33,7 +33,7 @@ ORDER = (
     *("ceiling", "network", "network latency", "slow links", "no slow link", "links not judged"),
     *("best layout", "only layout", "carried layout", "layouts", "failed layouts"),
     *("best", "ratio", "settings", "effects"),
-    *("verdict", "efficiency", "forecasts", "prediction", "not predicted"),
+    *("verdict", "efficiency", "prediction", "not predicted"),
     *("largest loss", "pipeline idle", "causes", "drift in runs", "warm-up", "against machine"),
     *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "layers apart"),
     "headroom",

@@ -11,7 +11,7 @@ from scalesweep.config.repeats import Run
 from scalesweep.core.causes import Given, NextJob, facts_of
 from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
-from scalesweep.jobs.runtime_estimates import PREDICTED, SAME_POINT, Estimates
+from scalesweep.jobs.runtime_estimates import SAME_POINT, Estimates
 from scalesweep.slurm.failure import BY_SLURM
 from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
 from scalesweep.state.run_state import RunState
@@ -55,8 +55,7 @@ def request_for(
     """The request of a run's next job.
 
     The limit is the experiment's, or, where runs of the same point have finished, their time times
-    the site's margin, if that is less; where the point's series predicts it, the upper bound of
-    that takes the place of their time. No other estimate is as sure as what the user has said.
+    the site's margin, if that is less. No other estimate is as sure as what the user has said.
     After a ``failure`` (failure.json of the last job) it starts from what that one asked for: twice
     the limit or the memory, where the cause asks for more (``core.causes``). Raises UserError where
     the site cannot hold the point.
@@ -64,10 +63,7 @@ def request_for(
     site, slurm = campaign.site, of_slurm(campaign.site)
     limit_s = experiment.time_limit_minutes * 60
     expected_s = estimates.seconds(experiment, run)
-    basis = estimates.basis(experiment, run)
-    if basis == PREDICTED and (ahead := estimates.predicted(experiment, run)):
-        expected_s = ahead[1]  # the upper bound
-    if expected_s is not None and basis in (SAME_POINT, PREDICTED):
+    if expected_s is not None and estimates.basis(experiment, run) == SAME_POINT:
         limit_s = min(limit_s, max(LEAST_LIMIT_S, expected_s * slurm.margin))
     mem_mb = None
     asked = _asked(failure)

@@ -4,10 +4,8 @@ Snakemake's parse step lives on this module: it imports nothing heavy, and its c
 number of runs, not with its square.
 """
 
-import csv
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -20,12 +18,11 @@ from scalesweep.state.run_state import RunState
 
 # What an estimate rests on, the best first.
 SAME_POINT = "same point"
-PREDICTED = "predicted"
 SCALED = "scaled by work"
 CAMPAIGN = "campaign"
 TIMED_OUT = "timeout"
 UNKNOWN = ""
-BASES = (SAME_POINT, PREDICTED, SCALED, CAMPAIGN, TIMED_OUT, UNKNOWN)
+BASES = (SAME_POINT, SCALED, CAMPAIGN, TIMED_OUT, UNKNOWN)
 
 
 class Estimates:
@@ -34,19 +31,15 @@ class Estimates:
     From the first of these:
 
     1. runs of the same point, their median;
-    2. the prediction of the run's series, in the tables of an earlier call (table ``runtimes``);
-    3. runs of the same benchmark and data set on the nearest number of ranks (by ratio), scaled by
+    2. runs of the same benchmark and data set on the nearest number of ranks (by ratio), scaled by
        the samples that a rank reads; only of a benchmark that declares its work;
-    4. the campaign's ``expected_minutes``.
+    3. the campaign's ``expected_minutes``.
 
     A point of which a run was ended at its time limit takes at least that long.
     """
 
     def __init__(self, campaign: Campaign, states: Mapping[str, RunState]) -> None:
         """Index the finished runs among ``states``."""
-        self._tables = campaign.results / "tables"
-        # By experiment the expected seconds of runs and their upper bound, by run id.
-        self._predicted: dict[str, dict[str, tuple[float, float]]] = {}
         # Seconds of finished runs, and what runs had that were ended at their time limit, by point.
         self._points: dict[str, list[float]] = {}
         self._least_s: dict[str, float] = {}
@@ -73,20 +66,11 @@ class Estimates:
         """What ``seconds`` rests on: one of ``BASES``."""
         return self._estimate(experiment, run)[1]
 
-    def predicted(self, experiment: Experiment, run: Run) -> tuple[float, float] | None:
-        """Expected seconds and their upper bound by the series of the run; None where unknown."""
-        if experiment.name not in self._predicted:
-            path = self._tables / experiment.name / "runtimes.csv"
-            self._predicted[experiment.name] = _read_runtimes(path)
-        return self._predicted[experiment.name].get(run.run_id)
-
     def _estimate(self, experiment: Experiment, run: Run) -> tuple[float | None, str]:
         point = self._key(experiment.benchmark, run.point)
         seconds: float | None
         if point in self._points:
             seconds, basis = median(self._points[point]), SAME_POINT
-        elif ahead := self.predicted(experiment, run):
-            seconds, basis = ahead[0], PREDICTED
         elif (scaled := self._scaled(experiment.benchmark, run.point)) is not None:
             seconds, basis = scaled, SCALED
         elif experiment.expected_minutes is not None:
@@ -121,16 +105,3 @@ def _work(benchmark: Benchmark, point: Mapping[str, Any]) -> float | None:
     """Samples that a rank reads in the whole run; None where the benchmark does not say."""
     total = benchmark.total_work(point)
     return None if total is None else total / int(point["ranks"]) * (point.get("epochs") or 1)
-
-
-def _read_runtimes(path: Path) -> dict[str, tuple[float, float]]:
-    """Expected seconds and upper bound by run id; nothing where there is no such table."""
-    try:
-        with path.open(newline="") as file:
-            rows = [
-                (row["run_id"], float(row["expected_s"]), float(row["high_s"]))
-                for row in csv.DictReader(file)
-            ]
-    except (OSError, ValueError, KeyError, TypeError, csv.Error):
-        return {}  # made again with the tables; until then other estimates do
-    return {i: (s, high) for i, s, high in rows if 0 < s <= high < math.inf}

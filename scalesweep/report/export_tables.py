@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -20,15 +20,6 @@ from scalesweep.analysis.metrics import column
 from scalesweep.analysis.table_io import without_attrs, write_tables
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.prediction.forecasts import (
-    KEPT,
-    Kept,
-    Scored,
-    forecast_rows,
-    keep_predictions,
-    read_kept,
-    scored,
-)
 from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.code_digest import code_digest
 from scalesweep.core.errors import UserError
@@ -45,7 +36,6 @@ from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
 from scalesweep.report.latex import write_latex
 from scalesweep.state.run_state import other_sites, scan
-from scalesweep.table.declared import frame_of
 from scalesweep.tables.bookkeeping import ACCOUNT
 from scalesweep.tables.derived import with_derived
 from scalesweep.tables.file_rates import reads_files
@@ -90,7 +80,6 @@ class _Part:
     summary: pd.DataFrame  # rows of its runs
     elsewhere: Mapping[str, pd.DataFrame]  # the same of other sites, of those that have any
     runs: Path
-    kept: Sequence[Kept]  # predictions of its points that have been measured since
     machine: Machine  # where runs have timed layers, or tell where the time of steps went
 
     @property
@@ -108,7 +97,6 @@ class _Part:
                 self.plan,
                 {site: frame_digest(frame) for site, frame in frames.items()},
                 [[str(path), stamp_of(str(path))] for path in self._files()],
-                *([list(self.kept)] if self.kept else []),
                 # As a text: a ceiling of one repeat has no interval, and NaN is no JSON.
                 json.dumps(asdict(self.machine), sort_keys=True),
             ]
@@ -141,11 +129,7 @@ def frame_digest(frame: pd.DataFrame) -> str:
 
 
 def _parts(
-    summary: pd.DataFrame,
-    plan: Plan,
-    elsewhere: Mapping[str, pd.DataFrame],
-    runs: Path,
-    predictions: Sequence[Kept],
+    summary: pd.DataFrame, plan: Plan, elsewhere: Mapping[str, pd.DataFrame], runs: Path
 ) -> dict[str, _Part]:
     """The experiments by name, each with no more than its tables are made of."""
     frames = {"": summary, **elsewhere}
@@ -168,14 +152,11 @@ def _parts(
             for site, frame in frames.items()
         }
         here = own.pop("")
-        named = [each for each in predictions if each["experiment"] == entry["name"]]
-        measured = scored(ExperimentData(here, entry), named) if named else []
         parts[entry["name"]] = _Part(
             {**shared, "experiments": [lasting(entry)]},
             here,
             {site: frame for site, frame in own.items() if len(frame)},
             runs,
-            [prediction for prediction, _ in measured],
             _known_to(entry, here, machine),
         )
     return parts
@@ -210,8 +191,6 @@ def _write(out: Path, part: _Part) -> list[Path]:
         )
         words = listed([*of_each])
         _log.warning("%s: metric %s is left out: it is %s", name, metric, words)
-    if (forecasts := frame_of(forecast_rows(data, part.kept))) is not None:
-        tables[name][Scored.TABLE] = forecasts
     files = write_tables(tables, out)
     # As the page reads them: what is there of an earlier call beside these is none of them.
     results = load_results(part.entry, out, tables[name])
@@ -220,13 +199,13 @@ def _write(out: Path, part: _Part) -> list[Path]:
     return files + write_latex(results, part.plan["campaign"], out)
 
 
-def _all_parts(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> dict[str, _Part]:
+def _all_parts(summary: pd.DataFrame, plan: Plan, runs: Path) -> dict[str, _Part]:
     run_ids = dict.fromkeys(run["run_id"] for entry in plan["experiments"] for run in entry["runs"])
     elsewhere = {
         site: with_derived(frame, plan["experiments"])
         for site, frame in summaries_elsewhere(runs, run_ids).items()
     }
-    return _parts(summary, plan, elsewhere, runs, read_kept(results / KEPT))
+    return _parts(summary, plan, elsewhere, runs)
 
 
 def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> None:
@@ -235,7 +214,7 @@ def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) ->
 
     ``runs``: the folder of the site's runs.
     """
-    parts = _all_parts(summary, plan, runs, results)
+    parts = _all_parts(summary, plan, runs)
     (results / "plan").mkdir(exist_ok=True)
     for name, part in parts.items():
         path, text = results / "plan" / f"{name}.json", json.dumps({"made_of": part.key}) + "\n"
@@ -259,14 +238,12 @@ def write_all(
 ) -> int:
     """Write the tables of all experiments, or of these; how many files.
 
-    ``runs`` is the folder of the site's runs. Predictions that were kept beside ``out`` are scored,
-    and those of this call are added to them. Raises UserError if plan and summary do not belong
+    ``runs`` is the folder of the site's runs. Raises UserError if plan and summary do not belong
     together.
     """
-    parts = _all_parts(summary, plan, runs, out.parent)
+    parts = _all_parts(summary, plan, runs)
     entries = [entry for entry in shown(plan)["experiments"] if not only or entry["name"] in only]
     for entry in entries:
         (out / entry["name"]).mkdir(parents=True, exist_ok=True)
     written = shared_map(_write, out, [parts[entry["name"]] for entry in entries], processes)
-    keep_predictions(entries, out, out.parent / KEPT)
     return sum(map(len, written))

@@ -1,10 +1,9 @@
 """The series whose rates and times at counts that were not measured can be predicted.
 
-Those of all ranks together: total throughput, plain metrics in something/s, and times of work; and
-the wall times of runs.
+Those of all ranks together: total throughput, plain metrics in something/s, and times of work.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,6 @@ import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.analysis.prediction import Series
-from scalesweep.analysis.prediction import series_of as series_from
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import finite
 from scalesweep.core.plan_format import Plan
@@ -129,23 +127,6 @@ def wall_times(data: ExperimentData) -> dict[int, float]:
     """Wall time by row of the summary, of the runs that recorded it."""
     walls = {row: facts["wall_s"] for row, facts in data.notes(FACTS).items()}
     return {row: float(wall) for row, wall in walls.items() if finite(wall) and wall}
-
-
-def wall_series(
-    data: ExperimentData, points: Sequence[Point], walls: Mapping[int, float]
-) -> Series | None:
-    """Wall times in seconds of the runs of measured points, times the ranks in strong scaling, as
-    costs; None if none was recorded. ``walls``: by row of the summary (``wall_times``)."""
-    timed: dict[float, Floats] = {}
-    for point in points:
-        if seconds := [walls[row] for row in point.rows.tolist() if row in walls]:
-            timed[float(point.values[data.scale])] = np.array(seconds)
-    if not timed:
-        return None
-    scaling = str(data.experiment["scaling"])
-    costs = [v.mean() * (count if scaling == "strong" else 1) for count, v in timed.items()]
-    more = {"scatter": _scatter([*timed.values()]), "node": node_of(data, points)}
-    return series_from([*timed], costs, scaling, **more)
 
 
 def shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:

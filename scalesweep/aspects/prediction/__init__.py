@@ -1,4 +1,4 @@
-"""What counts that were not measured would give, and how past predictions did."""
+"""What counts that were not measured would give."""
 
 from scalesweep.aspects.aspect import Aspect
 
@@ -8,7 +8,5 @@ ASPECT = Aspect(
     tables={
         "prediction": "Predictions at rank counts that were not measured, with 90 % and 95 % "
         "intervals.",
-        "forecasts": "Each prediction of the past whose count has been measured since, and "
-        "whether its interval held.",
     },
 )

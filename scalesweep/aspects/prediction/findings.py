@@ -1,8 +1,5 @@
-"""Findings on counts that were not measured, and how past predictions did."""
+"""Findings on counts that were not measured."""
 
-from statistics import median
-
-from scalesweep.aspects.prediction.forecasts import Scored
 from scalesweep.aspects.prediction.table import Prediction, known, of_series
 from scalesweep.core.formatting import PHASES
 from scalesweep.experiment.measure import Measure
@@ -19,13 +16,12 @@ from scalesweep.findings.base import (
 from scalesweep.table.declared import numbers_of
 
 RULE, REFUSED = "prediction", "not predicted"
-SCORED = "forecasts"  # how kept predictions did
 MAX_SERIES = 4
 
 
 def prediction(results: ExperimentResults) -> list[Finding]:
     """For each series what its largest predicted count would give, and the last refusal with what
-    to measure. And how many kept predictions held."""
+    to measure."""
     findings: list[Finding] = []
     main = results.main
     if main is None:
@@ -34,7 +30,7 @@ def prediction(results: ExperimentResults) -> list[Finding]:
         rows = of_series(results, series, main.metric, main.steady_phase)
         good, refused = known(rows), [row for row in rows if row.refused]
         findings += [_finding(results, main, series, row) for row in (*good[-1:], *refused[-1:])]
-    return [*findings, *_scored(results)]
+    return findings
 
 
 def _finding(results: ExperimentResults, main: Measure, series: Series, row: Prediction) -> Finding:
@@ -57,24 +53,6 @@ def _finding(results: ExperimentResults, main: Measure, series: Series, row: Pre
     )  # fmt: skip
 
 
-def _scored(results: ExperimentResults) -> list[Finding]:
-    """How many kept predictions held, once their points were measured."""
-    rows = results.of(Scored)
-    if not rows:
-        return []
-    numbers = {
-        "made": len(rows),
-        "hits": sum(row.hit for row in rows),
-        "error": median(abs(row.error) for row in rows),
-    }
-    return [
-        Finding(
-            results.name, SCORED, NOTE, evidence=declared_evidence(results, rows[-1]),
-            numbers=tuple(number_of(name, value, "1") for name, value in numbers.items()),
-        )
-    ]  # fmt: skip
-
-
 _FIGURES = ("scaling",)
 RULES = (
     Rule(
@@ -85,10 +63,5 @@ RULES = (
     Rule(
         REFUSED, None, figures=_FIGURES,
         says={NOTE: "Not predicted at {subject}{about}: {why}."},
-    ),
-    Rule(
-        SCORED, None, figures=_FIGURES,
-        says={NOTE: "{hits} of {made} predictions measured since lay within their interval; the "
-              "median error is {error:%}."},
     ),
 )  # fmt: skip

@@ -1,8 +1,7 @@
-"""What an experiment's report says of counts that were not measured, and how past forecasts did."""
+"""What an experiment's report says of counts that were not measured."""
 
-from scalesweep.aspects.prediction.forecasts import Scored
 from scalesweep.aspects.prediction.table import Prediction
-from scalesweep.core.formatting import PHASES, counted, with_interval
+from scalesweep.core.formatting import PHASES, with_interval
 from scalesweep.experiment.points_table import Cell, Shown, Table, declared_table, share_text
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
@@ -37,20 +36,8 @@ def prediction_table(results: ExperimentResults, limit: int) -> Table | None:
     return declared_table(results, results.of(Prediction), columns, limit)
 
 
-def _notes(results: ExperimentResults) -> list[str]:
-    scored = results.of(Scored)
-    notes = [
-        "Computed, not measured, and in no other table: continued from the measured counts. "
-        "Forecasts within: the next measured counts that lay within the 95 % interval made from "
-        "the smaller ones."
-    ]
-    if scored:
-        hits = [sum(row.hit for row in scored), sum(row.hit_90 for row in scored)]
-        notes.append(
-            f"Of {counted(len(scored), 'prediction')} measured since, {hits[0]:,} lay within 95 % "
-            f"and {hits[1]:,} within 90 % (table forecasts)."
-        )
-    return notes
-
-
-SECTION = Section("Predictions", prediction_table, _notes)
+_NOTE = (
+    "Computed, not measured, and in no other table: continued from the measured counts. Forecasts "
+    "within: the next measured counts that lay within the 95 % interval made from the smaller ones."
+)
+SECTION = Section("Predictions", prediction_table, lambda _results: [_NOTE])

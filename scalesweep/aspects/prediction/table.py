@@ -1,6 +1,6 @@
-"""The tables of counts that were not measured (docs/methods/prediction.md).
+"""The table ``prediction`` of counts that were not measured (docs/methods/prediction.md).
 
-``prediction`` has rates of all ranks together (total throughput, and plain metrics in
+It has rates of all ranks together (total throughput, and plain metrics in
 something/s) and times of work. Its rows have the source ``predicted``, and are in no other table.
 """
 
@@ -9,65 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.analysis.prediction import held, predict, refusal, refusals, trusted_to
-from scalesweep.core.files import canonical_json
-from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.results import Series as ScalingSeries
 from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.predictable import (
-    PREDICTED,
-    MeasuredSeries,
-    predictable,
-    shared,
-    wall_series,
-    wall_times,
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Runtime(DeclaredRow, table="runtimes"):
-    """A run of a point that has no result, in a series that can be predicted."""
-
-    run_id: str = column("the run")
-    expected_s: Estimate = column("the wall time of its program", "s", ends=("low_s", "high_s"))
-
-
-def runtime_rows(inputs: TableInputs) -> Iterator[Runtime]:
-    """A row for each run without a result at a count beyond the measured ones of its series."""
-    data = inputs.data
-    if data.experiment["scaling"] not in OF_SAMPLES or data.scale not in data.axes:
-        return
-    lacking = {_key(data, group[0]): group for group in inputs.series if not group[0].rows.size}
-    walls = wall_times(data) if lacking else {}
-    for group in inputs.series:
-        if group[0].source != "measured" or not (missing := lacking.get(_key(data, group[0]))):
-            continue
-        series = wall_series(data, group, walls)
-        if series is None or refusal(series):
-            continue
-        counts = [point.values[data.scale] for point in missing]
-        wanted = [c for c, why in zip(counts, refusals(series, counts), strict=True) if not why]
-        said = predict(series, wanted)
-        ends = zip(wanted, said.cost, *said.interval(), strict=True)
-        seconds = {
-            count: [float(cost) / (count if series.scaling == "strong" else 1) for cost in costs]
-            for count, *costs in ends
-        }
-        points = {canonical_json(dict(point.values)): point for point in missing}
-        for run in data.experiment["runs"]:
-            known = points.get(canonical_json({name: run["point"][name] for name in data.axes}))
-            if known and (expected := seconds.get(known.values[data.scale])):
-                yield Runtime(run_id=run["run_id"], expected_s=Estimate(*expected))
-
-
-def _key(data: ExperimentData, point: Point) -> str:
-    """What tells the series of a point from others; not its source."""
-    strong = data.experiment["scaling"] == "strong" and bool(data.experiment["work"])
-    names = [point.values[name] for name in data.series_names]
-    return canonical_json([names, point.work if strong else None])
+from scalesweep.tables.predictable import PREDICTED, MeasuredSeries, predictable, shared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +115,7 @@ def _asked(inputs: TableInputs) -> Iterable[Prediction]:
     return prediction_rows(inputs.data, inputs.series, counts, inputs.machine) if counts else ()
 
 
-MAKERS = (Maker(Runtime, runtime_rows), Maker(Prediction, _asked))
+MAKERS = (Maker(Prediction, _asked),)
 
 
 def of_series(

@@ -1,8 +1,6 @@
 """Requests: from estimates, and from how the last job of a run ended."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,21 +83,6 @@ def test_only_runs_of_the_same_point_undercut_the_users_limit(campaign: Campaign
     estimates = Estimates(campaign, states)
     assert estimates.seconds(experiment, last) == 300
     assert request_for(campaign, experiment, last, estimates).limit_s == 600
-
-
-def test_the_upper_bound_of_a_prediction_undercuts_it_too(
-    campaign: Campaign, tmp_path: Path
-) -> None:
-    (experiment,) = campaign.experiments
-    states = {run.run_id: RunState(Status.NEW) for run in experiment.runs}
-    here = replace(campaign, results=tmp_path)
-    path = tmp_path / "tables" / experiment.name / "runtimes.csv"
-    path.parent.mkdir(parents=True)
-    run = experiment.runs[-1]
-    for upper, limit_s in ((40.0, 120), (1.0, 60), (500.0, 600)):
-        path.write_text(f"run_id,expected_s,low_s,high_s\n{run.run_id},0.9,0.8,{upper}\n")
-        estimates = Estimates(here, states)
-        assert request_for(here, experiment, run, estimates).limit_s == limit_s  # margin 3
 
 
 def test_a_longer_limit_after_a_timeout(campaign: Campaign) -> None:

@@ -1,7 +1,6 @@
 """Expected wall times: what they rest on, in which order, with the numbers worked out by hand."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,27 +146,3 @@ def test_after_a_timeout_a_point_takes_at_least_its_limit(study: Study) -> None:
 @pytest.mark.parametrize("source", ["imported", "simulated"])
 def test_only_measured_runs_count(study: Study, source: str) -> None:
     assert last(study(({}, 50.0), ({"amount": 3}, None), source=source)) == (None, "")
-
-
-def test_a_prediction_comes_before_scaling_by_work(study: Study, tmp_path: Path) -> None:
-    far, near = {"ranks": 2, "amount": 70}, {"ranks": 8, "amount": 70}
-    campaign, _ = study((far, 50.0), (near, None))
-    (run,) = campaign.experiments[-1].runs
-    campaign = replace(campaign, results=tmp_path)
-    states = dict.fromkeys(campaign.unique_runs(), RunState("new"))
-    first = campaign.experiments[0].runs[0].run_id
-    states[first] = RunState("done", "1", wall_s=50.0, source="measured")
-    path = tmp_path / "tables" / campaign.experiments[-1].name / "runtimes.csv"
-    path.parent.mkdir(parents=True)
-    assert last((campaign, Estimates(campaign, states)))[1] == "scaled by work"
-    path.write_text(f"run_id,expected_s,low_s,high_s\n{run.run_id},61.5,55,80\n")
-    estimates = Estimates(campaign, states)
-    assert last((campaign, estimates)) == (61.5, "predicted")
-    assert estimates.predicted(campaign.experiments[-1], run) == (61.5, 80.0)
-    states[run.run_id] = RunState("failed", "1", "TIMEOUT", given_s=300.0)
-    assert last((campaign, Estimates(campaign, states))) == (300.0, "timeout")
-    states[run.run_id] = RunState("new")
-    for damaged in ("", "run_id\nx\n", f"run_id,expected_s,high_s\n{run.run_id},many,2\n",
-                    f"run_id,expected_s,high_s\n{run.run_id},nan,inf\n", "\0"):  # fmt: skip
-        path.write_text(damaged)
-        assert last((campaign, Estimates(campaign, states)))[1] == "scaled by work"
