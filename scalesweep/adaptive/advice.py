@@ -26,7 +26,6 @@ from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.core.status import Status
-from scalesweep.jobs.job_requests import canary_s
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm.job_table import JOBS, overhead_s, read_jobs
 from scalesweep.state.run_state import RunState
@@ -143,7 +142,7 @@ class _Source:
         words, refused = self.words(point), self.stopped(point)
         if seconds > limit_s:
             refused = f"may take {duration(seconds)}, the limit is {duration(limit_s)}"
-        held = seconds + _beyond(self.campaign) + canary_s(self.campaign)
+        held = seconds + _beyond(self.campaign)
         hours = runs * self.campaign.site.nodes_for(point) * held / 3600
         return Candidate(
             name, point, words, measured, runs, hours, value, reason,

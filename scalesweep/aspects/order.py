@@ -40,7 +40,7 @@ ORDER = (
     "input bound",
     *("score", "input share", "memory", "out of memory", "failed otherwise"),
     *("stragglers", "timeline", "stall warnings", "last to negotiate", "late ranks"),
-    *("drift", "canary", "oversubscribed"),
+    *("drift", "oversubscribed"),
     *("main metric", "repeats", "other load", "warnings", "coverage"),
 )
 

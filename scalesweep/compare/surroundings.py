@@ -1,15 +1,10 @@
 """Whether two sides ran on the same machine with the same software, and where they did not."""
 
-import json
-import math
 from dataclasses import dataclass
-
-import pandas as pd
 
 from scalesweep.compare.joined import BASE, NEW, Joined
 from scalesweep.compare.sides import Side
-from scalesweep.judge.facts import Difference, differences, facts_of, machine_moved, other_hosts
-from scalesweep.tables.bookkeeping import CANARY, CANARY_WORDS
+from scalesweep.judge.facts import Difference, differences, facts_of, other_hosts
 from scalesweep.tables.provenance import FACTS, GIT, PROGRAM, STUDY, read_facts
 
 
@@ -47,24 +42,15 @@ def surroundings(joined: Joined, base: Side, new: Side) -> Surroundings:
     # Of an external program its repository's commit, else the study's or scalesweep's.
     subjects = (PROGRAM,) if PROGRAM in every else (STUDY, GIT)
     by_fact = {difference.fact: difference for difference in unlike if difference.known}
-    moved = [machine_moved(k, _rates(k, own[0]), _rates(k, own[1])) for k in CANARY_WORDS]
-    around = [*moved, other_hosts(*[[set(r.hosts) for r in f] for f in facts])]
+    apart = other_hosts(*[[set(r.hosts) for r in f] for f in facts])
     started = [
         {key for key in of[["run_id", "started"]].itertuples(index=False, name=None) if key[1]}
         for of in own
     ]
     return Surroundings(
-        [*(difference for difference in around if difference), *unlike],
+        [*([apart] if apart else []), *unlike],
         alike,
         len(started[0] & started[1]),
         {name: sorted(set(of["source"])) for name, of in zip((BASE, NEW), own, strict=True)},
         next((by_fact[name] for name in subjects if name in by_fact), None),
     )
-
-
-def _rates(kind: str, runs: pd.DataFrame) -> list[float]:
-    """Rates of a kind of canary, of each run that has it the geometric mean over its looks."""
-    looks = [json.loads(text) for text in runs.get(CANARY, ()) if isinstance(text, str)]
-    return [
-        math.exp(sum(math.log(look[kind][1]) for look in of.values()) / len(of)) for of in looks
-    ]

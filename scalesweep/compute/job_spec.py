@@ -40,13 +40,6 @@ class PowerOrder(TypedDict):
     nodes: int
 
 
-class CanaryOrder(TypedDict):
-    """What is run before and after the program, to see what the machine does."""
-
-    argv: list[str]  # {out} is filled in by the launcher, which alone knows the folder
-    results: int  # files that its processes leave of products and copies
-
-
 class StampsOrder(TypedDict):
     """How the stamps that a foreign program prints of its steps are read."""
 
@@ -119,8 +112,6 @@ class Order(Start):
     argv: list[str]  # the command; {run_file} and {out} are filled in by the launcher
     time_limit_s: float  # seconds
     power: NotRequired[PowerOrder | None]  # how energy is sampled; null where it is switched off
-    # what is run before and after the program, to see what the machine does
-    canary: NotRequired[CanaryOrder]
     # how the metrics of a foreign program are read from its logs
     extract: NotRequired[ExtractOrder]
     program: NotRequired[ProgramOrder]  # what is started at the point, with nothing of a site in it

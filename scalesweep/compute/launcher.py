@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalesweep.compute import canary, hangs
+from scalesweep.compute import hangs
 from scalesweep.compute.job_spec import Order
 from scalesweep.compute.load import counts, load_between
 from scalesweep.compute.native_format import NativeParts
@@ -114,7 +114,7 @@ class _Attempt:
         return 1
 
     def _measure(self, root: Path | None) -> Outcome:
-        """Run the program and sample its power, between two looks of the canary."""
+        """Run the program and sample its power."""
         spec, work = self.spec, self.work
         program: dict[str, Any] = {}
         if "program" in spec:
@@ -122,15 +122,12 @@ class _Attempt:
             search = "" if spec["prologue"] else environment(spec).get("PATH")
             about = described_program(spec["program"], "extract" in spec, search)
             program = {"program": about}
-        looks = canary.look(spec, work, "before")
         with Sampling(spec, work) as sampling:
             before = counts()
             outcome = run_program(spec, work, root)
             load = load_between(before, counts())
             sampling.ran(outcome.started, outcome.started + outcome.wall_s)
             work.mkdir(parents=True, exist_ok=True)  # the program may have removed it
-        if outcome.exit_code == 0:  # what has failed is compared with nothing
-            looks |= canary.look(spec, work, "after")
         started = datetime.fromtimestamp(outcome.started, UTC)
         ended = started + timedelta(seconds=outcome.wall_s)
         self.base = {
@@ -150,7 +147,6 @@ class _Attempt:
             **({"order": spec["order"]} if "order" in spec else {}),
             **program,
             **sampling.result(),
-            **({"canary": looks} if looks else {}),
             **({} if is_anywhere(spec["params"]) else {"load": load}),
         }
         if outcome.exit_code == 0 and (words := summary_words(spec["profile"], work)):

@@ -50,7 +50,6 @@ class Campaign:
     control: ControlKeys | None = None
     accept_stale: frozenset[str] = frozenset()
     target_efficiency: float = TARGET_EFFICIENCY  # as a share
-    canary: bool = False  # whether runs are between two looks at their machine
     imported: Mapping[str, Any] = field(default_factory=dict)
     consumer: str | None = None  # results folder of training that reading is held against
     history: HistorySettings | None = None
@@ -148,7 +147,6 @@ def load_campaign(
     files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
     made_of = [content, *(file.read_text() for file in files)]
     digest = digest_of([*made_of, site_name, *([] if profile is None else [profile])])
-    canary = machine.canary if keys.canary is None else keys.canary
     kept = keys.history.model_dump() if keys.history else {}
     kept |= {k: it for k, it in (("folder", history), ("baseline", baseline)) if it is not None}
     if "folder" in kept:
@@ -165,7 +163,6 @@ def load_campaign(
         budget_node_hours=keys.budget.node_hours if keys.budget else None,
         seed=keys.order.seed,
         control=keys.control,
-        canary=canary and machine.launch is not None,
         accept_stale=frozenset(keys.accept_stale),
         target_efficiency=keys.target_efficiency,
         imported=keys.imported,

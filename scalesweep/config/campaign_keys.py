@@ -12,7 +12,6 @@ from scalesweep.config.models import (
     UNEQUAL,
     Count,
     FileName,
-    Flag,
     Folder,
     Line,
     Model,
@@ -128,9 +127,6 @@ class CampaignKeys(Model):
     precedence over the site's"""
     budget: BudgetKeys | None = None
     """what the campaign may cost ([budget](../guide/campaigns.md#budget))"""
-    canary: Flag | None = None
-    """check the machine before and after each run ([machine check](../guide/machine_check.md));
-    default: the site's"""
     concurrent_runs: Alone | None = None
     """1: no two runs of the campaign at the same time, for what they share, such as the files that
     all of them read

@@ -105,9 +105,6 @@ class Site(Model):
     power: Annotated[PowerSampling | None, Short(lambda _: None, ("off",))] = PowerSampling()
     """`off`, or a map: sampling of power and energy while programs run
     ([energy](../guide/energy.md))"""
-    canary: Flag = False
-    """check the machine before and after each run, of campaigns that do not say
-    ([machine check](../guide/machine_check.md))"""
     ceilings: Folder | None = None
     """results folder of a campaign whose probes measured this machine, for campaigns that have
     none of their own ([machine](../guide/machine.md))"""

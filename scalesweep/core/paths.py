@@ -8,7 +8,6 @@ CHECKOUT = None if _SHIPPED.is_dir() else PACKAGE.parent
 REPO = CHECKOUT or _SHIPPED
 SNAKEFILE = REPO / "Snakefile"
 BENCHMARKS = REPO / "workflow" / "benchmarks"
-CANARY = REPO / "workflow" / "canary" / "canary.py"
 LAUNCHERS = REPO / "workflow" / "launchers"
 RESOURCES = REPO / "resources"
 PROFILES = REPO / "profiles"

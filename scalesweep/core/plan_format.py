@@ -233,14 +233,6 @@ class PlanOrder(TypedDict):
     of: int  # runs of the campaign
 
 
-class PlanCanary(TypedDict):
-    """What looking at the machine before and after each pending run costs."""
-
-    runs: int
-    seconds: float  # of one run, at most
-    total_s: NotRequired[float]  # of all runs
-
-
 class PlanDataSet(TypedDict):
     """A data set that runs read, and whether it fits in memory."""
 
@@ -263,8 +255,6 @@ class Plan(TypedDict):
     experiments: list[PlanExperiment]
     # what the jobs of pending runs ask of Slurm and cost; null on a site without Slurm
     jobs: PlanJobs | None
-    # what looking at the machine before and after each pending run costs
-    canary: NotRequired[PlanCanary]
     data_sets: NotRequired[
         list[PlanDataSet]
     ]  # what runs read; absent without any, or if memory is not known

@@ -1,7 +1,6 @@
 """A history as a frame, a row per line (metric, term, part, speedup) and session; its verdicts."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,9 +13,9 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES
 from scalesweep.history.evidence import Evidence, load_evidence, with_evidence
 from scalesweep.history.session import WHOLE
-from scalesweep.history.store import CANARY, PART, TERM, load
+from scalesweep.history.store import PART, TERM, load
 from scalesweep.judge.change import CHANGED, CONFOUNDED, TOO_EARLY, Change, corrected, moments
-from scalesweep.judge.facts import Difference, differences, machine_moved, other_hosts
+from scalesweep.judge.facts import Difference, differences, other_hosts
 from scalesweep.judge.over_time import Levels, judge, levels_of, trimmed_means
 
 # What distinguishes a point, and a line of its sessions.
@@ -93,21 +92,18 @@ def read_history(settings: HistorySettings) -> History:
     Raises UserError if it is none, or no session is of the named baseline.
     """
     loaded = load(settings.folder, [*_SESSION, *KEY, *_INFO, "run_id", "started", "value"])
-    rows = loaded.rows
-    canaries = rows[rows["kind"] == CANARY]
-    values = _values(rows[rows["kind"] != CANARY])
+    values = _values(loaded.rows)
     of_baseline = _is_baseline(values, settings)
     lines = [
         _judged(own, of_baseline, settings)
         for _, own in values.groupby("line", sort=False) if own["judged"].iloc[-1]
     ]  # fmt: skip
-    rates = canaries.groupby([*POINT, "metric", "session"], observed=True)["value"].mean()
     evidence = load_evidence(settings.folder)
     lines = [
-        _with_evidence(_attributed(replace(line, change=change), rates.reset_index()), evidence)
+        _with_evidence(_attributed(replace(line, change=change)), evidence)
         for line, change in zip(lines, corrected(line.change for line in lines), strict=True)
     ]
-    sessions = int(rows["session"].nunique())
+    sessions = int(loaded.rows["session"].nunique())
     return History(values, lines, sessions, loaded.broken, settings.baseline, evidence)
 
 
@@ -198,7 +194,7 @@ def _judged(rows: pd.DataFrame, of_baseline: "pd.Series[bool]", settings: Histor
     return Line(rows, margin, judge(levels, head["better"], margin, base), levels)
 
 
-def _attributed(line: Line, canaries: pd.DataFrame) -> Line:
+def _attributed(line: Line) -> Line:
     """With what else changed; confounded if something else than the commit did."""
     change = line.change
     if change.verdict not in CHANGED:
@@ -208,14 +204,6 @@ def _attributed(line: Line, canaries: pd.DataFrame) -> Line:
     hosts = [[set(text.split()) for text in side["hosts"]] for side in (base, new)]
     if base["hosts"].nunique() == 1:  # on a cluster jobs go where there is room
         others += [moved] if (moved := other_hosts(*hosts)) else []
-    speed = math.log(change.ratio) * (1 if line.head["better"] == "higher" else -1)
-    own = canaries[(canaries[POINT] == line.head[POINT]).all(axis=1)]
-    for kind, rates in own.groupby("metric", observed=True):
-        old, now = (
-            rates.loc[rates["session"].isin(side["session"]), "value"].tolist()
-            for side in (base, new)
-        )
-        others += [moved] if (moved := machine_moved(str(kind), old, now, speed)) else []
     if reason := _confounds(base, new, others):
         change = replace(change, verdict=CONFOUNDED, reason=reason)
     return replace(line, change=change, others=others)

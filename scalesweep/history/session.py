@@ -19,12 +19,11 @@ from scalesweep.core.plan_format import PlanExperiment, PlanProfile, PlanRun, re
 from scalesweep.core.record import RECORD, parse_record
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.core.status import Status
-from scalesweep.history.store import CANARY, PART, SPEEDUP, TERM, frame_of
+from scalesweep.history.store import PART, SPEEDUP, TERM, frame_of
 from scalesweep.history.tracked import tracked_of
 from scalesweep.judge.facts import facts_of
 from scalesweep.judge.metrics import metrics_of
 from scalesweep.tables.bookkeeping import ACCOUNT, PARTS
-from scalesweep.tables.bookkeeping import CANARY as LOOKS
 from scalesweep.tables.comparisons import EFFICIENCY
 from scalesweep.tables.comparisons import SPEEDUP as QUANTITY
 from scalesweep.tables.provenance import run_facts
@@ -32,7 +31,6 @@ from scalesweep.tables.provenance import run_facts
 _COMMIT = "git commit"  # has columns of its own
 _MS = 1e3
 WHOLE = "One step"  # the term that all others add up to
-_CANARY_UNITS = {"compute": "FLOP/s", "memory": "bytes/s"}
 # Tables with a row per profiled run and part of a step: the column that names the part.
 _PROFILES = {"trace": "part", "timeline": "phase"}
 
@@ -179,21 +177,12 @@ def head_of(
 
 
 def _others(summary: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """What runs keep beside metrics: the terms of a step in ms, the machine's rates, and parts in s
-    (their phase is empty)."""
-    for name, rows_of in ((ACCOUNT, _terms), (LOOKS, _canary), (PARTS, _parts)):
+    """What runs keep beside metrics: the terms of a step in ms, and parts in s (their phase is
+    empty)."""
+    for name, rows_of in ((ACCOUNT, _terms), (PARTS, _parts)):
         for run_id, text in zip(summary["run_id"], summary.get(name, ()), strict=False):
             if isinstance(text, str):
                 yield from ({"run_id": run_id, **row} for row in rows_of(json.loads(text)))
-
-
-def _canary(looks: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rates of the slowest host before and after the run."""
-    for when, rates in looks.items():
-        for kind, (_, rate) in rates.items():
-            unit = _CANARY_UNITS.get(kind, "")
-            row = {"metric": kind, "phase": when, "value": float(rate), "unit": unit}
-            yield {**_plain(CANARY, "higher"), **row}
 
 
 def _parts(parts: Mapping[str, float]) -> Iterator[dict[str, Any]]:

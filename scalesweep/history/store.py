@@ -22,9 +22,8 @@ from scalesweep.core.files import digest_of, replacing
 _log = logging.getLogger(__name__)
 
 SESSIONS = "sessions"  # folder of the files
-# Kinds of rows beside metrics: a term of the step, a part of a profile, the speedup of a point, the
-# machine's own speed.
-TERM, PART, SPEEDUP, CANARY = "term", "part", "speedup", "canary"
+# Kinds of rows beside metrics: a term of the step, a part of a profile, the speedup of a point.
+TERM, PART, SPEEDUP = "term", "part", "speedup"
 
 _TEXT, _TIME = pa.string(), pa.timestamp("ms", "UTC")
 # docs/reference/files.md says what they mean. ``group``: of what its runs are a session (campaign,

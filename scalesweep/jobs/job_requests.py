@@ -18,9 +18,6 @@ from scalesweep.state.run_state import RunState
 
 # A limit below this is not worth asking for: Slurm counts in minutes.
 LEAST_LIMIT_S = 60.0
-# What a canary takes before and after a run together: 3 s each on two cores, and the start of many
-# ranks.
-CANARY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +35,6 @@ class Request:
             "limit_s": self.limit_s,
             "mem_mb": self.shape.mem_mb,
         }
-
-
-def canary_s(campaign: Campaign) -> float:
-    """Seconds that the canaries of a run take beyond it; 0 where the campaign has none."""
-    return CANARY_S if campaign.canary else 0.0
 
 
 def request_for(
@@ -75,13 +67,13 @@ def request_for(
             if BY_SLURM in failure:
                 # Slurm counts in minutes, and had given the program more than its own limit.
                 job_s = 60 * ((asked.get("minutes") or 0) - slurm.startup_minutes)
-                given_s = max(given_s, job_s - canary_s(campaign))
+                given_s = max(given_s, job_s)
             limit_s = min(2 * given_s, longest_s(campaign, experiment))
         mem_mb = asked["mem_mb"]
         if next_job is NextJob.MORE_MEMORY and mem_mb is not None:
             mem_mb = min(2 * mem_mb, _largest_mb(campaign))
     shape = run_shape(
-        site, run.point, limit_s + canary_s(campaign), experiment.memory_gib_per_rank,
+        site, run.point, limit_s, experiment.memory_gib_per_rank,
         mem_mb, experiment.constraint, experiment.alone,
     )  # fmt: skip
     return Request(shape, limit_s)

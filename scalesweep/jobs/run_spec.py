@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.job_spec import (
-    CanaryOrder,
     ExtractOrder,
     Order,
     PowerOrder,
@@ -17,7 +16,7 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.config.study import study_folder
-from scalesweep.core.paths import CANARY, LAUNCHERS
+from scalesweep.core.paths import LAUNCHERS
 from scalesweep.core.profilers import split_name, wrapper
 from scalesweep.jobs.job_requests import Request
 from scalesweep.state.programs import folders_of, launcher_of, program_order, python_of
@@ -49,22 +48,6 @@ def power_order(site: Site, nodes: int) -> PowerOrder | None:
         "sysfs": site.power.sysfs,
         "nodes": nodes,
     }
-
-
-def canary_order(
-    campaign: Campaign,
-    launcher: Sequence[str],
-    point: Mapping[str, Any],
-    framework: str | None = None,
-) -> CanaryOrder:
-    """The canary of a run, started with the words of its ``launcher``; ``framework``: of the run.
-
-    A rank has as many processes as it has cores to itself.
-    """
-    site = campaign.site
-    workers = max(1, site.cores_per_node // site.ranks_on_node(point))
-    words = [site.python_for(framework), str(CANARY), "--out", "{out}", "--workers", str(workers)]
-    return {"argv": [*launcher, *words], "results": int(point["ranks"]) * workers}
 
 
 def run_spec(
@@ -100,8 +83,6 @@ def run_spec(
         "power": power_order(site, site.nodes_for(point)),
         "program": program_order(campaign, benchmark, point),
     }
-    if campaign.canary:
-        order["canary"] = canary_order(campaign, launcher, point, benchmark.framework)
     extract = _extract(benchmark, point, [*launcher, *site.env])
     if extract is not None:
         order["extract"] = extract

@@ -1,21 +1,15 @@
-"""What else differs between two sides: facts that the runs recorded, and the machine's speed."""
+"""What else differs between two sides: facts that the runs recorded."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from scalesweep.core.formatting import counted, listed, number
-from scalesweep.judge.change import LEVEL
+from scalesweep.core.formatting import counted, listed
 from scalesweep.tables.provenance import RunFacts
 
 NOT_RECORDED = "not recorded"
 HOSTS = "hosts"
 _MOST = 4  # values that are named
-SHARE = 0.5  # of a step that a canary has to explain: less leaves the rest to the program
-_UNITS = {"compute": (1e9, "GFLOP/s"), "memory": (1e9, "GB/s")}
 
 Facts = Mapping[str, str]
 
@@ -87,27 +81,3 @@ def other_hosts(base: Sequence[set[str]], new: Sequence[set[str]]) -> Difference
         for side in (old, now)
     ]
     return Difference(HOSTS, texts[0], texts[1], known=True, apart=True)
-
-
-def machine_moved(
-    kind: str, base: Sequence[float], new: Sequence[float], speed: float = math.nan
-) -> Difference | None:
-    """That the machine's own speed (the canary) changed between both sides.
-
-    ``speed``: logarithm of how much faster the point became; a canary then counts only if it
-    explains half of that. Rates of base and new in FLOP/s or bytes/s.
-    """
-    if min(len(base), len(new)) < 2:
-        return None
-    from scipy import stats
-
-    change = stats.ttest_ind(np.log(new), np.log(base), equal_var=False)
-    if not change.pvalue <= LEVEL:
-        return None
-    moved = math.log(np.mean(new) / np.mean(base))
-    if math.isfinite(speed) and (moved * speed <= 0 or abs(moved) < SHARE * abs(speed)):
-        return None
-    factor, unit = _UNITS.get(kind, (1.0, ""))
-    texts = [f"{number(float(np.mean(side)) / factor)} {unit}" for side in (base, new)]
-    name = f"the machine's own speed (canary, {kind})"
-    return Difference(name, texts[0], texts[1], known=True, apart=True)

@@ -33,7 +33,6 @@ from scalesweep.core.plan_format import (
 )
 from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
 from scalesweep.core.status import Status
-from scalesweep.jobs.job_requests import canary_s
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.planning.data_sets import data_sets
 from scalesweep.state.run_state import RunState
@@ -80,10 +79,6 @@ def build_plan(
         ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
-    if campaign.canary:
-        count = sum(not states[run_id].settled for run_id in campaign.unique_runs())
-        seconds = canary_s(campaign) if count else 0.0
-        plan["canary"] = {"runs": count, "seconds": seconds, "total_s": count * seconds}
     if sets := data_sets(campaign):
         plan["data_sets"] = sets
     if campaign.consumer and Path(campaign.consumer) != campaign.results:

@@ -70,7 +70,6 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         *data_set_lines(plan.get("data_sets", [])),
         *_profiled(plan),
         *_total(plan),
-        *_canary(plan),
         *_jobs(plan["jobs"]),
     ]
     lines += _reasons(plan, pending_limit)
@@ -158,16 +157,6 @@ def _total(plan: Plan) -> list[str]:
     if len(known) < len(pending):
         text += f", plus {len(pending) - len(known)} experiment(s) without an estimate yet"
     return ["", f"remaining time: {text}"]
-
-
-def _canary(plan: Plan) -> list[str]:
-    """What it costs to look at the machine before and after each run."""
-    canary = plan.get("canary")
-    if canary is None or not canary["runs"]:
-        return []
-    total = duration(canary["total_s"])
-    runs = counted(canary["runs"], "run")
-    return [f"canary: up to {canary['seconds']:g} s more for each of {runs}, {total} in all"]
 
 
 def _jobs(jobs: PlanJobs | None) -> list[str]:

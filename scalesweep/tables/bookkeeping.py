@@ -7,7 +7,7 @@ that of the first of several epochs; ``_parts``: seconds by named part;
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_rounded``: by
 how much printing may have moved metrics; ``_sweep``: what a probe measured by size; ``_facts``:
 where and with what it ran; ``_layers``: what each layer of a model computes, moves and takes;
-``_canary``: what the machine did before and after it; ``_load``: what others took of the cores;
+``_load``: what others took of the cores;
 ``_exchange``, ``_exchanged_by``: what its ranks exchange in a step, and how; ``_trained``: when it
 trained, as the log of an import says, ``_score_rule``: how MLPerf counts the score of its
 submission. Missing (None) where a record has none. In the summary they are JSON text (``as_text``),
@@ -52,13 +52,10 @@ SCORE_RULE = "_score_rule"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
 SWEEP, SWEEP_SECONDS = "_sweep", "sweep_seconds"  # the latter an array [value, repeat, rank]
-CANARY = "_canary"
-WHEN = ("before", "after")
-CANARY_WORDS = {"compute": "matrix products", "memory": "copies"}
 EXCHANGE, EXCHANGED_BY = "_exchange", "_exchanged_by"
 CURVES = (
     *("_epochs", "_phases", "_energy", ACCOUNT, FIRST_EPOCH, STATED, ROUNDED, TRAINED, SCORE_RULE),
-    *(PARTS, SWEEP, FACTS, LAYERS, CANARY, LOAD, EXCHANGE, EXCHANGED_BY),
+    *(PARTS, SWEEP, FACTS, LAYERS, LOAD, EXCHANGE, EXCHANGED_BY),
 )
 
 
@@ -95,7 +92,6 @@ def curves_of(
         SWEEP: sweep_of(record, samples),
         FACTS: kept_facts(record, machines),
         LAYERS: layers_of(record, samples),
-        CANARY: canary_of(record),
         LOAD: load_of(record),
         EXCHANGE: exchange_of(record),
         EXCHANGED_BY: exchanged_by(record),
@@ -275,22 +271,6 @@ def sweep_of(
     times = np.stack([slowest.min(axis=1), np.median(slowest, axis=1), slowest.max(axis=1)], axis=1)
     also = ("by", "unit", "amount_unit", "collective", "moved")
     return {**{name: note.get(name) for name in also}, **columns, "times": times.tolist()}
-
-
-def canary_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Host and rates of the slowest host of each look of a run's canary; None without.
-
-    ``{"before": {"compute": [host, FLOP/s], "memory": [host, bytes/s]}, "after": ...}``: a run
-    waits for its slowest host.
-    """
-    looks = record.get("canary") or {}
-    kept = {
-        when: {kind: min(zip(looks[when][kind], looks[when]["hosts"], strict=True))[::-1]
-               for kind in CANARY_WORDS}
-        for when in WHEN
-        if "hosts" in (looks.get(when) or {})
-    }  # fmt: skip
-    return kept or None
 
 
 def exchange_of(record: Mapping[str, Any]) -> Exchange | None:

@@ -40,7 +40,6 @@ class FakeSession:
     ledger: Mapping[str, float] = field(default_factory=dict)
     parts: Sequence[Mapping[str, float]] = ()  # seconds by part, of each repeat
     dirty: bool = False
-    canary: float | None = None  # FLOP/s, before and after each run
 
 
 def commit_of(day: int) -> str:
@@ -79,17 +78,12 @@ def make_session(fake: FakeSession) -> pd.DataFrame:
                  "better": "lower", "main": False, "judged": False}
                 for term, ms in fake.ledger.items()
             ]  # fmt: skip
-            looks: list[dict[str, Any]] = [
-                {"kind": "canary", "metric": "compute", "phase": when, "value": fake.canary,
-                 "unit": "FLOP/s", "better": "higher", "main": False, "judged": False}
-                for when in ("before", "after") if fake.canary is not None
-            ]  # fmt: skip
             parts: list[dict[str, Any]] = [
                 {"kind": "part", "metric": part, "phase": "run", "value": seconds, "unit": "s",
                  "better": "lower", "main": False, "judged": False}
                 for part, seconds in (fake.parts[repeat] if fake.parts else {}).items()
             ]  # fmt: skip
-            rows += [{**head, **row} for row in (number_of, *ledger, *looks, *parts)]
+            rows += [{**head, **row} for row in (number_of, *ledger, *parts)]
     return frame_of(rows)
 
 

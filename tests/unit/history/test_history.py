@@ -4,7 +4,6 @@ import json
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -22,7 +21,7 @@ from scalesweep.judge.change import (
     REGRESSION,
     TOO_EARLY,
 )
-from tests.fakes.history import FACTS, FakeSession, evidence_of, make_history, make_session
+from tests.fakes.history import FakeSession, evidence_of, make_history, make_session
 
 RANKS_2 = {"ranks 2": [1.0, 1.01, 0.99]}
 
@@ -168,14 +167,3 @@ def test_sessions_are_in_the_order_of_their_commits(tmp_path: Path) -> None:
     append(tmp_path, pd.concat(map(make_session, fakes)))
     history = read_history(HistorySettings(tmp_path))
     assert line(history, "ranks 2").rows["name"].str[:4].tolist() == ["0003", "0004", "0005"]
-
-
-def test_the_machine_alone_is_no_regression(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    for day in range(18):
-        slow = 1.1 if day >= 12 else 1.0
-        points = {"ranks 2": (slow * rng.normal(1, 0.003, 3)).tolist()}
-        canary = 1e9 / slow * float(rng.normal(1, 0.003))
-        append(tmp_path, make_session(FakeSession(day, points, facts=FACTS, canary=canary)))
-    kind, reason = verdict(read_history(HistorySettings(tmp_path)), "ranks 2")
-    assert kind == CONFOUNDED and "the machine's own speed (canary, compute)" in reason

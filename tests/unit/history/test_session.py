@@ -85,7 +85,6 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     make_results(tmp_path / "results", [Fake("io", {"ranks": [1, 2]})], "study")
     summary = tmp_path / "results" / "summary.parquet"
     frame = read_table(summary)
-    frame["_canary"] = '{"before": {"compute": ["a", 5e9], "memory": ["a", 2e10]}}'
     frame["_parts"] = '{"mpi": 1.5, "other": 0}'
     write_summary(frame, summary)
     benchmark = SimpleNamespace(
@@ -101,8 +100,6 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     frame = sessions_of(cast(Campaign, campaign))
     rows = frame.to_dict("records")
     assert list(frame) == SCHEMA.names
-    looks = {row["metric"]: row["value"] for row in rows if row["kind"] == "canary"}
-    assert looks == {"compute": 5e9, "memory": 2e10}
     parts = {(row["metric"], row["value"], row["unit"]) for row in rows if row["kind"] == "part"}
     assert parts == {("mpi", 1.5, "s"), ("other", 0.0, "s")}
     # Speedups are those of the campaign's tables, with their intervals.

@@ -21,7 +21,7 @@ from scalesweep.judge.change import (
     paired,
     ratios,
 )
-from scalesweep.judge.facts import NOT_RECORDED, differences, machine_moved, other_hosts
+from scalesweep.judge.facts import NOT_RECORDED, differences, other_hosts
 from scalesweep.judge.over_time import judge, levels_of, trimmed_means
 
 MARGIN = 0.03
@@ -145,11 +145,3 @@ def test_what_differs_between_two_sides() -> None:
     ]  # fmt: skip
     assert rest[1].base == NOT_RECORDED
     assert other_hosts([{"a"}], [{"b"}]) and not other_hosts([{"a"}], [{"a", "b"}])
-
-
-def test_a_canary_explains_a_step_only_if_it_moved_with_it() -> None:
-    old, now = [1e9, 1.01e9, 0.99e9, 1e9], [0.9e9, 0.91e9, 0.89e9]
-    assert machine_moved("compute", old, now, math.log(0.9)) is not None
-    assert machine_moved("compute", old, now, math.log(1.1)) is None  # the other way
-    assert machine_moved("compute", old, now, math.log(0.5)) is None  # too little
-    assert machine_moved("compute", old, old) is None
