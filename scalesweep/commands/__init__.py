@@ -1,24 +1,23 @@
 """The commands of ``scalesweep``, one module each; ``interface`` says what a user may type.
 
-``run(args)`` of a module carries the command out. The verbs that rules of the workflow call
-(``INTERNAL``) have ``add_arguments(parser)`` too. Imports every other package, each command only
-what it needs: ``launch`` starts on compute nodes, where nothing outside the standard library may be
-loaded.
+``run(args)`` of a module carries the command out. Of the verbs that rules of the workflow call
+(``INTERNAL``) three have ``add_arguments(parser)`` too; the others are functions of ``steps``.
+Imports every other package, each command only what it needs: ``launch`` starts on compute nodes,
+where nothing outside the standard library may be loaded.
 """
 
 import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 from scalesweep.smk.cli import run_main
 
 # What the scripts of the workflow call, and no help lists: `python -m scalesweep VERB`.
-INTERNAL = (
-    *("accounting", "figures", "inventory", "launch", "page"),
-    *("session", "summarise", "tables"),
-)
+STEPS = ("accounting", "figures", "page", "summarise", "tables")
+INTERNAL = (*STEPS, "inventory", "launch", "session")
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -41,11 +40,21 @@ def call(verb: str, argv: Sequence[str] | None = None) -> NoReturn:
     """Parse ``argv`` (None: this process's arguments) for an internal verb, do it, and exit."""
 
     def load() -> Callable[[], None]:
-        module = import_module(f"{__name__}.{verb}")
+        module = import_module(f"{__name__}.{'steps' if verb in STEPS else verb}")
+        step = getattr(module, verb) if verb in STEPS else module
         parser = argparse.ArgumentParser(
-            prog=f"python -m scalesweep {verb}", description=module.__doc__
+            prog=f"python -m scalesweep {verb}", description=step.__doc__
         )
-        module.add_arguments(parser)
-        return lambda: module.run(parser.parse_args(argv))
+        if verb not in STEPS:
+            module.add_arguments(parser)
+            return lambda: module.run(parser.parse_args(argv))
+        from inspect import signature  # which a launch is spared
+
+        for name, it in signature(step).parameters.items():
+            many = it.annotation == Sequence[str]
+            kind = {"nargs": "+"} if many else {"type": int if it.annotation is int else Path}
+            required = it.default is it.empty
+            parser.add_argument(f"--{name}", required=required, default=it.default, **kind)
+        return lambda: step(**vars(parser.parse_args(argv)))
 
     run_main(load)

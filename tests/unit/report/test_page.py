@@ -205,7 +205,8 @@ def test_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_the_page_is_written_without_matplotlib() -> None:
-    code = "import sys, scalesweep.commands.page; sys.exit('matplotlib' in sys.modules)"
+    modules = "sys, scalesweep.commands.steps, scalesweep.experiment.load, scalesweep.report.page"
+    code = f"import {modules}; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 

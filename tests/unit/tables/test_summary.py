@@ -1,5 +1,6 @@
 """Summaries: the published numbers, refusals, and what is left out."""
 
+import inspect
 import json
 import math
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from scalesweep.analysis.metrics import quantities_of
 from scalesweep.analysis.step_account import StepAccount
+from scalesweep.commands import steps
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
@@ -183,7 +185,9 @@ def test_a_metric_that_means_something_else_is_left_out_of_that_run(tmp_path: Pa
 
 
 def test_processes_that_read_records_start_before_pandas_is_imported(tmp_path: Path) -> None:
-    code = "import sys, scalesweep.commands.summarise; print({'pandas', 'scipy'} & {*sys.modules})"
+    step = inspect.getsource(steps.summarise).partition("with_derived(")[0]
+    imports = "\n".join(line.strip() for line in step.splitlines() if " import " in line)
+    code = f"import sys\n{imports}\nprint({{'pandas', 'scipy'}} & {{*sys.modules}})"
     words = [sys.executable, "-c", code]
     assert subprocess.run(words, check=True, capture_output=True, cwd=ROOT).stdout == b"set()\n"
     paths = [write_run(tmp_path, f"run{n}", times()) for n in range(summary.MANY)]

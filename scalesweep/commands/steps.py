@@ -1,0 +1,140 @@
+"""The steps from records to the report, each called by a rule of the workflow.
+
+The arguments of a function are those of its verb, ``python -m scalesweep tables --plan ...``. Each
+imports what it needs: processes that read records start before pandas is imported.
+"""
+
+import gc
+from collections.abc import Sequence
+from pathlib import Path
+
+from scalesweep.core.plan_format import read_plan
+
+
+def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
+    """Summarise the finished runs of a plan: one row each, as Parquet.
+
+    A run whose record or samples turn out to be damaged has failed from here on: plan.json and
+    plan.csv say so too, and all that follows is made of the others.
+    """
+    from scalesweep.core.causes import Cause
+    from scalesweep.core.record import RECORD
+    from scalesweep.core.status import Status
+    from scalesweep.planning.plan import note_failures
+    from scalesweep.state.set_aside import set_aside
+    from scalesweep.state.stock import tell_set_aside
+    from scalesweep.tables.derived import missing_everywhere, with_derived
+    from scalesweep.tables.summary import ROWS, build_summary, write_summary
+
+    # What is read is kept to the end: looking for garbage takes a tenth of the time and finds none.
+    gc.disable()
+    experiments = read_plan(plan)["experiments"]
+    finished = dict.fromkeys(
+        run["run_id"]
+        for experiment in experiments
+        for run in experiment["runs"]
+        if run["status"] == Status.DONE
+    )
+    broken: dict[str, str] = {}
+    records = [runs / run_id / RECORD for run_id in finished]
+    summary = build_summary(records, broken, processes, runs / ROWS)
+    for run_id, why in broken.items():
+        set_aside(runs / run_id, why)
+    if broken:
+        # The plan counts them as done, as it was made before they were read. Snakemake will make
+        # all of it again with the next call, for the states have changed.
+        note_failures(plan, {i: (Cause.BAD_RECORD, why) for i, why in broken.items()})
+        print(tell_set_aside(broken))
+    summary = with_derived(summary, experiments)
+    for line in missing_everywhere(summary, experiments):
+        print(line)
+    write_summary(summary, out)
+    from scalesweep.report.export_tables import note_inputs
+
+    note_inputs(summary, read_plan(plan), runs, out.parent)
+    print(f"{len(summary)} finished runs summarised in {out}")
+
+
+def accounting(plan: Path, runs: Path, out: Path) -> None:
+    """Ask Slurm's accounting for the jobs of a campaign: one row each, as CSV."""
+    from scalesweep.core.formatting import counted
+    from scalesweep.slurm.job_table import collect
+
+    run_ids = {
+        run["run_id"]
+        for experiment in read_plan(plan)["experiments"]
+        for run in (*experiment["runs"], *experiment["profiles"])
+    }
+    jobs = collect(run_ids, runs, out)
+    for note in jobs.notes:
+        print(f"accounting: {note}")
+    print(f"{counted(len(jobs.rows), 'job')} in {out}")
+
+
+def tables(
+    summary: Path,
+    plan: Path,
+    runs: Path,
+    out: Path,
+    experiments: Sequence[str] = (),
+    processes: int = 1,
+) -> None:
+    """Make the tables of experiments (of all, or of these) from the summary: CSV and Parquet,
+    LaTeX for papers."""
+    from scalesweep.analysis.table_io import read_table
+    from scalesweep.report.export_tables import write_all
+
+    files = write_all(read_table(summary), read_plan(plan), runs, out, experiments, processes)
+    print(f"{files} files in {out}")
+
+
+def figures(
+    plan: Path, tables: Path, out: Path, experiments: Sequence[str] = (), processes: int = 1
+) -> None:
+    """Draw the figures of experiments (of all, or of these): SVG, PDF and PNG, and an index."""
+    from scalesweep.aspects.draw import write_figures
+    from scalesweep.core.shown_plan import shown
+    from scalesweep.experiment.load import load_results
+    from scalesweep.smk.cli import warn
+
+    studies = [
+        load_results(entry, tables)
+        for entry in shown(read_plan(plan))["experiments"]
+        if not experiments or entry["name"] in experiments
+    ]
+    # Figures are many small objects that live long: looking for garbage took a tenth of the time.
+    gc.freeze()
+    gc.set_threshold(20_000)
+    drawn = [
+        entry for results in studies for entry in write_figures(results, out, processes=processes)
+    ]
+    for entry in drawn:
+        if "missing" in entry:
+            warn(f"figure {entry['experiment']}/{entry['name']} not drawn: {entry['missing']}")
+    print(f"{sum('missing' not in entry for entry in drawn)} figures in {out}")
+
+
+def page(
+    plan: Path,
+    summary: Path,
+    tables: Path,
+    figures: Path,
+    runs: Path,
+    out: Path,
+    jobs: Path | None = None,
+) -> None:
+    """Write the report of a campaign: one self-contained HTML page. Its first lines go to the log,
+    which the end of a campaign prints."""
+    from scalesweep.analysis.table_io import read_table
+    from scalesweep.core.shown_plan import shown
+    from scalesweep.experiment.load import load_results
+    from scalesweep.report.page import OF_SUMMARY, glance, page_content, render_page, write_report
+
+    # All that a page is made of is needed to the end: looking for garbage is a sixth of the time.
+    gc.disable()
+    whole = shown(read_plan(plan))
+    rows = read_table(summary, OF_SUMMARY)
+    studies = [load_results(entry, tables) for entry in whole["experiments"]]
+    content = page_content(whole, studies, rows, tables, figures, runs, out, jobs)
+    write_report(render_page(content), out)
+    print("\n".join(glance(content)))
