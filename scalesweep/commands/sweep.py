@@ -5,13 +5,12 @@ the same line again runs only what failed or is new.
 """
 
 import argparse
-import csv
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,7 +21,7 @@ from scalesweep.commands.study import check_new, write_rules
 from scalesweep.compute.external_program import WALL_TIME
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import number, percent, with_interval
+from scalesweep.core.formatting import number
 from scalesweep.core.paths import BENCHMARKS, RESOURCES
 
 EXPERIMENT = "sweep"
@@ -169,7 +168,7 @@ def run(args: argparse.Namespace) -> None:
     results = folder / "results"
     table = results / "tables" / EXPERIMENT
     if (table / "points.csv").is_file():
-        print("\n".join(["", *shown_table(sweep, table)]))
+        print(f"\n{shown_table(sweep, table)}")
         print(f"report: {results / 'report.html'}\nedit and run again in {folder}: snakemake")
     sys.exit(code)
 
@@ -207,33 +206,24 @@ def write_sweep(sweep: Sweep, folder: Path, line: Sequence[str]) -> None:
         write_atomic(folder / path, text)
 
 
-def shown_table(sweep: Sweep, tables: Path) -> Iterator[str]:
-    """A line for each point: its values, what was measured, and how it scales."""
-    from tabulate import tabulate
+def shown_table(sweep: Sweep, tables: Path) -> str:
+    """A line for each point: its values, what was measured with its 95 % interval, how it scales;
+    without columns that are empty everywhere."""
+    import pandas as pd
 
     scaled = tables / "scaling.csv"
-    with (scaled if scaled.is_file() else tables / "points.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = pd.read_csv(scaled if scaled.is_file() else tables / "points.csv")
     metric, unit = sweep.main
-    head = [name for name in sweep.values if len(sweep.values[name]) > 1 or name == sweep.scale]
-    lines = [[*head, "repeats", f"{metric} [95 %] {unit}", "speedup", "efficiency"]]
-    for row in rows:
-        mean, low, high, speedup, *efficiency = (
-            float(cell) if (cell := row.get(f"{metric}_{stat}_run")) else None
-            for stat in ("mean", "low", "high", "speedup", "eff", "eff_low", "eff_high")
-        )
-        lines.append(
-            [
-                *(row.get(name, "") for name in head),
-                f"{row['repeats']} of {row['planned']}",
-                with_interval(mean, low, high),
-                "" if speedup is None else number(speedup),
-                "" if speedup is None else percent(*efficiency),
-            ]
-        )
-    kept = [i for i in range(len(lines[0])) if any(line[i] for line in lines[1:])]
-    lines = [[line[i] for i in kept] for line in lines]
-    yield from tabulate(lines[1:], lines[0], "plain", disable_numparse=True).splitlines()
+    columns = {name: name for name, of in sweep.values.items() if len(of) > 1}
+    columns |= {
+        sweep.scale: sweep.scale,
+        "repeats": "repeats",
+        f"{metric}_mean_run": f"{metric} {unit}",
+    }
+    stats = {"low": "from", "high": "to", "speedup": "speedup", "eff": "efficiency"}
+    columns |= {f"{metric}_{stat}_run": word for stat, word in stats.items()}
+    shown = rows.reindex(columns=list(columns)).dropna(axis="columns", how="all")
+    return shown.rename(columns=columns).to_string(index=False, float_format=number, na_rep="")
 
 
 def _texts(sweep: Sweep, line: Sequence[str]) -> dict[str, str]:
