@@ -46,7 +46,7 @@ def test_a_line_again_runs_what_failed_or_is_new(
     assert {key: float(value) for key, value in rows.items()} == {
         (str(ranks), str(size)): size / ranks for ranks in (1, 2, 4) for size in (8, 16)
     }
-    assert ["4", "16", "2", "4"] in [line.split()[:4] for line in text.splitlines()]
+    assert ["4", "16", "2", "4.00"] in [line.split()[:4] for line in text.splitlines()]
     assert str(folder / "results" / "report.html") in text
     # Another command's runs would count as this one's; what was edited is its owner's.
     done = project.scalesweep("sweep", "--", "bash", "app.sh", "1", "8")
