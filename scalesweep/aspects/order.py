@@ -13,10 +13,8 @@ FIGURES = (
     "ledger_figures",
     "first_epoch_figures",
     "waterfall_figures",
-    "mesh_figures",
     "roofline_figures",
     "memory_figures",
-    "site_figures",
     "rank_figures",
     "step_figures",
     "warm_up_figures",
@@ -34,7 +32,7 @@ ORDER = (
     *("best layout", "only layout", "carried layout", "layouts", "failed layouts"),
     *("best", "ratio", "settings", "effects"),
     *("verdict", "efficiency", "prediction", "not predicted"),
-    *("largest loss", "pipeline idle", "causes", "drift in runs", "warm-up", "against machine"),
+    *("largest loss", "causes"),
     *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "layers apart"),
     "headroom",
     "input bound",
@@ -46,7 +44,7 @@ ORDER = (
 
 # Sections, by title; those that are not named here come last.
 SECTIONS = (
-    *("Layouts", "Steps", "Mesh", "Warm-up", "Accuracy", "Phases", "Utilisation"),
+    *("Layouts", "Steps", "Warm-up", "Accuracy", "Phases", "Utilisation"),
     *("Layers", "Headroom", "Memory", "Parts", "Predictions"),
     "Energy",
 )

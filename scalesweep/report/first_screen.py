@@ -26,7 +26,6 @@ MOST_FAILURES = 4
 MOST_SERIES = 3  # that are named in a line of the table
 # What a verdict rests on; and rules whose sentences stand elsewhere on the screen, or nowhere.
 VERDICT, LOSS, LOAD = "verdict", "largest loss", "other load"
-MACHINE = "against machine"
 _ELSEWHERE = frozenset({LOAD, "coverage"})
 _BEST = ("best layout", "best")
 _FIRST = (VERDICT, *_BEST, LOSS, "causes")
@@ -275,11 +274,11 @@ def next_step(
         return Next(f"repeat on a quiet machine: {noisy}", f"{again} --again disturbed", cost)
     losses = [finding for finding in findings if finding.rule == LOSS]
     if sure := [loss for loss in losses if loss.state == CLEAR]:
-        return Next(_act(findings, sure[0]))
+        return Next(sure[0].next)
     if results.entry.get("noexchange") and not series:
         text = "separate communication from computation: steps on GPUs have no time stamps"
         return Next(text, f"{again} --profiler noexchange")
-    advised = [_act(findings, loss) for loss in losses]
+    advised = [loss.next for loss in losses]
     advised += [finding.next for finding in sentences_of(findings)]
     measured = _measure(results, findings, reaches, facts, again)
     return measured or next((Next(text) for text in advised if text), None)
@@ -304,13 +303,6 @@ def _missing(results: ExperimentResults, facts: Mapping[str, RunFacts], again: s
 def _may_pass(cause: str) -> bool:
     """Whether the same run may end well another time."""
     return facts_of(cause).next_job in (NextJob.SAME, NextJob.SAME_ONCE, NextJob.ELSEWHERE)
-
-
-def _act(findings: Sequence[Finding], loss: Finding) -> str:
-    """What to do about a loss; of the exchange what the network's own numbers say."""
-    term = loss.evidence.get("term")
-    advice = [f.next for f in findings if (f.rule, f.evidence.get("term")) == (MACHINE, term)]
-    return next(filter(None, advice), loss.next) if term == "transfer" else loss.next
 
 
 def _measure(

@@ -216,14 +216,11 @@ def test_layouts_train_alike_and_their_steps_are_taken_apart(ran: Project) -> No
     assert points["model_parameters_mean_run"].nunique() == 1
     losses = points["final_loss_mean_run"].tolist()
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-    # Terms add up to the step; exchange by the axis that the layout has; a pipeline's idle time
-    # stands beside the formula.
-    steps = table(ran, "torch_scaling_layouts", "mesh_steps")
+    # Terms add up to the step; exchange by the axis that the layout has.
+    steps = table(ran, "torch_scaling_layouts", "efficiency").query("kind == 'ledger'")
     for _, terms in steps.groupby(["tp", "pp"]):
-        assert terms["value"].sum() == pytest.approx(terms["step"].iloc[0])
+        values = terms.set_index("term")["value"]
+        assert values.drop("elapsed").sum() == pytest.approx(values["elapsed"])
     terms = steps.set_index(["tp", "pp", "term"])["value"]
     assert terms[2, 1, "tensor"] > 0 and (2, 1, "pipeline") not in terms.index
     assert terms[1, 2, "pipeline"] > 0 and (1, 2, "tensor") not in terms.index
-    (idle,) = table(ran, "torch_scaling_layouts", "pipeline_idle").to_dict("records")
-    assert (idle["stages"], idle["micro_batches"]) == (2, 2)
-    assert idle["formula"] == 0.5 and idle["idle"] > 0

@@ -1,15 +1,12 @@
-"""Where the time of a step goes: `efficiency`, `first_epoch`, `exchange`, `noexchange`."""
+"""Where the time of a step goes: `efficiency`, `first_epoch`, `noexchange`."""
 
 import logging
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.profile import bus_factor
-from scalesweep.analysis.roofline import share_of
 from scalesweep.analysis.stats import Estimate, mean_of, signed_mean_of
 from scalesweep.analysis.step_account import NOEXCHANGE, STEPS, StepAccount, companion_account
 from scalesweep.aspects.steps.efficiency import IMBALANCE, LEDGER, efficiency_rows
@@ -21,13 +18,9 @@ from scalesweep.core.profilers import split_name
 from scalesweep.core.status import Status
 from scalesweep.table.declared import SourceRow, column
 from scalesweep.tables.bookkeeping import FIRST_EPOCH
-from scalesweep.tables.machine import whole_point
-from scalesweep.tables.machine_terms import Least, sent_in_a_step
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import Point
-from scalesweep.tables.rank_layout import Layout
 from scalesweep.tables.run_arrays import read_arrays
-from scalesweep.tables.sweeps import ALLREDUCE
 
 _log = logging.getLogger(__name__)
 _MS = 1e3
@@ -43,15 +36,13 @@ class LedgerRow(SourceRow):
     form: str = column(
         "of the accounts: `steps`, `noexchange`, `trace`, `epochs`, `profile` or `first`"
     )
-    kind: str = column("`ledger`, `part` (of computation), `multiplicative` or `machine`")
+    kind: str = column("`ledger`, `part` (of computation) or `multiplicative`")
     variant: str | None = column("how serialisation and transfer are defined", default=None)
     term: str = column("the term (docs/methods/time_breakdown.md)")
     value: Estimate = column("the term", ends=("low", "high"))
     unit: str = column("its unit: ms (of a step) or 1")
     loss: Estimate | None = column("what it takes more than in the ideal step", "ms", default=None)
     loss_p: float | None = column("p value of its taking no more, nor less", "1", default=None)
-    machine_from: str | None = column("of kind `machine`, the probe", default=None)
-    machine: Estimate | None = column("what the machine needs for the term", "ms", default=None)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -76,7 +67,7 @@ class LedgerRow(SourceRow):
 
 @dataclass(frozen=True, kw_only=True)
 class EfficiencyRow(LedgerRow, table="efficiency"):
-    """A term of a point's ledger, one of its factors, or what of the machine a term reaches.
+    """A term of a point's ledger, or one of its factors.
 
     Terms of the ledger add up to ``elapsed``; they are means over repeats with the weight of 1 over
     the step of their main rate.
@@ -89,33 +80,6 @@ class FirstEpochRow(LedgerRow, table="first_epoch"):
 
     As in `efficiency`; the ideal is the first epoch of the reference.
     """
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExchangeRow(SourceRow, table="exchange"):
-    """A point that exchanges gradients and whose network a probe has measured."""
-
-    repeats: int = column("runs with an account", "1")
-    message_bytes: int = column("what a step exchanges", "bytes")
-    tensors: int = column("in how many tensors", "1")
-    messages: int = column("in how many messages, at least", "1")
-    largest_bytes: int = column("the largest message", "bytes")
-    bucket_bytes: float | None = column("up to which tensors are sent together", "bytes")
-    cycle_ms: float | None = column(
-        "for how long tensors are collected before they are sent, where they are", "ms"
-    )
-    transfer_ms: Estimate = column(
-        "transfer in a step, as in the ledger", "ms", ends=("transfer_low", "transfer_high")
-    )
-    rate: Estimate = column("the bus bandwidth that it comes to", "bytes/s")
-    fused_ms: Estimate = column(
-        "what the network takes for these messages", "ms", ends=("fused_low", "fused_high")
-    )
-    one_ms: Estimate = column(
-        "what it takes for a single message", "ms", ends=("one_low", "one_high")
-    )
-    of_network: Estimate = column("`one_ms` / `transfer_ms`", "1")
-    machine_from: str = column("the probe")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,57 +99,24 @@ class NoExchangeRow(SourceRow, table="noexchange"):
 
 def breakdown_rows(inputs: TableInputs) -> Iterator[SourceRow]:
     """The rows of all tables, from the accounts of the runs, which are read once."""
-    data, machine, series = inputs.data, inputs.machine, inputs.series
+    data, series = inputs.data, inputs.series
     own, against = stated_accounts(data), companion_accounts(inputs)
     # The finer of each run: its own time stamps, its run without exchange, what else it holds.
     known = own | against | {row: each for row, each in own.items() if each.form == STEPS}
-    for point, cells in efficiency_rows(data, series, machine, known, main_rate(data)):
+    for point, cells in efficiency_rows(data, series, known, main_rate(data)):
         yield EfficiencyRow(point=point.values, source=point.source, **cells)
     first = stated_accounts(data, FIRST_EPOCH)
-    for point, cells in efficiency_rows(data, series, machine, first, _RATE):
+    for point, cells in efficiency_rows(data, series, first, _RATE):
         # Of several epochs an imbalance may be persistent or alternate; of one it is imbalance.
         if cells["kind"] == LEDGER and cells["term"] != "alternating":
             named = {"term": IMBALANCE} if cells["term"] == "persistent" else {}
             yield FirstEpochRow(point=point.values, source=point.source, **(cells | named))
     for point in inputs.points:
-        if sent := _exchange(inputs, point, own):
-            yield sent
-    for point in inputs.points:
         if pairs := [(row, against[row]) for row in point.rows.tolist() if row in against]:
             yield _noexchange(point, pairs, [own[row] for row, _ in pairs if row in own])
 
 
-MAKER = Maker((EfficiencyRow, FirstEpochRow, ExchangeRow, NoExchangeRow), breakdown_rows)
-
-
-def _exchange(
-    inputs: TableInputs, point: Point, known: Mapping[int, StepAccount]
-) -> ExchangeRow | None:
-    """The exchange of a mean step next to what networks can do; None where no run has times of its
-    steps, an exchange that takes time, or a network to compare with."""
-    own = [known[row] for row in point.rows.tolist() if row in known]
-    transfers = np.array([a.term("transfer") or 0.0 for a in own if a.form == STEPS], np.float64)
-    sent = sent_in_a_step(inputs.data, point, inputs.machine) if transfers.size else None
-    if sent is None or not transfers.min() > 0:
-        return None
-    exchange, single = sent.exchange, sent.as_one
-    ranks = Layout.of(whole_point(inputs.data, point)).ranks
-    moved = (bus_factor(ALLREDUCE, ranks) or math.nan) * exchange.total
-    return ExchangeRow(
-        point=point.values, source=point.source, repeats=transfers.size,
-        message_bytes=exchange.total, tensors=len(exchange.tensor_bytes),
-        messages=len(exchange.messages), largest_bytes=max(exchange.messages),
-        bucket_bytes=exchange.bucket_bytes,
-        cycle_ms=None if exchange.cycle_s is None else exchange.cycle_s * _MS,
-        transfer_ms=mean_of(transfers * _MS), rate=mean_of(moved / transfers),
-        fused_ms=_needed(sent.as_fused), one_ms=_needed(single),
-        of_network=share_of(single.value / (transfers * _MS), single.reach),
-        machine_from=single.where,
-    )  # fmt: skip
-
-
-def _needed(least: Least) -> Estimate:
-    return Estimate.of(least.value, least.low, least.high)
+MAKER = Maker((EfficiencyRow, FirstEpochRow, NoExchangeRow), breakdown_rows)
 
 
 def companion_accounts(inputs: TableInputs) -> dict[int, StepAccount]:

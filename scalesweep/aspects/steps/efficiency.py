@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.roofline import share_of
 from scalesweep.analysis.stats import (
     Estimate,
     LogError,
@@ -29,13 +28,10 @@ from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.measured_steps import MeasuredSteps, has_outside, measured_steps
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL
-from scalesweep.tables.machine import Machine
-from scalesweep.tables.machine_terms import least_of
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
 LEDGER, MULTIPLICATIVE = "ledger", "multiplicative"
 PART = "part"  # of computation: forward, backward and optimiser
-MACHINE = "machine"  # what a term reaches of what the machine could do
 IDEAL, ELAPSED = "ideal", "elapsed"
 # Of a computation term, in the ledger: as at the reference, and what is slower than that.
 AT_REFERENCE, LOCAL_BATCH, SLOWER = "at_reference", "local_batch", "slower"
@@ -74,7 +70,6 @@ Cells = dict[str, Any]
 def efficiency_rows(
     data: ExperimentData,
     series: Sequence[Sequence[Point]],
-    machine: Machine,
     known: Mapping[int, StepAccount],
     rate: Measure | None,
 ) -> Iterator[tuple[Point, Cells]]:
@@ -83,9 +78,8 @@ def efficiency_rows(
     which their steps follow from (``main_rate``).
 
     Kinds: ``ledger`` in ms per step, whose terms add up to ``elapsed``; ``part``; the efficiency
-    factors; ``machine``, the share of what the machine could do that a term reaches. Where the
-    scale does not vary, and no run is a profile, no point is the reference of others: there are no
-    losses, and only accounts by step have rows.
+    factors. Where the scale does not vary, and no run is a profile, no point is the reference of
+    others: there are no losses, and only accounts by step have rows.
     """
     groups = measured_steps(data, series, known, rate)
     tools = any(each.form in _OF_TOOLS for group in groups for each in group)
@@ -104,10 +98,7 @@ def efficiency_rows(
             batch = _same_batch(data, here, base, every)
             head = {"repeats": len(here.accounts), "form": here.form}
             reference = None if base is None or ratio is None else (base, ratio)
-            for row in (
-                *_ledger(here, reference, batch, outside), *_factors(here, reference),
-                *_shares(data, here, machine),
-            ):  # fmt: skip
+            for row in (*_ledger(here, reference, batch, outside), *_factors(here, reference)):
                 yield here.point, head | row
 
 
@@ -318,16 +309,3 @@ def _factors(
         if steps is base and of == "mean_busy":
             share = Estimate(1.0)  # by definition
         yield _row(MULTIPLICATIVE, term, share, "1")
-
-
-def _shares(data: ExperimentData, steps: MeasuredSteps, machine: Machine) -> Iterator[Cells]:
-    """How much of what the machine could do computation, input and transfer reach: least time over
-    their own. Of a term that takes no time nothing is said."""
-    for name, least in least_of(data, steps.point, steps.accounts[0], machine).items():
-        values = steps.term(name)
-        if values is None or not least.value > 0 or not values.min() > 0:
-            continue
-        share = share_of(least.value / (values * _MS), least.reach)
-        needed = Estimate.of(least.value, least.low, least.high)
-        where = least.where or None
-        yield _row(MACHINE, name, share, "1", machine=needed, machine_from=where)

@@ -10,7 +10,6 @@ import numpy as np
 
 from scalesweep.analysis.rank_stats import own_times, rank_matrix
 from scalesweep.analysis.resolution import resolution_of
-from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.step_delays import FEWEST_STEPS, SINGLE_FROM, causes_of, single_steps
 from scalesweep.analysis.step_work import (
     STEP_TIMES,
@@ -87,8 +86,6 @@ class StepRow(SourceRow, table="steps"):
     stalls: int = column("steps much longer than those around them", "1")
     stall_steps: list[int] = column("the first 20 of these, from 1, as JSON")
     drift: float | None = column("median of the last third over that of the first, less 1", "1")
-    warm_up: int = column("first steps that are longer than the steady ones, at most a third", "1")
-    warm_up_share: float = column("what they take more, of all steps", "1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,21 +181,16 @@ def distribution_of(seconds: Floats) -> dict[str, Any]:
     long = single_steps(seconds, SINGLE_FROM * float(np.median(seconds)))
     stalls = np.flatnonzero(long > 0)
     third, drift = len(seconds) // 3, None
-    warm, share = 0, 0.0
     if len(seconds) >= FEWEST_STEPS:
         usual = np.where(long > 0, np.nan, seconds)
         ends = usual[:third], usual[-third:]
         if all(np.isfinite(end).any() for end in ends):
             first, last = (float(np.nanmedian(end)) for end in ends)
             drift = last / first - 1 if first > 0 else None
-        count = steady_state(seconds, 0).detected
-        if count and count <= third:
-            more = float((seconds[:count] - np.median(seconds[count:])).sum())
-            warm, share = (count, more / float(seconds.sum())) if more > 0 else (0, 0.0)
     return {
         "steps": len(seconds), **dict(zip(names, quantiles, strict=True)),
         "stalls": int(stalls.size), "stall_steps": (stalls[:20] + 1).tolist(),
-        "drift": drift, "warm_up": warm, "warm_up_share": share,
+        "drift": drift,
     }  # fmt: skip
 
 
