@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from scalesweep.smk.cli import run_main
 
@@ -41,7 +41,7 @@ def call(verb: str, argv: Sequence[str] | None = None) -> NoReturn:
 
     def load() -> Callable[[], None]:
         module = import_module(f"{__name__}.{'steps' if verb in STEPS else verb}")
-        step = getattr(module, verb) if verb in STEPS else module
+        step: Any = getattr(module, verb) if verb in STEPS else module
         parser = argparse.ArgumentParser(
             prog=f"python -m scalesweep {verb}", description=step.__doc__
         )
@@ -52,7 +52,7 @@ def call(verb: str, argv: Sequence[str] | None = None) -> NoReturn:
 
         for name, it in signature(step).parameters.items():
             many = it.annotation == Sequence[str]
-            kind = {"nargs": "+"} if many else {"type": int if it.annotation is int else Path}
+            kind: Any = {"nargs": "+"} if many else {"type": int if it.annotation is int else Path}
             required = it.default is it.empty
             parser.add_argument(f"--{name}", required=required, default=it.default, **kind)
         return lambda: step(**vars(parser.parse_args(argv)))
