@@ -19,7 +19,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.experiment_part import PageInputs, experiment_part
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.links import Links
-from scalesweep.report.sections import FILTERS, imported_section, jobs_section
+from scalesweep.report.sections import imported_section, jobs_section
 from scalesweep.slurm.job_table import is_incomplete, read_jobs
 from scalesweep.tables.hardware import machines, mismatches
 from scalesweep.tables.provenance import FACTS, RunFacts, group, read_facts
@@ -39,7 +39,7 @@ def render_report(*args: Any) -> str:
 
 def render_page(content: Mapping[str, Any]) -> str:
     """The page as HTML."""
-    filters = {"when": _minute, "described": _described, **FILTERS}
+    filters = {"when": _minute, "described": _described}
     return render(TEMPLATE, content, filters)
 
 

@@ -6,17 +6,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scalesweep.core.formatting import counted, duration, finite, listed, number, plain, text_of
+from scalesweep.core.formatting import counted, duration, listed, plain, text_of
 from scalesweep.core.joined_experiments import constants_of, differing_settings
 from scalesweep.core.plan_format import Plan, PlanRun, parameter_of
 from scalesweep.core.record import FAILURE, read_failure
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.links import Links
-from scalesweep.slurm.job_table import Row, overhead_s, shapes_used
+from scalesweep.slurm.job_table import Row, overhead_s
 from scalesweep.slurm.sacct import FINAL, JobState
-
-MAX_SHAPES = 100
 
 
 def jobs_section(rows: Sequence[Row], link: str, incomplete: bool) -> dict[str, Any] | None:
@@ -24,9 +22,9 @@ def jobs_section(rows: Sequence[Row], link: str, incomplete: bool) -> dict[str, 
     the accounting has answered (not ``incomplete``)."""
     if not rows and not incomplete:
         return None
-    shapes = shapes_used(rows)
+    ran = [row for row in rows if row["started"] and row["state"] in FINAL]
+    asked = [row["asked_s"] and row["nodes"] * row["asked_s"] / 3600 for row in ran]
     waits = [row["wait_s"] for row in rows if row["wait_s"] is not None]
-    known = [shape.asked_node_hours for shape in shapes if shape.asked_node_hours is not None]
     return {
         "link": link,
         "incomplete": incomplete,
@@ -36,11 +34,8 @@ def jobs_section(rows: Sequence[Row], link: str, incomplete: bool) -> dict[str, 
         "wait_s": median(waits) if waits else None,
         "wait_s_max": max(waits, default=None),
         "held_s": overhead_s(rows),
-        "shapes": shapes[:MAX_SHAPES],
-        "left_out": len(shapes[MAX_SHAPES:]),
-        "jobs": sum(shape.jobs for shape in shapes),
-        "asked_node_hours": sum(known) if len(known) == len(shapes) else None,
-        "node_hours": sum(shape.node_hours for shape in shapes),
+        "asked_node_hours": None if None in asked else sum(asked),
+        "node_hours": sum(row["node_hours"] or 0 for row in ran),
     }
 
 
@@ -57,17 +52,6 @@ def _ends(rows: Sequence[Row]) -> str:
     return listed(said, 12)
 
 
-def _gib(size: Any) -> str:
-    """Bytes as a number of GiB."""
-    return number(size / 2**30) if finite(size) else "–"
-
-
-def _causes(causes: Mapping[str, int]) -> str:
-    """Failed jobs by cause: ``1 TIMEOUT, 2 NODE_FAIL``; a dash if there are none."""
-    return ", ".join(f"{count:,} {cause}" for cause, count in causes.items()) or "–"
-
-
-FILTERS = {"gib": _gib, "causes": _causes}
 MAX_LINE, MAX_LINES, MAX_FAILURES, MAX_REASONS = 300, 40, 150, 30
 
 

@@ -4,8 +4,7 @@ import csv
 import io
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -42,29 +41,6 @@ _OF_JOB = (
     *("job_id", "state", "exit_code", "partition", "nodes", "cpus", "elapsed_s", "node_list"),
     *("asked_mem_bytes", "max_rss_bytes", "submitted", "started", "ended"),
 )
-
-
-@dataclass
-class Usage:
-    """Jobs that asked for the same: nodes, CPUs in all, time, memory per node.
-
-    Times are in seconds; ``used_s`` and ``wait_s`` are of all jobs, ``held_s`` is the median of
-    those that completed; None where nothing is known.
-    """
-
-    nodes: int
-    cpus: int
-    asked_s: int | None
-    asked_mem_bytes: int | None
-    jobs: int
-    causes: dict[str, int]
-    used_s: float
-    used_s_max: float
-    max_rss_bytes: int | None
-    asked_node_hours: float | None
-    node_hours: float
-    wait_s: float | None
-    held_s: float | None
 
 
 @dataclass
@@ -198,46 +174,6 @@ def is_incomplete(path: Path) -> bool:
 
 def overhead_s(rows: Iterable[Row]) -> float | None:
     """Median seconds for which completed jobs held their nodes outside the benchmark program."""
-    return _median(row["held_s"] for row in rows if row["state"] == JobState.COMPLETED)
-
-
-def shapes_used(rows: Iterable[Row]) -> list[Usage]:
-    """Jobs that ran and are over, by what they asked for."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        if row["started"] and row["state"] in FINAL:
-            key = (row["nodes"], row["cpus"], row["asked_s"], row["asked_mem_bytes"])
-            groups.setdefault(key, []).append(row)
-    order = sorted(groups, key=lambda key: [value or 0 for value in key])
-    return [_usage(groups[key], *key) for key in order]
-
-
-def _usage(
-    rows: Sequence[Row], nodes: int, cpus: int, asked_s: int | None, asked_mem: int | None
-) -> Usage:
-    failed = (row["cause"] or row["state"] for row in rows if row["state"] != JobState.COMPLETED)
-    used = [row["elapsed_s"] or 0 for row in rows]
-    return Usage(
-        nodes=nodes,
-        cpus=cpus,
-        asked_s=asked_s,
-        asked_mem_bytes=asked_mem,
-        jobs=len(rows),
-        causes=dict(Counter(failed)),
-        used_s=median(used),
-        used_s_max=max(used),
-        max_rss_bytes=max(_known(row["max_rss_bytes"] for row in rows), default=None),
-        asked_node_hours=None if asked_s is None else len(rows) * nodes * asked_s / 3600,
-        node_hours=sum(row["node_hours"] or 0 for row in rows),
-        wait_s=_median(row["wait_s"] for row in rows),
-        held_s=overhead_s(rows),
-    )
-
-
-def _known(values: Iterable[Any]) -> list[Any]:
-    return [value for value in values if value is not None]
-
-
-def _median(values: Iterable[Any]) -> float | None:
-    known = _known(values)
+    held = [row["held_s"] for row in rows if row["state"] == JobState.COMPLETED]
+    known = [seconds for seconds in held if seconds is not None]
     return median(known) if known else None

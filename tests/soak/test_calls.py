@@ -1,6 +1,5 @@
 """Several Snakemakes at one results folder: one of them works, the others are told so or look."""
 
-import errno
 import os
 import shutil
 import subprocess
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.core import locks
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import MARK, mark, marked
 from scalesweep.smk import results_lock
@@ -168,25 +166,3 @@ def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
         one.end()
     waits = [line for line in caplog.messages if line.startswith(f"{told}, started by an earlier")]
     assert len(waits) == 2
-
-
-def test_claims_on_a_file_system_without_locks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def flock(*_: object) -> None:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(locks.fcntl, "flock", flock)
-    held = locks.claim(tmp_path)
-    with pytest.raises(UserError, match=f"process {os.getpid()} on .* is already using this"):
-        locks.claim(tmp_path)
-    locks.release(held)
-    locks.release(locks.claim(tmp_path))
-    # Of a process that was killed, and of one that cannot be seen from here.
-    file = tmp_path / locks.RUNS
-    with subprocess.Popen([sys.executable, "-S", "-c", ""]) as gone:
-        file.write_text(f"process {gone.pid} on {os.uname().nodename}")
-    locks.release(locks.claim(tmp_path))
-    file.write_text("process 7 on elsewhere")
-    with pytest.raises(UserError, match=rf"process 7 on elsewhere \(delete {file} if it has end"):
-        locks.claim(tmp_path)

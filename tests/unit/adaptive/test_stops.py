@@ -11,10 +11,8 @@ import pytest
 from scalesweep.adaptive.policy import plan_runs
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment_keys import StopRule
-from scalesweep.core.errors import UserError
 from scalesweep.planning.plan import build_plan, plan_csv
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.slurm.failure import leave_refusal
 from scalesweep.state.stock import take_stock
 from tests.fakes.records import write_unchecked
 
@@ -129,13 +127,6 @@ def test_a_decision_holds_until_its_evidence_is_gone(campaign: Campaign, campaig
     assert left(campaign) == ALL and released(campaign) == {1}
 
 
-def test_runs_that_fail_let_others_begin(campaign: Campaign) -> None:
-    for run in campaign.experiments[0].runs:
-        if run.point["ranks"] == 1:
-            leave_refusal(campaign.runs_folder / run.run_id, run.run_id, "no")
-    assert released(campaign) == {1, 2}  # no larger count waits for ever
-
-
 @pytest.mark.parametrize(
     ("when", "metric", "stops"),
     [
@@ -171,32 +162,3 @@ def test_metrics_and_sides(
     measured = left(campaign)[1]
     # Of a plain metric the smallest count decides as well.
     assert (len(measured) < 4) is stops, measured
-
-
-@pytest.mark.parametrize(
-    ("stop", "error"),
-    [
-        (
-            "efficiency",
-            "'efficiency' is not allowed: a metric, <, <=, > or >=, and",
-        ),
-        ("efficiency == 1", "a metric, <, <=, > or >=, and a number"),
-        ("efficiency < 1.2.3", "a metric"),
-        ("efficency < 1", "'efficency' is not a metric of benchmark toy; did you mean"),
-    ],
-)
-def test_anything_else_is_one_line(campaign_of: Load, stop: str, error: str) -> None:
-    with pytest.raises(UserError) as raised:
-        campaign_of(BODY.replace("efficiency < 0.5", stop))
-    assert error in str(raised.value) and "experiments.e.stop.when: " in str(raised.value)
-
-
-def test_blocks_are_of_one_count(campaign: Campaign, campaign_of: Load) -> None:
-    positions = campaign.positions()
-    runs = sorted(campaign.experiments[0].runs, key=lambda run: positions[run.run_id])
-    order = [(run.point["ranks"], run.repeat) for run in runs]
-    assert order == sorted(order)
-    # Without the rule all counts are interleaved.
-    plain = campaign_of(BODY.partition("stop:")[0]).positions()
-    repeats = [run.repeat for run in sorted(runs, key=lambda run: plain[run.run_id])]
-    assert repeats == sorted(repeats)

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import yaml
 
-from harness import facts
-from harness.ranks import FRAMEWORKS
 from scalesweep.compute.launcher import launch
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
@@ -83,13 +81,6 @@ def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
         words(campaign())
 
 
-def test_braces_of_others_are_left_alone(
-    edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
-) -> None:
-    edited(command=["sh", '${size} ${HOME} {{size}} {} {1} {"a": {size}} {{program:x}} { size }'])
-    assert words(campaign())[1] == ('${size} ${HOME} {size} {} {1} {"a": 4} {program:x} { size }')
-
-
 def test_words_under_a_condition(
     edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
 ) -> None:
@@ -158,30 +149,6 @@ def run(campaign: Campaign) -> tuple[int, Path]:
     return launch(spec, ROOT), Path(spec["folder"])
 
 
-def test_the_record_keeps_what_its_framework_reads_an_external_programs_that_of_all(
-    foreign: Path, campaign: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of_all = {"NCCL_ALGO", "MKL_DYNAMIC", "CUDA_LAUNCH_BLOCKING"}
-    own = {
-        "tensorflow": {"HOROVOD_CYCLE_TIME", "TF_NUM_INTRAOP_THREADS", "XLA_FLAGS"},
-        "torch": {"TORCH_NCCL_BLOCKING_WAIT", "TORCHINDUCTOR_CACHE_DIR", "GLOO_SOCKET_IFNAME",
-                  "PYTORCH_ALLOC_CONF", "MASTER_ADDR"},
-    }  # fmt: skip
-    secrets, others = {"TORCH_API_KEY", "HOROVOD_SECRET_KEY"}, {"TORCHY", "MASTER_ADDRESS"}
-    every = of_all.union(*own.values(), secrets, others)
-    for name in every:
-        monkeypatch.setenv(name, "x")
-    assert own.keys() == FRAMEWORKS.keys()
-    for framework, names in own.items():
-        kept = facts.variables(FRAMEWORKS[framework].variables)
-        assert kept.keys() & every == of_all | names
-    code, path = run(campaign(ranks=1))
-    record = read_record(path / "record.json")
-    assert code == 0 and started(foreign) == 1
-    kept_of = record["environment"]["variables"].keys()
-    assert kept_of & every == every - secrets - others
-
-
 def test_a_foreign_run_leaves_a_record(
     foreign: Path, campaign: Callable[..., Campaign], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,14 +174,6 @@ def test_a_foreign_run_leaves_a_record(
         "matches": 6, "ranks": "0-1",
     }  # fmt: skip
     assert not list(path.glob("attempt-1/.*"))
-
-
-def test_what_a_program_exits_with_is_its_own_affair(campaign: Callable[..., Campaign]) -> None:
-    code, path = run(campaign(extra="fail"))
-    failure = read_failure(path)
-    assert code == 1 and failure is not None
-    assert (failure["cause"], failure["exit_code"]) == ("NON_ZERO_EXIT", 69)
-    assert "cannot go on" in failure["last_lines"] and "extract_digest" not in failure
 
 
 def test_a_bad_result_names_metric_and_pattern(

@@ -90,21 +90,6 @@ def test_the_rank_that_is_in_no_collective_is_named(work: Path) -> None:
     ]  # fmt: skip
 
 
-def test_ranks_of_torch_wait_in_collectives_and_compute_in_the_framework(work: Path) -> None:
-    torch = f"{SITE}/torch"
-    exchange = (f"{torch}/distributed/distributed_c10d.py", 3000, "all_reduce")
-    barrier = [exchange, (f"{BENCHMARKS}/harness/torch_ranks.py", 9, "all_true"), *BARRIER[2:]]
-    backward = [(f"{torch}/autograd/graph.py", 8, "_engine_run_backward"), *RUN]
-    recv = [(f"{torch}/distributed/distributed_c10d.py", 2500, "recv"), *RUN]
-    for rank, frames in enumerate((barrier, backward, recv, OPEN)):
-        leave(work, rank, frames, 10)
-    found = judge(work, LIMIT_S, 4)
-    assert "; rank 3 (" in found.detail and found.detail.count("rank 3") == 1
-    where = {group["ranks"]: group["where"] for group in found.groups}
-    assert where["0"].startswith("harness/ranks.py:52 barrier < ")
-    assert where["1"].startswith("PyTorch < ") and not where["2"].startswith("PyTorch")
-
-
 @pytest.mark.parametrize(
     ("places", "suspects"),
     [
@@ -175,16 +160,3 @@ def test_damaged_files_are_as_none(work: Path, content: bytes) -> None:
     remove(work)
     late = ("TIMEOUT", "not done after its time limit of 60 s", [])
     assert not [*work.iterdir()] and judge(work, LIMIT_S, 2) == late
-
-
-def test_the_frame_of_the_benchmarks_is_left_out_as_what_leads_to_them_is(work: Path) -> None:
-    frames = [
-        (f"{BENCHMARKS}/my/benchmark.py", 9, "measure"),
-        (f"{BENCHMARKS}/harness/frame.py", 126, "execute"),
-        *RUN,
-    ]
-    for rank in range(2):
-        leave(work, rank, OPEN[:1] + frames if rank else [*HOROVOD, *frames])
-    where = [each["where"] for each in judge(work, LIMIT_S, 2).groups]
-    rest = "my/benchmark.py:9 measure < my/main.py:150 main"
-    assert where == [f"my/main.py:40 open_file < {rest}", rest]

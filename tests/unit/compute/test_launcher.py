@@ -5,12 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from harness.rank_variables import LAUNCHERS as STARTERS
@@ -18,11 +15,10 @@ from harness.rank_variables import SRUN
 from scalesweep.compute import program
 from scalesweep.compute.launcher import launch
 from scalesweep.compute.log_metrics import digest_of_metrics
-from scalesweep.compute.program_output import BadResultError, check_finite
 from scalesweep.core.paths import LAUNCHERS
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT
-from tests.fakes.toy_run import TOY, spec
+from tests.fakes.toy_run import spec
 from tests.soak.launching import alive, start, wait_until
 
 RUN = "toy-r2-0123456789ab"
@@ -134,51 +130,6 @@ def test_the_time_limit_ends_every_process_of_the_run(
     assert not alive(int((tmp_path / "pid").read_text()))
 
 
-# As srun did: the program ends, and a zombie stays in its process group until its parent, which is
-# in another one, looks after it.
-ZOMBIE = """
-import os, sys, time
-group = os.getpgid(0)
-ready, go = os.pipe()
-if os.fork() == 0:
-    os.setpgid(0, 0)
-    if os.fork() == 0:
-        os.setpgid(0, group)
-        os.write(go, b".")
-        os._exit(0)
-    time.sleep(20)
-    open(sys.argv[-1] + ".zombie-is-gone", "w").close()
-    os._exit(0)
-os.read(ready, 1)
-os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
-"""
-
-
-@pytest.mark.measured
-@pytest.mark.slow
-def test_the_clock_stops_at_the_programs_exit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = []
-
-    def slow(root: Path) -> dict[str, Any]:
-        while not list(tmp_path.rglob("native.json")):  # what the program leaves last
-            time.sleep(0.01)
-        time.sleep(1.5)
-        read.append(datetime.now(UTC))
-        return {"commit": "c", "dirty": False}
-
-    monkeypatch.setattr(program, "git_state", slow)
-    argv = [sys.executable, "-c", ZOMBIE, str(TOY), "--run", "{run_file}"]
-    assert launch(spec(tmp_path, argv=argv), ROOT) == 0
-    assert not list(tmp_path.rglob("*.zombie-is-gone"))
-    record = read_record(tmp_path / RUN / "record.json")
-    assert record["git"] == {"commit": "c", "dirty": False}
-    started, ended = (datetime.fromisoformat(record[key]) for key in ("started", "ended"))
-    assert ended < read[0]
-    assert (ended - started).total_seconds() == pytest.approx(record["wall_s"], abs=0.002)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_ranks_end_with_a_launcher_that_is_stopped_and_nothing_else_is_left(
     tmp_path: Path, number: int
@@ -204,18 +155,6 @@ def test_a_run_whose_job_was_suspended_has_no_times(tmp_path: Path, limit_s: flo
     argv = ["bash", "-c", "sleep 0.2; kill -CONT $PPID; sleep 1"]
     assert launch(spec(tmp_path, argv=argv, time_limit_s=limit_s), ROOT) == 1
     assert failure(tmp_path)["cause"] == "SUSPENDED"
-
-
-def test_check_finite_reads_what_numpy_writes(tmp_path: Path) -> None:
-    path = tmp_path / "samples.npz"
-    np.savez(path, a=np.arange(5.0), b=np.arange(3), c=np.zeros((2, 0)))
-    check_finite(path)
-    np.savez(path, a=np.array([1.0, np.inf]))
-    with pytest.raises(BadResultError, match="a holds NaN or infinity"):
-        check_finite(path)
-    path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(BadResultError, match="cannot be read"):
-        check_finite(path)
 
 
 def test_the_launcher_imports_only_the_standard_library() -> None:

@@ -65,12 +65,6 @@ def test_numbers(tmp_path: Path, text: str, expected: float | str) -> None:
         assert value(read(tmp_path, content, last)) == expected
 
 
-def test_integers_stay_integers(tmp_path: Path) -> None:
-    number = value(read(tmp_path, "rate: 1756620.0\n", metric(type="integer")))
-    assert number == 1756620 and isinstance(number, int)
-    assert refused(tmp_path, "rate: 1.5\n", metric(type="integer")).endswith("is not an integer")
-
-
 @pytest.mark.parametrize(
     ("match", "skip", "expected"),
     [
@@ -214,15 +208,6 @@ def test_ranks_are_not_guessed(
     number, warning = expected
     assert value(reading) == pytest.approx(number)
     assert reading.warnings == ([f"rate: {warning}"] if warning else [])
-
-
-def test_a_rank_that_is_silent_keeps_its_place(tmp_path: Path) -> None:
-    many = "".join(f"{rank}: rate: {rank}\n" for rank in range(1024) if rank != 777)
-    for match, shape in (("last", (1024,)), ("all", (1, 1024))):
-        reading = read(tmp_path, many, metric(match=match), ranks=1024, srun=True)
-        values = reading.arrays["rate"].ravel()
-        assert reading.arrays["rate"].shape == shape and np.isnan(values[777])
-        assert np.flatnonzero(values != np.arange(1024)).tolist() == [777]
 
 
 def test_a_file_for_each_rank(tmp_path: Path) -> None:

@@ -6,25 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.analysis.step_account import account_of
-from scalesweep.analysis.step_work import COMPUTE_PARTS, NAMED, SPAN_BETWEEN, SPANS, WAITS
 from scalesweep.compute.log_metrics import Metric, Reading, read_metrics
-from scalesweep.config.log_patterns import RESERVED
 from scalesweep.core.npy import write_npz
-from scalesweep.core.record import OF_STEPS, STEP_TIMES
 
 
 def read(folder: Path, text: str, metrics: Sequence[Metric], ranks: int = 1) -> Reading:
     (folder / "stdout.log").write_text(text)
     (folder / "stderr.log").write_text("")
     return read_metrics(metrics, folder, ranks)
-
-
-def test_names_with_a_meaning_of_their_own_are_known() -> None:
-    assert set(QUANTITIES) <= RESERVED
-    spans = {*SPANS, SPAN_BETWEEN, *(f"span_{name}" for name in NAMED)}
-    assert {STEP_TIMES, *spans, *COMPUTE_PARTS, *WAITS} == OF_STEPS
 
 
 def test_steps_and_their_spans_are_arrays_of_steps_and_ranks(tmp_path: Path) -> None:
@@ -59,10 +49,3 @@ def test_steps_and_their_spans_are_arrays_of_steps_and_ranks(tmp_path: Path) -> 
         assert account is not None and account.steps == 39
         assert account.elapsed == pytest.approx(seconds[1:, :ranks].sum(axis=2).mean() + 1e-4, 1e-3)
         assert ranks == 1 or account.terms["persistent"] == pytest.approx(0.02, 0.02)
-
-
-def test_skipped_steps_that_cannot_be_read_are_not_kept(tmp_path: Path) -> None:
-    steps = Metric("step_times", r"^step (\S+) s", "s", "lower", "rank", match="all", skip=1)
-    found = read(tmp_path, "step nan s\nstep 0.1 s\nstep 0.2 s\n", [steps])
-    assert found.metrics["step_times"]["value"] == pytest.approx(0.15)
-    assert list(found.arrays) == ["step_times"]

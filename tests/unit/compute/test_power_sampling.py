@@ -4,7 +4,6 @@ import csv
 import os
 import subprocess
 import time
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.launcher import launch
-from scalesweep.config.log_patterns import Extract, Result, load_extract
 from scalesweep.core.record import read_record
-from scalesweep.state.reextract import reread
 from tests.conftest import ROOT
 from tests.fakes.sysfs import Rising, deny, write, zone
 from tests.soak.launching import order, start, wait_until
@@ -141,40 +138,3 @@ def test_a_launcher_that_is_killed_leaves_no_sampler(tmp_path: Path) -> None:
     launcher.kill()
     launcher.communicate(timeout=30)
     wait_until(lambda: not samplers(tmp_path), "the end of the sampler")
-
-
-FOREIGN = "import time; time.sleep(0.5); print('rate 12 images/s')"
-
-
-def patterns(pattern: str) -> Extract:
-    metric = {"metric": "rate", "pattern": pattern, "unit": "images/s", "better": "higher"}
-    result = Result.model_validate({"extract": [metric | {"scope": "total"}]})
-    found = load_extract(result, Path("benchmark.yaml"))
-    assert found is not None
-    return found
-
-
-def order_of(extract: Extract) -> dict[str, Any]:
-    metrics = [asdict(metric) for metric in extract.metrics]
-    return {"metrics": metrics, "digest": extract.digest, "srun_labels": False, "work": {}}
-
-
-@pytest.mark.parametrize("first", [r"rate (\d)", r"speed (\d+)"])
-def test_a_foreign_program_keeps_its_energy_when_its_logs_are_read_again(
-    tmp_path: Path, first: str
-) -> None:
-    package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    works = first.startswith("rate")
-    with Rising({package: 50.0}):
-        asked = spec(tmp_path, FOREIGN, extract=order_of(patterns(first)))
-        assert launch(asked, ROOT) == (0 if works else 1)
-    folder = tmp_path / RUN_ID
-    # Of a failure the table stays with the attempt.
-    assert (folder / "power.csv").exists() == works
-    reread(folder, patterns(r"rate (\d+)"))
-    record = record_of(tmp_path)
-    assert record["metrics"]["rate"]["value"] == 12
-    energy = record["energy"]
-    assert energy["joules"] > 0 and energy["phases"] == {}
-    assert record["metrics"]["energy"]["value"] == energy["joules"]
-    assert "energy_per_sample" not in record["metrics"] and power_rows(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from scalesweep.commands.doctor import examine_programs
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.paths import LAUNCHERS
-from scalesweep.core.profilers import lacks, left_files, summary_words
+from scalesweep.core.profilers import lacks, left_files
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.jobs.run_spec import PROFILED_RANK, run_spec
 from tests.fakes import profilers
@@ -48,35 +48,6 @@ def test_a_rank_runs_as_it_is_under_its_profiler(tmp_path: Path, kind: str) -> N
         assert not lacks(kind, [*files, "profile/pprof.txt"], {})
     # A program that fails fails the run, whatever its profiler makes of it.
     assert start(kind, folder, path, code=7, rank="4").returncode == 7
-
-
-def test_ranks_without_a_number_or_a_database_fail_the_run(tmp_path: Path) -> None:
-    tools = profilers.install(tmp_path / "bin")
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    first, second = (start("nsys", tmp_path, path, rank="") for _ in range(2))
-    assert (first.returncode, second.returncode) == (0, 1)
-    assert second.stderr.startswith("profile nsys: two programs are rank 0")
-    assert (tmp_path / "rank0.sqlite").stat().st_size
-    # An export that writes nothing, and says that all is well.
-    text = (tools / "nsys").read_text()
-    (tools / "nsys").write_text(text.replace("pathlib.Path(output).write_bytes", "len"))
-    done = start("nsys", tmp_path, path, rank="1")
-    assert done.returncode == 1 and "no database of rank 1" in done.stderr
-    done = start("tau", tmp_path, "/nowhere")
-    assert done.returncode == 127 and not done.stdout
-    assert done.stderr.startswith("profile tau: tau_exec is not on the PATH of this node")
-
-
-def test_pprof_is_started_where_the_profiles_are(tmp_path: Path) -> None:
-    assert summary_words("nsys", tmp_path) == summary_words("cprofile", tmp_path) == []
-    folder = tmp_path / "profile"
-    folder.mkdir()
-    (folder / "profile.0.0.0").touch()
-    path = f"{profilers.install(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}"
-    words = summary_words("tau", tmp_path)
-    done = subprocess.run(words, env={"PATH": path}, capture_output=True, text=True, check=True)
-    assert "FUNCTION SUMMARY" in done.stdout and "a warning" not in done.stdout
-    assert (folder / "pprof.log").read_text() == "pprof: a warning\n"
 
 
 def test_measured_runs_are_started_without_a_profiler(campaign_of: Load) -> None:

@@ -119,29 +119,3 @@ def test_an_activity_within_a_step_lies_between_it_and_the_next(
     )
     pause = PAUSE if clock != "none" else 0.004
     assert account.elapsed == pytest.approx(SECONDS + pause + account.terms["validation"], rel=0.01)
-
-
-def test_what_precedes_the_first_step_stays_before_it(tmp_path: Path) -> None:
-    """Sanity checks before the training."""
-    steps = steps_of(0)
-    steps[0]["spans"]["validation"] = 0.5
-    stamped = read(tmp_path, [steps])
-    assert stamped.metrics["step_times"]["value"] == pytest.approx(SECONDS)
-    assert stamped.arrays["span_validation"][0, 0] == 0.5
-
-
-def test_logging_of_any_length_within_each_step_is_taken_out_of_it(tmp_path: Path) -> None:
-    """``with spans.span("logging")`` around the usual print, which takes 0 to 4 ms."""
-    steps, shift = steps_of(0, 50), 0.0
-    took = [0.004 * (7 * place % 50) / 50 for place in range(50)]
-    for each, seconds in zip(steps, took, strict=True):
-        each["begin"] += shift
-        each["s"] += seconds
-        each["spans"]["logging"] = seconds
-        shift += seconds
-    stamped = read(tmp_path, [steps])
-    assert stamped.metrics["step_times"]["value"] == pytest.approx(SECONDS, rel=1e-4)
-    assert stamped.arrays["span_logging"][1:, 0] == pytest.approx(took[:-1], abs=1e-6)
-    assert stamped.arrays["span_between"][1:, 0] == pytest.approx(
-        [PAUSE + each for each in took[:-1]], abs=1e-5
-    )

@@ -26,11 +26,6 @@ def read(work: Path, text: str, ranks: int, **order: Any) -> Stamped:
     return read_stamps({**usual, **order}, work, ranks, False)  # type: ignore[typeddict-item]
 
 
-def unsealed(lines: Sequence[str]) -> list[str]:
-    """Lines without their checksums."""
-    return [text[: len("@spans ")] + text[text.index("{") :] for text in lines]
-
-
 def flat(lines: Sequence[Sequence[str]]) -> str:
     return "".join(text for step in lines for text in step)
 
@@ -124,22 +119,6 @@ def test_what_would_make_a_wrong_number_is_a_line(
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
-def test_what_is_missing_is_a_line(tmp_path: Path) -> None:
-    lines = small()
-    alone = "".join(step[0] for step in lines)
-    cut = flat([[step[0], step[1].replace("}\n", "\n")] for step in lines])
-    for text, order, said in (
-        (alone, {}, "rank 1 printed no step in stdout, the others did"),
-        (alone + flat([step[1:] for step in lines[:7]]), {},
-         "rank 1 printed 7 of 10 steps, the first that it lacks is step 7; say 'meet: none'"),
-        (cut, {}, "10 of 20 lines are damaged, the first is line 2 of stdout.log: ranks write"),
-        (flat(lines), {"warmup": 10}, "a warm-up of 10 leaves none of 10 steps"),
-    ):  # fmt: skip
-        with pytest.raises(UnreadableError) as error:
-            read(tmp_path, text, 2, **order)
-        assert said in str(error.value)
-
-
 def test_ranks_that_count_from_different_numbers_are_not_compared(tmp_path: Path) -> None:
     """Of 300 steps each has all but one, which is few enough to be left out."""
     text = "".join(
@@ -151,19 +130,6 @@ def test_ranks_that_count_from_different_numbers_are_not_compared(tmp_path: Path
     with pytest.raises(UnreadableError, match=said):
         read(tmp_path, text, 2)
     assert read(tmp_path, text, 2, meet="none").metrics["step_times"]["value"] == 0.5
-
-
-def test_spans_may_begin_within_the_warm_up(tmp_path: Path) -> None:
-    """With accumulation the first exchange comes after some steps."""
-    lines = small()
-    for step in lines[:3]:
-        step[:] = [text.replace("communication", "waiting") for text in unsealed(step)]
-    text = flat([*lines[:3], *map(unsealed, lines[3:])])
-    stamped = read(tmp_path, text, 2, warmup=3)
-    assert stamped.warnings == [] and stamped.arrays["span_communication"].shape == (7, 2)
-    early = read(tmp_path, text, 2, warmup=2)
-    assert "communication is left out: step 2 of rank 0 has none" in early.warnings[0]
-    assert "span_communication" not in early.arrays
 
 
 @pytest.mark.parametrize(
@@ -188,15 +154,6 @@ def test_what_is_not_known_is_left_out_with_a_warning(
     assert any(said in warning for warning in stamped.warnings), stamped.warnings
     assert lacks not in stamped.arrays and "step_times" in stamped.arrays
     assert stamped.notes["stamps"]["warnings"] == stamped.warnings
-
-
-def test_lines_twice_count_once_and_missing_steps_hide_the_time_between(tmp_path: Path) -> None:
-    lines = small(steps=40)
-    stamped = read(tmp_path, flat([*lines, [lines[3][1]]]), 2)
-    assert stamped.warnings == [] and stamped.arrays["span_between"].shape == (40, 2)
-    stamped = read(tmp_path, flat(lines[::10]), 2)
-    assert "span_between" not in stamped.arrays and stamped.arrays["step_times"].shape == (4, 2)
-    assert "(the steps before 3 of 4 are not printed)" in stamped.warnings[0]
 
 
 def test_parts_add_up_to_their_span(tmp_path: Path) -> None:
@@ -260,19 +217,3 @@ def test_ranks_that_do_not_meet_are_looked_at_alone(tmp_path: Path) -> None:
     # Ranks that do not meet have no account of their steps, of which each waits for all.
     alike = read(tmp_path, "".join(steps(rank, 10, 0.5) for rank in range(3)), 3, meet="none")
     assert set(alike.arrays) == {"step_times"} and alike.metrics["span_compute"]["value"] == 0.25
-
-
-def test_each_rank_may_have_a_file(tmp_path: Path) -> None:
-    lines = small(steps=12)
-    for rank in range(2):
-        own = "".join(step[rank].replace(f'"rank":{rank},', "") for step in lines)
-        # Without the rank the checksum is another one: so it is left out.
-        own = "".join(f"@spans {text[16:]}\n" for text in own.splitlines())
-        (tmp_path / f"spans-{rank}.jsonl").write_text(own)
-    (tmp_path / "stdout.log").write_text("")
-    order: StampsOrder = {"source": "spans-*.jsonl", "warmup": 2, "meet": None}
-    stamped = read_stamps(order, tmp_path, 2, False)
-    expected = planted_run(Program(), 2, 12)["step_times"][2:]
-    assert stamped.arrays["step_times"] == pytest.approx(expected, abs=1e-7)
-    with pytest.raises(UnreadableError, match=r"no file 'other-\*' in"):
-        read_stamps({**order, "source": "other-*"}, tmp_path, 2, False)

@@ -12,7 +12,6 @@ import yaml
 from scalesweep.compute.launcher import launch
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.state.reextract import reread, runs_to_reread
@@ -114,59 +113,9 @@ def test_a_run_has_arrays_rates_and_an_account(
         assert samples["step_times"].shape == (30, 2)
 
 
-def test_samples_that_contradict_benchmark_yaml_are_a_warning(
-    foreign: Path, campaign: Callable[..., Campaign], result: Callable[..., Benchmark]
-) -> None:
-    result({"stamps": "stdout"}, work={"scope": "rank", "samples": "size * 2"})
-    loaded = campaign(size=5)
-    planted = planted_run(Program(compute=3), 2, 10)
-    epochs = [step // 5 for step in range(10)]
-    lines = lines_of(planted, samples=4, epoch=epochs)  # of both ranks, each prints what both do
-    for rank in range(2):
-        (foreign / f"lines-{rank}").write_text("".join(step[rank] for step in lines))
-    code, path = run(loaded)
-    (warning,) = build_summary([path / "record.json"])["warnings"]
-    assert code == 0 and warning == (
-        "stamps: the ranks printed 40 samples an epoch, benchmark.yaml says 20 (work): print the "
-        "samples of a rank"
-    )
-
-
 def test_files_of_ranks_need_no_labels(
     campaign: Callable[..., Campaign], result: Callable[..., Benchmark]
 ) -> None:
     assert result({"stamps": "{out}/spans-*.jsonl"}).main_metric == "samples_per_second"
     code, path = run(campaign(extra="files"))
     assert code == 0 and read_record(path / "record.json")["notes"]["stamps"]["steps"] == 40
-
-
-@pytest.mark.parametrize(
-    ("content", "keys", "said"),
-    [
-        ({"stamps": "/tmp/x"}, {}, "result.stamps.from: '/tmp/x' is not one of stdout, stderr, or"),
-        ({"stamps": "stdout.log"}, {}, "result.stamps.from: 'stdout.log': write stdout"),
-        ({"stamps": {"from": "stdout", "meet": "some"}}, {}, "result.stamps.meet: 'some'"),
-        ({"stamps": {"warmup": 3}}, {}, "result.stamps: the key 'from' is missing"),
-        ({}, {}, "result is empty"),
-        ({"stamps": "stdout"}, {"main_metric": "rate"}, "'rate' is not one of step_times, sam"),
-        (
-            {
-                "stamps": "stdout",
-                "extract": [
-                    {
-                        "metric": "peak_rss", "pattern": "(x)", "unit": "1", "better": "lower",
-                        "scope": "rank",
-                    }
-                ],
-            },
-            {},
-            "result.extract[0]: the stamps give 'peak_rss'; choose another name",
-        ),
-    ],
-)  # fmt: skip
-def test_mistakes_in_benchmark_yaml_are_a_line(
-    result: Callable[..., Benchmark], content: Any, keys: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(UserError) as error:
-        result(content, **keys)
-    assert said in str(error.value) and "\n" not in str(error.value)

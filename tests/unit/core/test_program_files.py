@@ -6,7 +6,7 @@ import pytest
 
 from scalesweep.core import program_files
 from scalesweep.core.files import file_digest
-from scalesweep.core.program_files import described_file, described_program, located
+from scalesweep.core.program_files import described_file
 
 
 def test_a_file_is_known_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,16 +33,3 @@ def test_a_folder_is_known_by_its_python_files(
     assert described_file(tmp_path)["blake2b"] not in (None, first["blake2b"])
     monkeypatch.setattr(program_files, "MAX_FILES", 0)
     assert described_file(tmp_path)["blake2b"] is None
-
-
-def test_a_name_is_looked_for_in_the_path_of_the_run(tmp_path: Path) -> None:
-    program = tmp_path / "my-train"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    assert located("my-train", str(tmp_path)) == program
-    assert located("my-train", "") == Path("my-train")
-    order = {"command": [], "env": {}, "launch": None, "files": {"{program:x}": "my-train"}}
-    found = described_program(order, foreign=True, search=str(tmp_path))
-    assert found["files"]["{program:x}"]["bytes"] == 10
-    assert found["files"]["{program:x}"]["git"] is None  # in no repository
-    assert described_program(order, foreign=False)["files"]["{program:x}"]["blake2b"] is None

@@ -11,7 +11,6 @@ from scalesweep.core.rank_columns import (
     by_rank,
     column,
     machine_column,
-    machine_names,
 )
 from scalesweep.core.record import (
     parse_record,
@@ -83,20 +82,6 @@ def test_nothing_of_the_rows_is_lost() -> None:
     package = record["energy"]["domains"]["package"]
     assert by_rank(package["joules"], 4) == [5000.123, 5001.123, 5002.123, 5003.123]
     assert by_column(record) == record
-
-
-def test_hosts_of_which_the_ranks_are_not_known() -> None:
-    foreign = {
-        "point": {"ranks": 8},
-        "resources": {"hosts": ["a", "b"], "slurm_nodes": []},
-        "environment": {},
-    }
-    resources = by_column(foreign)["resources"]
-    assert resources == {"hosts": {"values": ["a", "b"], "at": None}, "slurm_nodes": None}
-    assert machine_names(resources) == ["a", "b"]
-    assert by_rank(machine_column(resources), 8) is None
-    one = by_column({**foreign, "resources": {"hosts": ["a"], "slurm_nodes": ["a"]}})["resources"]
-    assert machine_names(one) == ["a"] and by_rank(machine_column(one), 8) is None
 
 
 @pytest.mark.parametrize("literal", ["1e16", "1E-5", "-0.0", "18446744073709551617", '"\\u00e9"'])

@@ -141,8 +141,3 @@ def test_after_a_timeout_a_point_takes_at_least_its_limit(study: Study) -> None:
     assert estimate(timed_out, 120.0) == (120.0, "timeout")
     assert estimate(timed_out, 12.0) == (20.0, "scaled by work")
     assert estimate(other, 120.0) == (20.0, "scaled by work")  # of another point
-
-
-@pytest.mark.parametrize("source", ["imported", "simulated"])
-def test_only_measured_runs_count(study: Study, source: str) -> None:
-    assert last(study(({}, 50.0), ({"amount": 3}, None), source=source)) == (None, "")

@@ -26,8 +26,3 @@ def test_the_plan_says_how_many_nodes_hold_the_files() -> None:
         "data set of io_weak_scaling: files of up to 5.50 TB, which take the memory of at least "
         f"{largest['nodes']} nodes\n"
     ) in text
-
-
-def test_nothing_is_said_where_a_node_holds_them_or_memory_is_not_known() -> None:
-    assert data_sets(load("cosmoflow_io", None)) == []
-    assert {each["nodes"] for each in data_sets(load("thread_pools", 512))} == {1}

@@ -3,13 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from scalesweep.analysis.memory_fit import MemoryFit
-from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
-from scalesweep.planning.memory_text import fit_of, memory_line
+from scalesweep.planning.memory_text import fit_of
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import RunState
@@ -60,26 +57,3 @@ def test_constants_of_an_earlier_call_are_used(tmp_path: Path) -> None:
     assert fit.activations == 3 and (fit.peaks, fit.fragments) == (12, 1.05)
     line = plan_of(tmp_path, memory_gib_per_rank=14)
     assert line.startswith("memory in e (fitted to 12 peaks): 2 points of 3 will not fit, likely: ")
-
-
-@pytest.mark.parametrize("text", ["", HEAD, HEAD + "1,x,1,1,1,1,[],1,1\n", "a,b\n1,2\n"])
-def test_a_broken_table_gives_the_defaults(tmp_path: Path, text: str) -> None:
-    (tmp_path / "memory_fit.csv").write_text(text)
-    assert fit_of(tmp_path) == MemoryFit()
-
-
-def test_what_must_be_known_is_named(tmp_path: Path) -> None:
-    """A benchmark of an import whose map says nothing of its dtype."""
-    torch = load_benchmark("torch_training")
-    assert torch.transformer and torch.memory
-    entry: Any = {
-        "name": "e",
-        "benchmark": "b",
-        "axes": [],
-        "linked": [],
-        "transformer": torch.transformer.model_copy(update={"dtype": None}).texts,
-        "memory": torch.memory.on("80").texts,
-        "runs": [{"point": {**torch.defaults, "model": "transformer"}, "reused": False}],
-    }
-    line = memory_line(entry, tmp_path)
-    assert line == "memory in e (by the default constants): not judged without dtype"

@@ -235,7 +235,7 @@ def jobs_part(root: Path) -> str:
 
 
 @pytest.mark.slow
-def test_jobs_are_told_by_what_they_asked_for(tmp_path: Path) -> None:
+def test_jobs_are_told_in_a_paragraph(tmp_path: Path) -> None:
     root = make_results(tmp_path, [ONE])
     assert 'id="jobs"' not in render(root, figures=False)
     timeout = {"state": "TIMEOUT", "cause": "TIMEOUT", "elapsed_s": 3600, "held_s": None}
@@ -249,17 +249,9 @@ def test_jobs_are_told_by_what_they_asked_for(tmp_path: Path) -> None:
     assert (
         "6 Slurm jobs in partitions long and normal: 3 completed, 1 TIMEOUT, 1 CANCELLED and "
         "1 not finished yet. Wait in the queue: median 1 min 00 s, at most 2 h 00 min. "
-        "A completed job held its nodes for a median of 20 s outside the benchmark program."
+        "A completed job held its nodes for a median of 20 s outside the benchmark program. "
+        "They used 6.00 node-hours."  # no limit of one means no sum of what was asked for
     ) in visible(part)
-    rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", part)
-    four, many, total = ([*map(visible, re.findall(r"<t[hd].*?</t[hd]>", row))] for row in rows)
-    assert four == [
-        *("4", "96", "3", "1 TIMEOUT", "1 h 00 min", "11 min 40 s", "1 h 00 min"),
-        *("64.0", "3.00", "12.0", "5.33", "1 min 00 s", "25 s"),
-    ]
-    assert many[:5] == ["1,024", "24,576", "1", "–", "–"] and many[8:10] == ["–", "–"]
-    # No limit of one means no sum of what was asked for.
-    assert total == ["All", "4", "", "–", "6.00", ""]
     os.utime(root / "jobs.csv", (0, 0))
     assert "did not answer: jobs are missing here" in visible(jobs_part(root))
 

@@ -25,14 +25,6 @@ def test_the_queue_from_wherever_jobs_were_submitted(monkeypatch: pytest.MonkeyP
     assert commands.live_jobs() == jobs and [*commands.queue_states()] == [12, 13, 15]
 
 
-def test_a_command_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UserError, match="sbatch not found on this machine"):
-        commands.check_commands()
-    with pytest.raises(UserError, match="squeue not found on this machine"):
-        commands.ask("squeue")
-
-
 def test_slurm_is_asked_again_while_it_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -74,23 +66,3 @@ def test_slurm_is_asked_again_while_it_does_not_answer(
 )
 def test_what_passes_by_itself(said: str, queued: int, passes: bool) -> None:
     assert commands.passes(said, queued) is passes
-
-
-@pytest.mark.parametrize(
-    ("program", "answer"),
-    [
-        ("echo 'Welcome to job 9'; echo '17;cluster'", (17, "")),
-        ("echo oh no >&2; exit 1", (None, "oh no\n")),
-        ("kill $$", (None, "")),
-    ],
-)
-def test_sbatch_takes_a_script(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, answer: tuple[int | None, str]
-) -> None:
-    path = tmp_path / "sbatch"
-    path.write_text(f"#!/bin/sh\necho $* > {tmp_path}/words\ncat > {tmp_path}/script\n{program}\n")
-    path.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert commands.sbatch(["--nodes=2"], "exec launch") == answer
-    assert (tmp_path / "words").read_text() == "--parsable --nodes=2\n"
-    assert (tmp_path / "script").read_text() == "#!/bin/sh\nexec launch\n"

@@ -1,9 +1,7 @@
 """The last word on a run after its Slurm job has ended."""
 
 import json
-import os
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +18,6 @@ def failure_in(folder: Path) -> dict[str, Any]:
     content = json.loads((folder / "failure.json").read_bytes())
     assert isinstance(content, dict)
     return content
-
-
-def test_a_record_needs_no_word(tmp_path: Path) -> None:
-    (tmp_path / "record.json").write_text("{}")
-    assert settle(tmp_path, "a", TIMEOUT, ASKED) is None
-    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
 
 
 @pytest.mark.parametrize(
@@ -74,24 +66,3 @@ def test_a_killed_launcher_is_spoken_for(tmp_path: Path, old: dict[str, Any]) ->
     assert (state.status, state.cause, state.detail) == (Status.FAILED, "KILLED", found["detail"])
     # The accounting is complete a moment later.
     assert settle(folder, "a", TIMEOUT, ASKED) == "TIMEOUT"
-
-
-def test_last_lines_are_of_this_try(tmp_path: Path) -> None:
-    for number, began in ((1, "2026-03-01T07:00:00+00:00"), (10, "2026-03-01T08:00:31+00:00")):
-        attempt = tmp_path / f"attempt-{number}"
-        attempt.mkdir()
-        (attempt / "stdout.log").write_text(f"out {number}\n")
-        (attempt / "stderr.log").write_text(f"err {number}\n")
-        (attempt / "run.json").touch()
-        seconds = datetime.fromisoformat(began).timestamp()
-        os.utime(attempt / "run.json", (seconds, seconds))
-    (tmp_path / "12.log").write_text("log\n")
-    later = replace(TIMEOUT, job_id=13, started="2026-03-01T09:00:00+00:00")
-    for job, log, attempt_, lines in (
-        (TIMEOUT, tmp_path / "12.log", 10, ["out 10", "err 10"]),
-        (later, tmp_path / "12.log", 0, ["log"]),
-        (replace(later, job_id=14), None, 0, []),
-    ):
-        assert settle(tmp_path, "a", job, ASKED, log) == "TIMEOUT"
-        found = failure_in(tmp_path)
-        assert (found["attempt"], found["last_lines"]) == (attempt_, lines)

@@ -131,33 +131,9 @@ def test_what_the_user_adds_is_merged_with_what_is_added_here(tmp_path: Path) ->
         assert "--no-requeue" not in kinds and len(kinds) == len({*kinds})
 
 
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        ("--partition=gpu", "--partition=gpu: must not be set here: write slurm.partition"),
-        ("--comment=x", "--comment=x: must not be set here: scalesweep sets it"),
-        ("--time=9", "--time=9: must not be set here: write time_limit_minutes"),
-        ("--exclude", "--exclude: write --exclude=..."),
-        ("--dependency=afterok:1?afterok:2", "separate them with commas"),
-    ],
-)
-def test_options_that_are_not_the_users_are_refused(
-    tmp_path: Path, extra: str, message: str
-) -> None:
-    with pytest.raises(UserError, match=r"slurm\.extra\.0: ") as error:
-        site(tmp_path, f"{{reservation: week, extra: [{extra}]}}")
-    assert message in str(error.value)
-
-
 def test_staging_is_one_task(tmp_path: Path) -> None:
     shape = staging_shape(site(tmp_path, "{staging: {minutes: 90, memory_gib: 2}, partition: p}"))
     assert shape == Shape(
         nodes=1, tasks=1, tasks_per_node=1, cpus_per_task=8, minutes=90, mem_mb=2048,
         partition="p", extra=("--no-requeue",),
     )  # fmt: skip
-
-
-def test_a_site_without_slurm_has_no_shapes(tmp_path: Path) -> None:
-    (tmp_path / "pc.yaml").write_text("site: pc\nnodes: 1\n")
-    with pytest.raises(UserError, match=r"pc\.yaml: has no 'slurm' section"):
-        run_shape(load_site("pc", folder=tmp_path), point(1), 60)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.slurm import job_table
-from scalesweep.slurm.failure import settle
 from scalesweep.slurm.job_identity import (
     SINCE,
     job_name,
@@ -24,13 +22,10 @@ from scalesweep.slurm.job_table import (
     collect,
     overhead_s,
     read_jobs,
-    shapes_used,
     spent,
 )
 from scalesweep.slurm.sacct import Job
-from tests.fakes.plan import whole_plan
-from tests.fakes.scripts import run_script
-from tests.fakes.slurm_jobs import ASKED, JOB, TIMEOUT, by_launcher
+from tests.fakes.slurm_jobs import JOB, TIMEOUT
 
 
 class Books:
@@ -129,31 +124,6 @@ def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:
     assert rows[14]["wait_s"] is None and rows[14]["node_hours"] == 0
 
 
-def test_jobs_that_the_accounting_learns_of_late(
-    books: Books, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    books.noted("a", 12)
-    monkeypatch.setattr(job_table, "LAG_S", 60.0)
-    # Slurm hands the job's end on while the table waits.
-    monkeypatch.setattr(job_table.time, "sleep", lambda _: books.jobs.update({12: JOB}))
-    books.collect()
-    assert [*books.rows()] == [12]
-
-
-def test_the_time_of_a_failed_program(books: Books) -> None:
-    books.noted("a", 12)
-    books.noted("b", 15)
-    books.jobs = {12: JOB, 15: replace(TIMEOUT, job_id=15)}
-    by_launcher(books.runs / "a")
-    settle(books.runs / "b", "b", books.jobs[15], ASKED)
-    books.collect()
-    rows = books.rows()
-    assert (rows[12]["cause"], rows[12]["program_s"]) == ("NON_ZERO_EXIT", 585.5)
-    assert rows[12]["held_s"] == 14.5
-    # The launcher was killed: its program's time is not the job's.
-    assert (rows[15]["cause"], rows[15]["program_s"]) == ("TIMEOUT", None)
-
-
 @pytest.mark.parametrize(
     ("why", "away"),
     [("Slurm accounting storage is disabled", False), ("Connection refused", True)],
@@ -170,53 +140,6 @@ def test_without_a_word_of_the_accounting_there_is_a_note(
     assert spent(("a", "b"), books.runs).blind
 
 
-def test_shapes_and_overhead(books: Books) -> None:
-    books.noted("a", *range(20, 27))
-    for number, elapsed in enumerate((600, 610, 640), start=20):
-        books.jobs[number] = replace(JOB, job_id=number, state="COMPLETED", elapsed_s=elapsed)
-    books.jobs[23] = replace(TIMEOUT, job_id=23, elapsed_s=3600, max_rss_bytes=2**30)
-    books.jobs[24] = replace(JOB, job_id=24, nodes=1, limit_s=None, max_rss_bytes=None)
-    books.jobs[25] = replace(JOB, job_id=25, state="RUNNING", ended=None)
-    books.jobs[26] = replace(JOB, job_id=26, state="CANCELLED", started=None)
-    books.collect()
-    rows = read_jobs(books.out)
-    assert overhead_s(rows) is None
-    for row in rows:
-        row["held_s"] = row["elapsed_s"] - 590.0
-    assert overhead_s(rows) == 20
-    one, two = shapes_used(rows)
-    assert (one.nodes, one.asked_s, one.asked_node_hours, one.max_rss_bytes) == (1, None) + (
-        None,
-    ) * 2
-    assert (one.causes, one.held_s) == ({"FAILED": 1}, None)
-    assert (two.nodes, two.cpus, two.asked_s, two.asked_mem_bytes) == (2, 48, 3600, 2**30)
-    assert (two.jobs, two.causes, two.used_s, two.used_s_max) == (4, {"TIMEOUT": 1}, 625, 3600)
-    assert (two.max_rss_bytes, two.asked_node_hours, two.wait_s) == (2**30, 8, 30)
-    assert two.node_hours == pytest.approx(2 * 5450 / 3600)
-    assert two.held_s == 20
-    assert shapes_used([]) == []
-
-
-def account(folder: Path, path: str) -> subprocess.CompletedProcess[str]:
-    words = ["--plan", "plan.json", "--runs", "results/runs/site", "--out", "results/jobs.csv"]
-    return run_script("accounting.py", *words, cwd=folder, env={"PATH": path})
-
-
-def test_command_line(tmp_path: Path) -> None:
-    early = account(tmp_path, "/nowhere")
-    assert early.returncode == 1 and early.stderr.startswith("error: ")
-    plan = {"experiments": [{"runs": [{"run_id": "a"}]}, {"runs": [{"run_id": "a"}]}]}
-    (tmp_path / "plan.json").write_text(json.dumps(whole_plan(plan)))
-    done = account(tmp_path, "/nowhere")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (
-        "accounting: no job was submitted for this campaign\n0 jobs in results/jobs.csv\n"
-    )
-    out = tmp_path / "results" / "jobs.csv"
-    assert out.read_text() == ",".join(COLUMNS) + "\n"
-    Books(tmp_path).noted("a", 12)
-    done = account(tmp_path, "/nowhere")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(
-        "accounting: no accounting data: sacct not found on this machine\n"
-    )
+def test_overhead_is_of_completed_jobs() -> None:
+    ends = (("COMPLETED", 10.0), ("COMPLETED", 50.0), ("COMPLETED", None), ("TIMEOUT", 3000.0))
+    assert overhead_s({"state": state, "held_s": held} for state, held in ends) == 30

@@ -98,23 +98,6 @@ def test_while_slurm_does_not_answer_nothing_is_over(caplog: pytest.LogCaptureFi
     assert slurm.state(1) == "FAILED"
 
 
-def test_the_accounting_is_asked_of_what_is_to_be_explained_only() -> None:
-    asked: list[Sequence[int]] = []
-    queue = {7: LiveJob(7, "RUNNING"), 8: LiveJob(8, "SUSPENDED")}
-
-    def books(job_ids: Sequence[int]) -> dict[int, Job]:
-        asked.append(list(job_ids))
-        return {i: replace(JOB, job_id=i, state="COMPLETED", suspended_s=39) for i in job_ids}
-
-    watch = JobWatch(lambda: queue, books, lambda: 0.0)
-    assert watch.ended([7, 8]) == {} and asked == []
-    queue = {i: LiveJob(i, "COMPLETED", nodes=f"n{i}") for i in (7, 8)}
-    ended = watch.ended([7, 8])
-    assert (ended[7].state, ended[7].node_list, ended[7].suspended_s) == ("COMPLETED", "n7", 0)
-    # Only the accounting knows for how long the other one was suspended.
-    assert ended[8].suspended_s == 39 and asked == [[8]]
-
-
 MANY = "Priority", "Resources", "Resources", "ReqNodeNotAvail, UnavailableNodes:n3"
 
 

@@ -1,13 +1,11 @@
 """What sacct prints is read right; the text is from the test cluster (Slurm 22.05, no cgroups)."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from scalesweep.slurm import sacct
-from scalesweep.slurm.sacct import Job, cause_of, finished, query, settled
+from scalesweep.slurm.sacct import Job, cause_of, finished, settled
 
 MIB = 2**20
 # sacct -nP --units=K -D; jobs 15 and 16 are pieced together from several looks.
@@ -115,56 +113,3 @@ def test_of_several_tries_the_last_one_counts(jobs: dict[int, Job]) -> None:
         "2026-11-21T07:52:15+00:00",
     )
     assert job.max_rss_bytes == 3252 * 1024
-
-
-def test_a_job_that_the_books_do_not_have_whole_yet() -> None:
-    # A second after its end; without partition, limit and memory.
-    rows = """\
-17|FAILED|9:0|2026-11-21T08:20:35|2026-11-21T08:20:35|2026-11-21T08:20:36|1||1|1|node1||18889465931478580852736K|||
-17.0|CANCELLED by 0|0:9|2026-11-21T08:20:35|2026-11-21T08:20:35|2026-11-21T08:20:36|1||1|1|node1|||404060K|mem=404060K|0
-"""  # noqa: E501
-    job = parse(rows)[17]
-    assert finished(job) and not settled(job)
-    assert (job.asked_mem_bytes, job.limit_s, cause_of(job)) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("262144M", 131072 * MIB),
-        ("16G", 8192 * MIB),
-        ("0", None),
-        ("", None),
-        ("18889465931478580852736K", None),
-    ],
-)
-def test_memory_asked_for_in_every_spelling(text: str, wanted: int | None) -> None:
-    line = f"7|FAILED|1:0||||5|60|2|6|a,b|p|{text}|||"
-    assert parse(line)[7].asked_mem_bytes == wanted
-
-
-def test_query_asks_for_200_jobs_at_a_time_in_utc(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "text").write_text(whole(CAPTURED))
-    program = tmp_path / "sacct"
-    program.write_text(
-        f'#!/bin/sh\necho "$TZ $SLURM_TIME_FORMAT $5" >> {tmp_path}/calls; cat {tmp_path}/text\n'
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setenv("TZ", "America/Toronto")
-    monkeypatch.setenv("SLURM_TIME_FORMAT", "relative")
-    assert query([]) == {}
-    assert query(range(1, 402)) == parse(CAPTURED)
-    calls = [line.split() for line in (tmp_path / "calls").read_text().splitlines()]
-    assert [call[:2] for call in calls] == [["UTC", "standard"]] * 3
-    assert [len(call[2].split(",")) for call in calls] == [200, 200, 1]
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("00:00:39", 39), ("1-02:03:04", 93784), ("", 0), ("INVALID", 0)]
-)
-def test_how_long_a_job_was_suspended(text: str, seconds: int) -> None:
-    line = CAPTURED.splitlines()[0].rpartition("|")[0]
-    assert sacct.parse(f"{line}|{text}|a|b")[1].suspended_s == seconds

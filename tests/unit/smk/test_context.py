@@ -1,27 +1,20 @@
 """Markers follow the records, and asking for resources has no effect."""
 
-import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from scalesweep.adaptive.policy import plan_runs
-from scalesweep.compute.job_spec import ORDER, read_order
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.status import Status
 from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.job_identity import job_name, staging_comment
 from scalesweep.smk.context import LATER, SnakemakeContext
-from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 from scalesweep.smk.submission import Submission
 from scalesweep.state.run_state import RunState
-from tests.fakes.executor import Stub
-from tests.fakes.slurm_jobs import JOB, by_launcher
 
 Load = Callable[..., Campaign]
 BODY = "axes: {ranks: [1, 2]}"
@@ -52,25 +45,6 @@ def folders(context: SnakemakeContext) -> list[Path]:
     for folder in found:
         folder.mkdir(parents=True, exist_ok=True)
     return found
-
-
-def marker_of(context: SnakemakeContext, folder: Path) -> Path:
-    return Path(*context.markers([folder.name]))
-
-
-def rules_of(context: SnakemakeContext) -> JobRules:
-    return JobRules(context, Preflight(context))
-
-
-def test_an_order_is_written_before_its_job_is_submitted(campaign: Campaign) -> None:
-    context = context_of(campaign, slurm=True)
-    jobs = rules_of(context)
-    run_id = next(iter(context.runs))
-    order = Path(jobs.run_order(run_id))
-    assert not Path(context.runs_folder).exists()
-    jobs.before(Stub(run_id))
-    assert read_order(order)["run_id"] == run_id and order.name == ORDER
-    assert jobs.retries == 2 and rules_of(context_of(campaign)).retries == 0
 
 
 def test_another_executor_is_refused(campaign: Campaign) -> None:
@@ -122,52 +96,6 @@ def test_larger_counts_begin_after_smaller_ones_are_over(
     assert awaited(Status.NEW) == [1, 1]
     # `scalesweep run` tries nothing again that has failed in an earlier round.
     assert awaited(Status.FAILED) == [1, 1] and awaited(Status.FAILED, round=LATER) == []
-
-
-def test_what_waits_for_a_run_begins_however_it_ends(campaign: Campaign) -> None:
-    context = context_of(campaign, slurm=True)
-    submission, rules = context.submission, rules_of(context)
-    assert submission is not None
-    done, failed = folders(context)
-    jobs = {6: Stub(done.name), 7: Stub(failed.name)}
-    (done / "record.json").touch()
-    by_launcher(failed, job_id=7)
-    over = {6: replace(JOB, job_id=6, state="NODE_FAIL"), 7: replace(JOB, job_id=7)}
-    submission.watch.ended = lambda job_ids: over  # type: ignore[method-assign]
-    assert submission.ended(jobs) == {6: True, 7: False}
-    line = f"{failed.name}: NON_ZERO_EXIT: exit code 3"
-    assert submission.judge(jobs[7], 7) == (True, line)
-    for folder in (done, failed):
-        assert rules.release(Stub(folder.name)) and marker_of(context, folder).exists()
-    # One that is called off with the call is not over.
-    submission.call_off([], left=False)
-    submission.ended(jobs)
-    assert submission.judge(jobs[7], 7) == (False, f"{failed.name}: job 7 cancelled")
-
-
-def test_the_jobs_of_slurm_are_shell_commands(campaign: Campaign, tmp_path: Path) -> None:
-    context = context_of(campaign, slurm=True)
-    jobs = rules_of(context)
-
-    def call(rule: str, **wildcards: str) -> int:
-        command = jobs.command(SimpleNamespace(name=rule, wildcards_dict=wildcards))
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
-        assert done.stderr == ""
-        return done.returncode
-
-    folder = folders(context)[0]
-    (folder / ORDER).write_text("{}")
-    assert call("run", run_id=folder.name) == 1
-    assert "cannot read the job specification" in (folder / "launcher.log").read_text()
-    assert not marker_of(context, folder).exists()
-
-    data = tmp_path / "a 'quoted' $folder"
-    for command, code in (("(echo made; false)", 1), ("echo made", 0)):
-        fake = SimpleNamespace(command=lambda *words, command=command: command)
-        jobs.__dict__["_staging"] = fake
-        assert call("stage", folder=str(data), files="train8") == code
-        assert (data / "logs" / "staged-train8.log").read_text() == "made\n"
-        assert (data / "staged-train8").exists() == (code == 0)
 
 
 def test_a_trial_is_one_run_of_each_shape(campaign_of: Load) -> None:

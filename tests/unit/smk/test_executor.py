@@ -3,27 +3,11 @@
 import asyncio
 import threading
 import time
-from collections import Counter
-from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from snakemake_executor_plugin_scalesweep import Executor
-from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
-from scalesweep.slurm.commands import LiveJob
-from scalesweep.slurm.job_watch import JobWatch
-from tests.conftest import ROOT
 from tests.fakes.executor import Hooks, Stub, info
-
-
-def test_snakemake_finds_it_by_its_name() -> None:
-    plugin = ExecutorPluginRegistry().get_plugin("scalesweep")
-    assert plugin.executor is Executor and plugin.common_settings.non_local_exec
-    keys = (ROOT / "profiles" / "slurm" / "config.yaml").read_text()
-    assert "executor: scalesweep" in keys and "\nseconds-between-status-checks: 5" in keys
-
 
 AWAY = "sbatch: error: Batch job submission failed: Unable to contact slurm controller"
 INVALID = "sbatch: a word of the site\nsbatch: error: Invalid node name specified"
@@ -64,13 +48,6 @@ def test_submissions(
             assert lines == [f"sbatch: {why}; submitting again until Slurm takes it"]
 
 
-def test_patience_has_an_end(executor: Any, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snakemake_executor_plugin_scalesweep.PATIENCE_S", -1.0)
-    hooks.answers = [AWAY]
-    executor._submit(Stub())
-    assert hooks.calls[2][0] == "refuse" and hooks.calls[2][2].endswith("controller")
-
-
 def look(executor: Any, *jobs: str) -> list[str | None]:
     """Look at jobs; those that are still to be looked after."""
 
@@ -79,14 +56,6 @@ def look(executor: Any, *jobs: str) -> list[str | None]:
         return [left.external_jobid async for left in executor.check_active_jobs(infos)]
 
     return asyncio.run(check())
-
-
-def test_a_look_before_there_are_jobs_needs_nothing() -> None:
-    """The thread that looks begins before the executor is complete."""
-    executor: Any = object.__new__(Executor)
-    settings = SimpleNamespace(seconds_between_status_checks=5)
-    executor.workflow = SimpleNamespace(remote_execution_settings=settings)
-    assert look(executor) == [] and executor.next_seconds_between_status_checks == 5
 
 
 @pytest.mark.parametrize(("over", "told"), [(True, "success"), (False, "error")])
@@ -109,53 +78,6 @@ def test_the_hooks_say_which_jobs_are_over_and_which_are_tried_again(
         assert executor.next_seconds_between_status_checks == pytest.approx(pause_s)
     # An error while looking is no end of the wait.
     assert look(executor, "13") == ["13"] and executor.logger.lines[1:] == ["Slurm jobs: disk full"]
-
-
-@pytest.mark.parametrize(("jobs", "lasts_s", "width"), [(50, 3, 500), (500, 3, 500), (60, 600, 20)])
-def test_questions_grow_with_time_and_not_with_jobs(
-    executor: Any,
-    hooks: Hooks,
-    monkeypatch: pytest.MonkeyPatch,
-    jobs: int,
-    lasts_s: int,
-    width: int,
-) -> None:
-    """A simulated queue: two submissions a second, ``width`` jobs at a time."""
-    now, asked = 0.0, Counter[str]()
-    begun = [max(n / 2, n // width * lasts_s + n % width * lasts_s / width) for n in range(jobs)]
-    ends = {n + 100: begin + lasts_s for n, begin in enumerate(begun)}
-    seen: dict[int, float] = {}
-
-    def queue() -> dict[int, LiveJob]:
-        asked["squeue"] += 1
-        return {i: LiveJob(i, "COMPLETED" if e <= now else "RUNNING") for i, e in ends.items()}
-
-    def books(job_ids: Sequence[int]) -> dict[int, Any]:
-        asked["sacct"] += 1
-        return {}
-
-    watch = JobWatch(queue, books, clock=lambda: now)
-    monkeypatch.setattr(hooks, "ended", lambda jobs: dict.fromkeys(watch.ended([*jobs]), True))
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    executor._quiet_since = 0.0
-    queued = sorted(ends)
-    while queued:
-        live = [i for i in queued if (i - 100) / 2 <= now]
-        left = {int(word or 0) for word in look(executor, *map(str, live))}
-        seen.update(dict.fromkeys(set(live) - left, now))
-        queued = [i for i in queued if i not in seen]
-        now += executor.next_seconds_between_status_checks
-    # One for all jobs, and none of the accounting where they completed.
-    assert asked["sacct"] == 0 and asked["squeue"] <= max(ends.values()) / 5 + 2
-    # No end is seen later than by the least pause, or by a tenth of what was quiet before.
-    assert all(seen[i] - end <= max(5, lasts_s / 10) for i, end in ends.items())
-
-
-def test_nobody_waits_for_a_pause_when_all_is_over(executor: Any) -> None:
-    executor.wait = True
-    executor._next_seconds_between_status_checks = 10_000
-    threading.Timer(0.1, lambda: setattr(executor, "wait", False)).start()
-    asyncio.run(executor.sleep())
 
 
 def test_jobs_are_cancelled_unless_they_are_left(executor: Any, hooks: Hooks) -> None:
@@ -205,13 +127,3 @@ def test_an_interrupt_that_ends_sbatch_is_no_failure(
     executor._submit(Stub())
     assert list(executor._live) == ([9] if slurm_has_it else [])
     assert {"refuse", "report_job_error"}.isdisjoint(call[0] for call in hooks.calls)
-
-
-def test_nobody_waits_for_a_slurm_that_is_away_once_the_call_ends(
-    executor: Any, hooks: Hooks
-) -> None:
-    hooks.away, hooks.answers = True, [AWAY]
-    threading.Timer(0.2, executor._ending.set).start()
-    executor._submit(Stub())
-    assert [call[0] for call in hooks.calls] == ["before", "submit", "queued"]
-    assert hooks.patient is False

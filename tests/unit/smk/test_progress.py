@@ -17,7 +17,6 @@ from scalesweep.state.run_state import RunState
 from tests.fakes.executor import Stub
 
 Load = Callable[..., Campaign]
-HEAD = "campaign: test\nsite: toy\n"
 
 
 def context_of(campaign: Campaign, slurm: bool = False) -> SnakemakeContext:
@@ -92,25 +91,6 @@ def test_runs_whose_launcher_was_killed_are_named(
     assert progress.finish()
     said = capsys.readouterr().err
     assert f"killed or interrupted: still to be run: {killed}\n" in said and waits not in said
-
-
-def test_what_an_interrupted_call_has_cancelled_has_not_failed(
-    campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    context, submission = submitted(campaign_of, toy, "axes: {ranks: [1, 2]}\nrepeats: 2")
-    failed, *others = context.runs
-    submission.in_hand |= set(others)
-    progress = Progress(context)
-    for run_id in (failed, others[0]):
-        fail(context, run_id, "exit code 3", 1)
-    submission.give_up(failed, "NON_ZERO_EXIT", "exit code 3")
-    submission.call_off([], left=False)
-    assert progress.finish() and progress._failed == {failed}
-    said = capsys.readouterr().err
-    assert "3 runs cancelled with this call: still to be run" in said
-    assert "1 failed" in said and "CANCELLED" not in said
 
 
 def test_the_line_of_a_run_says_what_the_last_one_reached(

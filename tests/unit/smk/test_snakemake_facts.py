@@ -7,11 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from snakemake.settings.enums import Quietness
-from snakemake.settings.types import DAGSettings, OutputSettings
 
 from scalesweep.core.errors import UserError
 from scalesweep.smk import snakemake_facts as facts
@@ -51,37 +48,6 @@ def test_what_is_read_of_a_workflow_is_there(tmp_path: Path) -> None:
     (started,) = (line for line in done.stderr.splitlines() if line.startswith("started"))
     assert started.startswith("started False local {") and started.endswith("}")
     assert all(f"'{rule}'" in started for rule in ("all", "one", "of_each"))
-
-
-@pytest.mark.parametrize(
-    ("verbose", "quiet", "asked"),
-    [
-        (False, None, "normal"),
-        (False, {Quietness.HOST, Quietness.REASON}, "normal"),  # profiles/default
-        (False, {Quietness.ALL}, "quiet"),
-        (False, {Quietness.RULES, Quietness.HOST}, "quiet"),
-        (True, {Quietness.HOST, Quietness.REASON}, "verbose"),
-    ],
-)
-def test_how_much_is_logged(verbose: bool, quiet: Any, asked: str) -> None:
-    settings = OutputSettings(verbose=verbose, quiet=quiet)
-    assert facts.verbosity(SimpleNamespace(output_settings=settings)) == asked
-
-
-@pytest.mark.parametrize(
-    ("words", "targets", "reports"),
-    [
-        ((), ["report"], True), ((), [], False), ((), ["report", "all"], False),
-        (("--report", "r.zip"), [], True), (("--report=r.zip",), [], True),
-        (("--report", "--report-after-run"), [], False),
-    ],
-)  # fmt: skip
-def test_a_report_alone_awaits_no_run(
-    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], targets: list[str], reports: bool
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["snakemake", *words])
-    workflow = SimpleNamespace(dag_settings=DAGSettings(targets=targets))
-    assert facts.only_reports(workflow) is reports
 
 
 @pytest.mark.parametrize("twice", [("--config", "-C"), ("--configfile=a.yaml", "--configfiles")])

@@ -144,30 +144,3 @@ def test_runs_that_were_finished_meanwhile_are_not_started(campaign: Campaign) -
     with pytest.raises(UserError, match="meanwhile finished 1 of the pending runs; run snakemake"):
         preflight.begin({"run"}, "local")
     preflight.claims.end()
-
-
-def test_a_new_state_is_noted_and_known_then(campaign: Campaign) -> None:
-    all_done(campaign)
-    stamps = []
-    for _ in range(2):
-        (noted,) = call(campaign).inventory_input(only_reports=False)
-        stamps.append(Path(noted).read_text())
-    # Until the inventory has said what tables are made of it is as good as new.
-    assert len(set(stamps)) == 2
-    (campaign.results / "plan").mkdir()
-    (campaign.results / "plan" / "e.json").touch()
-    call(campaign)
-    assert (campaign.results / STATE).read_text() == stamps[-1]
-
-
-def test_a_report_of_what_is_there_waits_for_no_run(campaign: Campaign) -> None:
-    context = call(campaign)
-    assert context.inventory_input(only_reports=True) == [str(campaign.results / STATE)]
-    assert context.inventory_input(only_reports=False) == context.pending_markers() != []
-
-
-def test_stale_runs_are_never_awaited(campaign: Campaign, caplog: pytest.LogCaptureFixture) -> None:
-    edited(campaign)
-    failed = runs_of(campaign)[2].name
-    assert call(campaign).awaited == (failed,)
-    assert "rate was 1.0, is 3.0 (2 runs)" in caplog.text

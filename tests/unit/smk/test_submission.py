@@ -129,17 +129,6 @@ def test_a_full_disk_is_the_cause_where_nothing_can_be_written(
     submission.refuse(Stub(run_id), "Invalid account")  # leaves no traceback either
 
 
-def test_words_of_a_full_disk_in_the_log_of_a_job_that_left_nothing(
-    submission: Submission, tmp_path: Path
-) -> None:
-    (run_id,) = submission.runs
-    log = tmp_path / "results" / "logs" / "slurm" / "toy" / run_id / "12.log"
-    log.parent.mkdir(parents=True)
-    log.write_text("OSError: [Errno 28] No space left on device: 'results/x'\n")
-    _, line = judge(submission, run_id, 1, JOB)
-    assert "DISK_FULL: OSError: [Errno 28] No space left on device" in line
-
-
 def test_a_job_after_the_loss_of_a_node_leaves_out_what_slurm_can_spare(
     submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,36 +167,6 @@ def test_a_shape_is_refused_and_not_the_campaign(
         found.check(runs)
 
 
-def test_a_staging_job_is_asked_for_only_where_runs_read_data_sets(
-    submission: Submission, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(commands, "check_commands", lambda: None)
-    monkeypatch.setattr(
-        commands, "refusal",
-        lambda words, *_, **more: "too long" if "--time=60" in words else None,
-    )  # fmt: skip
-    submission.check(submission.runs)
-    assert submission.refused == {}
-    monkeypatch.setattr("scalesweep.smk.submission.data_folder", lambda *_: "data/8")
-    with pytest.raises(UserError, match=r"too long \(for staging\)"):
-        submission.check(submission.runs)
-
-
-def test_a_record_of_a_suspended_job_is_no_record(submission: Submission) -> None:
-    (run_id,) = submission.runs
-    folder = submission.campaign.runs_folder / run_id
-    (folder / "record.json").write_text("{}")
-    job = replace(JOB, state="COMPLETED", exit_code=0, suspended_s=39)
-    submission.watch.ended = lambda job_ids: {12: job}  # type: ignore[method-assign]
-    assert submission.ended({12: Stub(run_id)}) == {12: False}
-    assert (folder / "record.json.broken").exists() and not (folder / "record.json").exists()
-    assert judge(submission, run_id, 1, job) == (
-        False,
-        f"{run_id}: SUSPENDED: job 12 was suspended for 39 s: its times are not the program's, "
-        "trying again (job 2 of 3)",
-    )
-
-
 def test_what_ended_while_no_snakemake_was_there_is_settled(
     submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,17 +186,3 @@ def test_what_ended_while_no_snakemake_was_there_is_settled(
     (logs / "16.log").touch()
     books[16] = replace(JOB, job_id=16, state="CANCELLED")
     assert submission.settle_past([run_id]) and (read_failure(folder) or {})["job_id"] == 14
-
-
-def test_what_sbatch_is_told(submission: Submission, monkeypatch: pytest.MonkeyPatch) -> None:
-    (run_id,) = submission.runs
-    told: list[Any] = []
-    monkeypatch.setattr(commands, "sbatch", lambda *words: (told.append(words), (7, ""))[1])
-    assert submission.submit(Stub(run_id), "launch") == (7, "")
-    ((words, script),) = told
-    logs = submission.logs / run_id
-    assert words == [
-        f"--job-name={submission.name}", f"--comment={run_id}", f"--output={logs}/%j.log",
-        "--export=ALL", *submission.request(run_id, 1).shape.sbatch_words(),
-    ]  # fmt: skip
-    assert script == "launch" and logs.is_dir()

@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import io
-import json
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -15,10 +14,10 @@ import yaml
 
 from scalesweep.compute.launcher import launch
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.core.files import digest_of, file_digest
-from scalesweep.core.record import RECORD, read_record, write_record
+from scalesweep.core.files import file_digest
+from scalesweep.core.record import RECORD, read_record
 from scalesweep.jobs.run_spec import run_spec
-from scalesweep.planning.plan import build_plan, kept_profiles, plan_csv
+from scalesweep.planning.plan import build_plan, plan_csv
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.noted_state import state_digest
 from scalesweep.state.run_state import RunState
@@ -89,14 +88,6 @@ def default(folder: Path, name: str, parameter: str, value: Any) -> None:
 
 def record_of(campaign: Campaign, place: int) -> Path:
     return campaign.runs_folder / list(campaign.unique_runs())[place] / RECORD
-
-
-def rewrite(path: Path, **changes: Any) -> None:
-    """Another record in the place of one, as whole as that; None takes a key out."""
-    record = {**json.loads(path.read_text()), **changes}
-    record = {key: value for key, value in record.items() if value is not None}
-    del record["digest"]
-    path.write_text(json.dumps({**record, "digest": digest_of(record)}))
 
 
 def test_a_record_says_what_was_started(foreign: Path, measured: Load) -> None:
@@ -213,17 +204,3 @@ def test_a_changed_program_is_stale_and_code_of_ours_is_not(foreign: Path, measu
     assert stock(measured())[1].status == "done"
     (foreign / "speaker.py").write_text(text.removesuffix("# a comment\n"))
     assert stock(measured())[1].status == "done"
-
-
-def test_profiled_runs_are_compared_too(foreign: Path, measured: Load) -> None:
-    campaign = measured()
-    run_id = next(iter(campaign.unique_runs()))
-    record = read_record(record_of(campaign, 0))
-    profile = {"kind": "cprofile", "files": ["a"]}
-    write_record(campaign.runs_folder / f"{run_id}.cprofile", {**record, "profile": profile})
-    (state,) = kept_profiles(campaign, campaign.unique_runs()).values()
-    assert state.status == "done"
-    default(foreign, "toy", "rate", 2.0)
-    campaign = measured()
-    (state,) = kept_profiles(campaign, campaign.unique_runs()).values()
-    assert (state.status, state.detail) == ("stale", "rate was 1.0, is 2.0")

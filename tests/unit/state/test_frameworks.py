@@ -1,6 +1,5 @@
 """Which Python and launcher a framework has on a site, and runs whose framework is not there."""
 
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.paths import REPO
-from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan
 from scalesweep.smk.startup import prepare
@@ -68,17 +65,6 @@ def test_python_and_launcher_are_those_of_the_framework(
     assert starts(plain) == [[here], ["one", here, here]] and told(plain) == {""}
 
 
-def test_a_relative_python_is_of_the_working_folder_or_of_the_clone(
-    on: Callable[[str], Campaign], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = f"python: {{torch: env/python}}\n{PLAIN}"
-    assert starts(on(text))[0] == [str(REPO / "env/python")]
-    (tmp_path / "env").mkdir()
-    shutil.copy("/bin/true", tmp_path / "env" / "python")
-    assert starts(on(text))[0] == [str(tmp_path / "env/python")]
-
-
 @pytest.mark.parametrize(
     ("more", "says"),
     [
@@ -118,21 +104,3 @@ def test_a_call_that_starts_nothing_says_why(
     assert line in warned() and "'/bin/no-such-python' is not there" in caplog.text
     campaign = on(f"python: {{torch: python3}}\n{PLAIN}")
     assert line not in warned()
-
-
-def test_make_torch_mends_the_clone_s_own(
-    on: Callable[[str], Campaign], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("scalesweep.config.site_keys.CHECKOUT", tmp_path)
-    monkeypatch.setattr("scalesweep.state.frameworks.CHECKOUT", tmp_path)
-    campaign = on(f"python: {{torch: .torch/bin/python}}\n{PLAIN}")
-    (line,) = told(campaign)
-    path = tmp_path / ".torch" / "bin" / "python"
-    assert line.endswith(f"python.torch: '{path}' is not there: `make torch` makes it")
-    (experiment,) = campaign.experiments
-    missing = missing_programs(campaign, experiment.benchmark, experiment.points[0], here=True)
-    assert missing == {"framework torch": line}
-    path.parent.mkdir(parents=True)
-    path.touch()
-    assert told(campaign) == {""}

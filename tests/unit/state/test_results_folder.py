@@ -1,13 +1,11 @@
 """A results folder is new, empty or ours; anything else is refused in one line."""
 
-import errno
-import os
 from pathlib import Path
 
 import pytest
 
 from scalesweep.core.errors import UserError
-from scalesweep.state.results_folder import MARKER, check_writable, claim_folder, is_marked
+from scalesweep.state.results_folder import MARKER, claim_folder, is_marked
 
 
 @pytest.fixture
@@ -75,21 +73,3 @@ def test_a_campaign_that_names_no_folder_takes_none_of_another(study: Path) -> N
     claim_folder(folder, "w", campaign=folder / "advice.yaml")
     first.unlink()  # renamed
     claim_folder(folder, "w", campaign=second)
-
-
-def test_a_folder_that_cannot_be_written_is_named(
-    study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "mkdir", refuse)
-        with pytest.raises(UserError, match=r"^w: r: cannot be used: Read-only file system$"):
-            claim_folder(Path("r"), "w")
-    claim_folder(Path("r"), "w")
-    check_writable(Path("r"))
-    assert list(Path("r/logs").iterdir()) == []
-    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    with pytest.raises(UserError, match=r"^r: cannot write to this folder: Read-only file system;"):
-        check_writable(Path("r"))

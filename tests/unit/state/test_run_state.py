@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.core.errors import UserError
 from scalesweep.core.locks import only_one
 from scalesweep.core.record import RECORD, SAMPLES, read_record, read_samples, write_record
 from scalesweep.report.export_tables import summaries_elsewhere
@@ -126,20 +125,6 @@ def test_damaged_samples_are_named_where_they_are_read(
     assert (runs / IDS[0] / RECORD).exists()  # another site's folder is left as it is
 
 
-def test_unchanged_records_are_not_read_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = scan(runs, IDS)
-    monkeypatch.setattr(
-        "scalesweep.state.run_state.read_record", lambda path: pytest.fail("read again")
-    )
-    assert scan(runs, IDS) == before and before[IDS[0]].wall_s == 200.5
-
-
-def test_a_removed_record_is_a_run_that_is_new(runs: Path) -> None:
-    scan(runs, IDS)
-    (runs / IDS[0] / RECORD).unlink()
-    assert scan(runs, IDS, quarantine=True)[IDS[0]] == RunState("new")
-
-
 def test_a_record_that_is_being_written_is_left_alone(runs: Path) -> None:
     (runs / IDS[0] / SAMPLES).write_bytes(b"x")  # between the samples and the record of another
     with only_one(runs / IDS[0]):
@@ -147,18 +132,6 @@ def test_a_record_that_is_being_written_is_left_alone(runs: Path) -> None:
     assert (runs / IDS[0] / RECORD).exists()
     scan(runs, IDS, quarantine=True)
     assert not (runs / IDS[0] / RECORD).exists()
-
-
-def test_a_file_that_cannot_be_read_is_no_damage(
-    runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(path: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr("scalesweep.state.run_state.read_record", refused)
-    with pytest.raises(UserError, match=rf"Permission denied: .*{RECORD}"):
-        scan(runs, IDS, quarantine=True)
-    assert all((runs / run_id / RECORD).exists() for run_id in IDS)
 
 
 def test_a_damaged_index_costs_nothing_but_time(runs: Path) -> None:

@@ -38,7 +38,6 @@ def rank_facts(
     inter_threads: int,
     intra_threads: int,
     first_on_host: bool = False,
-    clock_mhz: int | None = None,
 ) -> RankFacts:
     """Return host, node, CPU affinity mask and thread settings of this rank.
 
@@ -56,7 +55,6 @@ def rank_facts(
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
         "inter_threads": inter_threads,
         "intra_threads": intra_threads,
-        "clock_mhz": clock_mhz,
     }
 
 

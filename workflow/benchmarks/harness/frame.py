@@ -16,7 +16,6 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from harness import facts, import_without, ranks, result, tf32
-from harness.clocks import Clocks
 from harness.native import Metric, Work
 from harness.phases import Phases, since_start
 from harness.program import EXIT_FAILED, ProgramError, Run, run_program
@@ -113,12 +112,11 @@ def execute(run: Run, module: str) -> None:
                 ranks.raise_together(tf32.choose(asked))
         benchmark.set_up()
         benchmark.warm_up()
-        with Clocks() as clocks:
-            benchmark.measure()
+        benchmark.measure()
         with phases("teardown"):
             arrays = benchmark.gather()
             threads, first = benchmark.threads(), ranks.first_on_host()
-            mine = facts.rank_facts(*threads, first, clocks.mean_mhz)
+            mine = facts.rank_facts(*threads, first)
             known = ranks.gather_json(
                 [mine, benchmark.about_rank(), tf32.facts(benchmark.convolves())]
             )

@@ -55,7 +55,6 @@ class RankFacts(TypedDict):
     omp_num_threads: str | None
     inter_threads: int  # 0: the framework's choice
     intra_threads: int
-    clock_mhz: int | None  # mean of the busy cores while it measured; None: not known
 
 
 Versions = dict[str, str | None]  # by name, of what a program runs on; None if not in use

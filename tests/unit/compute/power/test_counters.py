@@ -1,12 +1,8 @@
 """Counters that are there are read, and what cannot be read says why."""
 
-import json
 import os
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +10,7 @@ import pytest
 
 from scalesweep.compute.power import counters
 from scalesweep.compute.power.counters import POWER_SOURCES, Sources, find, nothing_here
-from scalesweep.compute.power.energy import read_host
-from scalesweep.compute.power.sampler import Sampler
-from tests.conftest import ROOT
-from tests.fakes.sysfs import RANGE, deny, described, write, zone
+from tests.fakes.sysfs import RANGE, deny, write, zone
 
 FILES = ["rapl", "pm_counters", "hwmon"]
 
@@ -102,24 +95,6 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     assert nothing_here(str(tmp_path), POWER_SOURCES, "n1") is None
 
 
-def test_what_fails_again_and_again_is_left_alone(tmp_path: Path) -> None:
-    counter, other = (zone(tmp_path, f"intel-rapl:{n}", f"package-{n}", n) for n in (0, 1))
-    readers = {domain.name: read for domain, read in found_in(tmp_path).readers.items()}
-    sampler = Sampler(tmp_path, "n1", 1.0, readers)
-    counter.unlink()
-    sampler.sample()
-    assert sampler.failed == {"rapl:package-0": "No such file or directory"}
-    write(counter, 5)  # it was only being replaced
-    sampler.sample()
-    assert not sampler.failed
-    write(other, "garbage")
-    for _ in range(3):
-        sampler.sample()
-    write(other, 3)
-    sampler.sample()
-    assert list(readers) == ["rapl:package-0"] and "garbage" in sampler.failed["rapl:package-1"]
-
-
 # NVML of two GPUs: of energy, of power only. As a library, because that is how it is called.
 STUB = """
 static long device[2];
@@ -153,49 +128,3 @@ def test_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found_in(tmp_path, "nvml").refused == {"nvml": "nvmlInit gives error 9"}
     monkeypatch.setattr(counters, "LIBRARY", "libno-such-thing.so.1")
     assert "libno-such-thing" in found_in(tmp_path, "nvml").refused["nvml"]
-
-
-class Running:
-    """A sampler that has said ``ready``."""
-
-    def __init__(self, sysfs: Path, out: Path) -> None:
-        out.mkdir(exist_ok=True)
-        self.out = out
-        given = {"out": str(out), "interval_s": 0.05, "sources": FILES, "sysfs": str(sysfs)}
-        sampler = ROOT / "scalesweep" / "compute" / "power" / "sampler.py"
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", sampler, json.dumps(given | {"host": "n1"})],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self.process.stdout is not None
-        self.said = self.process.stdout.readline().strip()
-
-    def wait_for(self, rows: int) -> None:
-        deadline = time.monotonic() + 20
-        while len((self.out / "power-n1.csv").read_text().splitlines()) < rows:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
-def test_a_signal_ends_it_after_a_last_sample(tmp_path: Path, number: int) -> None:
-    counter = zone(tmp_path / "sys", "intel-rapl:0", "package-0", 1_000)
-    deny(zone(tmp_path / "sys", "intel-rapl:1", "package-1"))
-    running = Running(tmp_path / "sys", tmp_path / "out")
-    running.wait_for(4)
-    write(counter, 123_456)
-    running.process.send_signal(number)
-    code = running.process.wait(20)
-    host = read_host(running.out / "power-n1.json")  # killed, it leaves what it has read
-    assert len(host.series["rapl:package-0"].times) >= 3
-    assert list(host.refused.values()) == [os.strerror(40)]
-    if number != signal.SIGKILL:
-        assert code == 0 and (running.out / "power-n1.csv").read_text().endswith(",0.123456\n")
-
-
-def test_nothing_to_read_ends_it_at_once(tmp_path: Path) -> None:
-    sampler = Running(tmp_path / "sys", tmp_path / "out")
-    assert sampler.said == "nothing n1" and sampler.process.wait(20) == 0
-    said = described(tmp_path / "out")
-    assert said["missing"] == "no RAPL, pm_counters or hwmon counter on host n1"
-    assert not (tmp_path / "out" / "power-n1.csv").exists() and said["domains"] == []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scalesweep.compute.power.counters import Domain
-from scalesweep.compute.power.energy import Series, counted, energy_of, power_table, read_host
+from scalesweep.compute.power.energy import Series, counted, energy_of, read_host
 from scalesweep.compute.power.energy import series_of as series_from
 from scalesweep.compute.power.outcome import energy_metrics, nothing
 
@@ -130,14 +130,6 @@ def test_a_program(tmp_path: Path) -> None:
     assert energy_metrics(nothing("switched off", None), 10.0) == energy_metrics(None, 1) == {}
 
 
-def test_a_window_between_samples_is_interpolated(tmp_path: Path) -> None:
-    energy = energy_of([Trace(tmp_path).write()], (START + 2.5, START + 7.25))
-    # In each interval the ramp is a straight line of energy: two edges, whole seconds between.
-    ramp = [100 + 10 * (second + 0.5) for second in range(10)]
-    gpu = 0.5 * ramp[2] + sum(ramp[3:7]) + 0.25 * ramp[7]
-    assert energy["joules"] == pytest.approx(60 * 4.75 + gpu)
-
-
 def test_phases(tmp_path: Path) -> None:
     spans = [
         ("import", START, START + 2), ("training", START + 2, START + 4.5),
@@ -210,12 +202,3 @@ def test_a_counter_that_stops_is_no_power(tmp_path: Path, place: str) -> None:
     trace.rows = [(t, PACKAGE.name, 100 * curves[place](t) + 7) for t in times]
     energy = energy_of([trace.write()], (START, START + 5.5))
     assert energy["joules"] is None and "stood still" in energy["missing"]
-
-
-def test_rows_of_power(tmp_path: Path) -> None:
-    _, *rows = power_table([Trace(tmp_path).write()]).splitlines()
-    assert len(rows) == 22 and rows == sorted(rows)
-    # Of the time before its first value a counter tells nothing; a sensor has its own.
-    at = "2023-11-14T22:13:20.000+00:00"
-    assert rows[:2] == [f"{at},n1,nvml:gpu0,100", f"{at},n1,rapl:package-0,"]
-    assert rows[3].endswith(",60")
