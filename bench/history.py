@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from bench.lib.pairs import figure, run
-from scalesweep.config.history_settings import HistorySettings
+from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.history.series import read_history
 from scalesweep.history.store import append, load
 from scalesweep.judge.change import CHANGED, paired
@@ -57,7 +57,7 @@ def cost(sessions: int) -> dict[str, float]:
         times.append(time.perf_counter())
         load(folder)
         times.append(time.perf_counter())
-        read_history(HistorySettings(folder))
+        read_history(HistorySettings(folder=folder))
         times.append(time.perf_counter())
     return dict(zip(("append", "read", "read and judge"), np.diff(times).tolist(), strict=True))
 

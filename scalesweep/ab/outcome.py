@@ -13,7 +13,7 @@ from scalesweep.ab.targets import Target
 from scalesweep.analysis.table_io import write_csv, write_parquet
 from scalesweep.analysis.types import Floats
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.history_settings import MARGIN
+from scalesweep.config.campaign_keys import MARGIN
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES as PHASE_WORDS
 from scalesweep.core.formatting import counted

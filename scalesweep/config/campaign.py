@@ -5,14 +5,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, Sites, TrackKeys
+from scalesweep.config.campaign_keys import (
+    CampaignKeys,
+    ControlKeys,
+    HistorySettings,
+    Sites,
+    TrackKeys,
+)
 from scalesweep.config.command_template import program_named
 from scalesweep.config.control import control_experiment
 from scalesweep.config.derived_metrics import check_same
 from scalesweep.config.executables import Programs, named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.experiment_checks import variables_of
-from scalesweep.config.history_settings import HistorySettings
 from scalesweep.config.models import read
 from scalesweep.config.repeats import Run, runs_of
 from scalesweep.config.run_order import arranged
@@ -147,10 +152,11 @@ def load_campaign(
     files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
     made_of = [content, *(file.read_text() for file in files)]
     digest = digest_of([*made_of, site_name, *([] if profile is None else [profile])])
-    kept = keys.history.model_dump() if keys.history else {}
-    kept |= {k: it for k, it in (("folder", history), ("baseline", baseline)) if it is not None}
-    if "folder" in kept:
-        kept["folder"] = Path(kept["folder"]).expanduser()
+    stated = {"folder": history and Path(history).expanduser(), "baseline": baseline}
+    stated = {key: value for key, value in stated.items() if value is not None}
+    kept = keys.history and keys.history.model_copy(update=stated)
+    if kept is None and history:
+        kept = HistorySettings.model_validate(stated)
     return Campaign(
         name=keys.campaign,
         description=keys.description,
@@ -167,7 +173,7 @@ def load_campaign(
         target_efficiency=keys.target_efficiency,
         imported=keys.imported,
         consumer=keys.consumer,
-        history=HistorySettings(**kept) if "folder" in kept else None,
+        history=kept,
         track=keys.track,
     )
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field, Tag, model_validator
 
 from scalesweep.config.experiment_keys import Alone, ExperimentKeys, Values
-from scalesweep.config.history_settings import MARGIN
 from scalesweep.config.models import (
     FILLED,
     UNEQUAL,
@@ -28,6 +27,7 @@ from scalesweep.config.models import (
 )
 from scalesweep.core.plan_format import TARGET_EFFICIENCY
 
+MARGIN = 0.03  # the relative change of a metric that matters
 ACCEPTED = ("parameters", "command", "program")
 _ExperimentName = Annotated[
     Line, matching("[A-Za-z][A-Za-z0-9_-]*", "letters, digits, '_' and '-', a letter first")
@@ -65,20 +65,24 @@ class OrderKeys(Model):
     """of the randomised blocks"""
 
 
-class HistoryKeys(Model):
-    """Where finished points are kept as a session."""
+class HistorySettings(Model):
+    """Where finished points are kept as a session, and how later ones are judged against them."""
 
     FORM: ClassVar[str] = (
         "a folder, or {folder: FOLDER, margin: 3 %, margins: {METRIC: 5 %}, baseline: COMMIT}"
     )
-    folder: Text
+    folder: Annotated[Path, AfterValidator(Path.expanduser)]
     """any number of campaigns, sites and users may share it"""
     margin: Share = MARGIN
     """relative change that matters, such as `3 %`"""
-    margins: dict[Line, Share] = Field({})
+    margins: dict[Line, Share] = Field(default_factory=dict)
     """metric -> margin of its own"""
     baseline: Line = ""
     """commit or tag that counts as 1.0, in quotes; default: the last stable level"""
+
+    def margin_of(self, metric: str) -> float:
+        """The relative change of a metric that matters."""
+        return self.margins.get(metric, self.margin)
 
 
 class TrackKeys(Model):
@@ -143,7 +147,7 @@ class CampaignKeys(Model):
     target_efficiency: Share = TARGET_EFFICIENCY
     """from which efficiency on a scale is worth running, such as `70 %`: verdicts, figures,
     predictions and advice are about it; no part of run ids"""
-    history: Annotated[HistoryKeys, instead_of("folder", str)] | None = None
+    history: Annotated[HistorySettings, instead_of("folder", str)] | None = None
     """a folder, or a map: where finished points are kept as a session, and how later ones are
     judged ([history](../guide/history.md))"""
     track: TrackKeys = TrackKeys()

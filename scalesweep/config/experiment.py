@@ -17,8 +17,7 @@ from scalesweep.config.experiment_checks import (
 from scalesweep.config.experiment_keys import ExperimentKeys, StopRule, UntilPrecise
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.points import expand_points, varying_parameters
-from scalesweep.config.profiled_runs import profiled_runs
-from scalesweep.config.repeats import Run, planned_runs
+from scalesweep.config.repeats import Run, planned_runs, profiled_runs
 from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.scaling_check import check_scaling
 from scalesweep.config.site import Site

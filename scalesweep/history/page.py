@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.table_io import write_csv, write_parquet
-from scalesweep.config.history_settings import HistorySettings
+from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import finite, listed, percent
 from scalesweep.experiment.cells import number_cell

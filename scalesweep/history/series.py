@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.config.history_settings import HistorySettings
+from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES
 from scalesweep.history.evidence import Evidence, load_evidence, with_evidence

@@ -14,7 +14,7 @@ import pytest
 from scalesweep.compare.page import write_comparison
 from scalesweep.compare.sides import read_sides
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.history_settings import HistorySettings
+from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.history.evidence import keep
 from scalesweep.history.page import write_history
 from scalesweep.history.store import append
@@ -99,7 +99,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (results / "report.html").write_text("<title>the report</title>")
     session = make_session(FakeSession(0, {"p": [1.0]}, site="there"))
     append(folder, session.assign(results=str(results)))
-    write_history(HistorySettings(folder))
+    write_history(HistorySettings(folder=folder))
     return folder / "history.html"
 
 

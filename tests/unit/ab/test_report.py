@@ -13,7 +13,7 @@ from scalesweep.ab.outcome import Measured, changes_of, report
 from scalesweep.ab.pairs import Pairs
 from scalesweep.ab.targets import Target
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.history_settings import HistorySettings
+from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.evidence import load_evidence
 from scalesweep.judge.change import INCONCLUSIVE, NO_CHANGE, REGRESSION
@@ -39,7 +39,7 @@ def pairs_in(folder: Path, base: str, new: str) -> Pairs:
 
 
 def campaign(folder: Path | None = None, **settings: Any) -> Campaign:
-    history = HistorySettings(folder, **settings) if folder else None
+    history = HistorySettings.model_construct(folder=folder, **settings) if folder else None
     return cast(Campaign, SimpleNamespace(name="c", history=history))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from scalesweep.config.history_settings import HistorySettings
+from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.evidence import keep, load_evidence
 from scalesweep.history.page import regressions, write_history
@@ -71,7 +71,7 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path: Path) -> None:
 
 
 def write_page(folder: Path) -> Path:
-    write_history(HistorySettings(folder))
+    write_history(HistorySettings(folder=folder))
     return folder / "history.html"
 
 
@@ -85,7 +85,7 @@ def test_a_run_of_another_commit_is_told(tmp_path: Path) -> None:
 
 def test_verdicts_of_a_history(tmp_path: Path) -> None:
     make_history(tmp_path, 20)
-    history = read_history(HistorySettings(tmp_path))
+    history = read_history(HistorySettings(folder=tmp_path))
     assert verdict(history, "ranks 2") == (REGRESSION, "")
     assert line(history, "ranks 2").since == "0009cccccc..0010cccccc"
     kind, reason = verdict(history, "ranks 8")
@@ -117,7 +117,7 @@ def test_parts_of_profiles(tmp_path: Path) -> None:
     for day in range(3):
         fake = FakeSession(day, {"ranks 2": [1.0, 1.01]}, parts=parts if day else parts[1:] * 2)
         append(tmp_path, make_session(fake))
-    history = read_history(HistorySettings(tmp_path))
+    history = read_history(HistorySettings(folder=tmp_path))
     values = history.values.set_index("metric")
     mpi, copies = values.loc["MPI"], values.loc["copies"]
     assert mpi["mean"].tolist() == [1.0, 1.0] and len(copies) == 3
@@ -127,11 +127,11 @@ def test_parts_of_profiles(tmp_path: Path) -> None:
 def test_a_baseline_is_a_commit_or_tag(tmp_path: Path) -> None:
     make_history(tmp_path, 20)
     for name in ("v1.0", "0003"):
-        history = read_history(HistorySettings(tmp_path, baseline=name))
+        history = read_history(HistorySettings(folder=tmp_path, baseline=name))
         change = line(history, "ranks 2").change
         assert list(change.base) == [3] and change.ratio > 1.05
     with pytest.raises(UserError, match="baseline 'v9': no session"):
-        read_history(HistorySettings(tmp_path, baseline="v9"))
+        read_history(HistorySettings(folder=tmp_path, baseline="v9"))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_commits_measured_alternately_decide(
     make_history(tmp_path, 20)
     step = (9, 10) if label == "ranks 2" else (7, 8)
     keep(tmp_path, [evidence_of(*step, shown, ratio, label)])
-    assert verdict(read_history(HistorySettings(tmp_path)), label)[0] == verdict_after
+    assert verdict(read_history(HistorySettings(folder=tmp_path)), label)[0] == verdict_after
 
 
 def test_what_no_session_has_yet_is_a_regression_too(tmp_path: Path) -> None:
@@ -158,12 +158,12 @@ def test_what_no_session_has_yet_is_a_regression_too(tmp_path: Path) -> None:
     keep(tmp_path, [evidence_of(19, 25)])
     assert len(load_evidence(tmp_path)) == 1
     (tmp_path / "alternate" / "x.json").write_text("{")
-    told = regressions(read_history(HistorySettings(tmp_path)))
+    told = regressions(read_history(HistorySettings(folder=tmp_path)))
     assert len(told) == 2 and "from 0019cccccc to 0025cccccc (Change 25)" in told[1]
 
 
 def test_sessions_are_in_the_order_of_their_commits(tmp_path: Path) -> None:
     fakes = [FakeSession(day, RANKS_2) for day in (5, 3, 4)]
     append(tmp_path, pd.concat(map(make_session, fakes)))
-    history = read_history(HistorySettings(tmp_path))
+    history = read_history(HistorySettings(folder=tmp_path))
     assert line(history, "ranks 2").rows["name"].str[:4].tolist() == ["0003", "0004", "0005"]

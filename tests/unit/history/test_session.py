@@ -3,7 +3,6 @@
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,8 +14,7 @@ import pytest
 from scalesweep.analysis.table_io import read_table
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.config.campaign_keys import TrackKeys
-from scalesweep.config.history_settings import HistorySettings
+from scalesweep.config.campaign_keys import HistorySettings, TrackKeys
 from scalesweep.core.paths import BENCHMARKS
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.history.session import _of_tables, sessions_of
@@ -91,7 +89,8 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
         name="data_loading", folder=SHIPPED.folder, extract=None, framework=None
     )
     campaign = SimpleNamespace(
-        name="study", results=tmp_path / "results", history=HistorySettings(tmp_path / "kept"),
+        name="study", results=tmp_path / "results",
+        history=HistorySettings(folder=tmp_path / "kept"),
         track=TrackKeys(),
         experiments=[SimpleNamespace(name="io", benchmark=benchmark)],
         site=SimpleNamespace(name=SITE, launch=None, launch_for=lambda _: {}),
@@ -149,4 +148,5 @@ def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
         0.05,
         "v1",
     )
-    assert load_campaign(path, baseline="v2").history == replace(settings, baseline="v2")
+    changed = settings.model_copy(update={"baseline": "v2"})
+    assert load_campaign(path, baseline="v2").history == changed
