@@ -117,6 +117,7 @@ class Order(Start):
     program: NotRequired[ProgramOrder]  # what is started at the point, with nothing of a site in it
     # where the run stood among all of the campaign when it was started
     order: NotRequired[RunPlace]
+    container: NotRequired[str]  # image that the program runs in: a path, or what names it
     study: NotRequired[str]  # folder of the user's study, whose git state is recorded
 
 

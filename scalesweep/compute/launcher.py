@@ -36,7 +36,7 @@ from scalesweep.core.files import write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.orphans import end_orphans
 from scalesweep.core.profilers import FOLDER, NONE, PPROF, lacks, left_files, summary_words
-from scalesweep.core.program_files import described_program
+from scalesweep.core.program_files import described_image, described_program
 from scalesweep.core.record import (
     EXTRACTED,
     FAILURE,
@@ -146,6 +146,7 @@ class _Attempt:
             "command": spec["argv"],
             **({"order": spec["order"]} if "order" in spec else {}),
             **program,
+            **({"container": described_image(spec["container"])} if "container" in spec else {}),
             **sampling.result(),
             **({} if is_anywhere(spec["params"]) else {"load": load}),
         }

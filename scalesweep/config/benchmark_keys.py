@@ -31,6 +31,7 @@ from scalesweep.config.models import (
 )
 from scalesweep.config.parameter import Parameter
 from scalesweep.config.shapes import Memory, Mesh, Transformer
+from scalesweep.config.site_keys import Container
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import written
@@ -252,6 +253,9 @@ class BenchmarkKeys(Model):
     """variables set from parameters before the program starts, unless null"""
     own_launch: Launch | None = Field(None, alias="launch")
     """replaces the site's launcher command, with the same placeholders"""
+    container: Container | None = None
+    """words that start a container, instead of the site's ([containers](../guide/containers.md))
+    """
     python: Annotated[
         Text,
         checked(

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +36,7 @@ from scalesweep.config.models import (
 )
 from scalesweep.config.site_keys import (
     DEFAULT,
+    Container,
     Launch,
     Peaks,
     PowerSampling,
@@ -102,6 +103,9 @@ class Site(Model):
     """the launcher command: words put before a benchmark's command, for one rank and for more
     ([launchers](../guide/slurm.md#the-launcher-command)). A benchmark may have its own. A site
     without `launch` holds imported runs only"""
+    container: Container = ()
+    """words that start a container, put after the launcher's: `[apptainer, exec, image.sif]`.
+    `python` is then the image's ([containers](../guide/containers.md))"""
     power: Annotated[PowerSampling | None, Short(lambda _: None, ("off",))] = PowerSampling()
     """`off`, or a map: sampling of power and energy while programs run
     ([energy](../guide/energy.md))"""
@@ -134,6 +138,8 @@ class Site(Model):
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> "Site":
         self._file = shown((info.context or {}).get("file", Path()))
+        if self.container and self.pythons == Pythons():
+            raise WrongKeyError("container", "set python too, to the image's: python: python3")
         if self.data_sheet.device and not self.gpus_per_node:
             raise WrongKeyError("peaks.device", "a node has no GPUs; set gpus_per_node")
         if self.slurm is None:
@@ -242,12 +248,13 @@ class Site(Model):
         own: Mapping[str, tuple[str, ...]] | None = None,
         python: str | None = None,
         framework: str | None = None,
+        container: Sequence[str] | None = None,
     ) -> list[str]:
         """The words put before the program's own command, filled in for a point.
 
         ``own``: templates of the benchmark, which replace those of the site, and are filled with
-        the ``python`` of the program, as those for its ``framework`` are. Raises UserError if the
-        site starts nothing.
+        the ``python`` of the program, as those for its ``framework`` are. ``container``: its words,
+        instead of the site's. Raises UserError if the site starts nothing.
         """
         if self.launch is None:
             raise UserError(f"{self.file}: has no 'launch', so no run can start there")
@@ -264,7 +271,8 @@ class Site(Model):
             "bin": str(Path(interpreter).parent),
             "launchers": str(LAUNCHERS),
         }
-        return [fill(word, values, f"{self.file}: launch") for word in launch[name]]
+        words = [fill(word, values, f"{self.file}: launch") for word in launch[name]]
+        return [*words, *(self.container if container is None else container)]
 
 
 def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:

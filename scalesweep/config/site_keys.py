@@ -1,6 +1,6 @@
 """The keys of a site below its first ones: their types, defaults and words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -143,6 +143,24 @@ def _located(program: str) -> str:
 
 
 _Program = Annotated[Text, AfterValidator(_located)]
+
+
+def image_of(words: Sequence[str]) -> str:
+    """The image among the words that start a container: the last that is no option."""
+    return next((word for word in reversed(words[1:]) if not word.startswith("-")), "")
+
+
+def _with_image(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Words of a container, the path of its image made absolute; raises ValueError without one."""
+    image = image_of(words)
+    if words and not image:
+        raise ValueError("names no image: write the words that start it, [apptainer, exec, IMAGE]")
+    path = Path(image).expanduser()
+    return tuple(str(path.absolute()) if word == image and path.exists() else word
+                 for word in words)  # fmt: skip
+
+
+Container = Annotated[Lines, AfterValidator(_with_image)]
 
 
 class Pythons(Model):

@@ -13,8 +13,7 @@ from typing import Any
 from scalesweep.core.files import file_digest
 from scalesweep.core.host import git_state
 
-# A larger file (a container's image, say) is known by its size: reading it before every run would
-# take longer than many runs.
+# A larger file is known by its size: reading it before every run would take longer than many runs.
 MAX_BYTES = 1 << 28
 MAX_FILES = 1000  # of a folder: more are an environment or data, not a program
 
@@ -37,6 +36,21 @@ def described_file(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):  # ValueError: no path at all
         size, digest = None, None
     return {"path": str(path), "bytes": size, "blake2b": digest}
+
+
+def described_image(image: str) -> dict[str, Any]:
+    """What a record says of a container's image: ``described_file``, and ``sif_id``, the UUID that
+    `apptainer sif header` prints (None for anything but a SIF file)."""
+    path, sif = Path(image), None
+    if path.is_file():
+        with path.open("rb") as file:
+            head = file.read(64)
+        # SIF's header: 32 bytes of a launch script, a magic of 10, version 3, architecture 3, UUID.
+        if head[32:41] == b"SIF_MAGIC" and len(head) == 64:
+            import uuid  # takes milliseconds, which runs without a container are spared
+
+            sif = str(uuid.UUID(bytes=head[48:64]))
+    return {**described_file(path), "path": image, "sif_id": sif}
 
 
 def _file(path: Path) -> tuple[int | None, str | None]:

@@ -31,7 +31,7 @@ _REQUIRED: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 _OPTIONAL: dict[str, type] = {
     "phase_spans": list, "parts": dict, "functions": dict, "energy": dict, "load": dict,
-    "profile": dict, "unsupported": str,
+    "profile": dict, "container": dict, "unsupported": str,
 }  # fmt: skip
 _METRIC = frozenset(("value", "unit", "better", "scope"))
 _TIMES = frozenset(("s", "ms", "us", "µs", "ns", "min", "h"))

@@ -15,11 +15,18 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
+from scalesweep.config.site_keys import image_of
 from scalesweep.config.study import study_folder
 from scalesweep.core.paths import LAUNCHERS
 from scalesweep.core.profilers import split_name, wrapper
 from scalesweep.jobs.job_requests import Request
-from scalesweep.state.programs import folders_of, launcher_of, program_order, python_of
+from scalesweep.state.programs import (
+    container_words,
+    folders_of,
+    launcher_of,
+    program_order,
+    python_of,
+)
 
 PROFILED_RANK = "profiled_rank.py"  # starts a rank's program under a profiler
 
@@ -86,6 +93,8 @@ def run_spec(
     extract = _extract(benchmark, point, [*launcher, *site.env])
     if extract is not None:
         order["extract"] = extract
+    if image := image_of(container_words(campaign, benchmark)):
+        order["container"] = image
     if study := study_folder():
         order["study"] = str(study)
     return order

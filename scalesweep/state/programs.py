@@ -22,7 +22,13 @@ def python_of(campaign: Campaign, benchmark: Benchmark) -> str:
 def launcher_of(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> list[str]:
     """The words before the command: of the benchmark, else of the site."""
     python = python_of(campaign, benchmark)
-    return campaign.site.launcher(point, benchmark.launch, python, benchmark.framework)
+    words = container_words(campaign, benchmark)
+    return campaign.site.launcher(point, benchmark.launch, python, benchmark.framework, words)
+
+
+def container_words(campaign: Campaign, benchmark: Benchmark) -> tuple[str, ...]:
+    """The words that start the container of a benchmark's programs: its own, else the site's."""
+    return campaign.site.container if benchmark.container is None else benchmark.container
 
 
 def program_order(

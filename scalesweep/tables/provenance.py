@@ -179,6 +179,9 @@ def _environment(
         if isinstance(git, dict):
             dirty = " with local changes" if git.get("dirty") else ""
             facts[name] = f"{str(git.get('commit'))[:12]}{dirty}"
+    if image := _mapping(record.get("container")):
+        known = image.get("sif_id") or image.get("blake2b")
+        facts["container"] = f"{image.get('path')}{f', {known}' if known else ''}"
     facts[TF32_FACT] = _tf32(_mapping(record.get("notes")).get("tf32"))
     for name, value in sorted(_mapping(environment.get("variables")).items()):
         # A variable that a parameter sets belongs to the point, not to the environment.
