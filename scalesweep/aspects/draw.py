@@ -18,12 +18,12 @@ from scalesweep.aspects.order import FIGURES
 from scalesweep.aspects.registry import parts
 from scalesweep.aspects.scaling.figure import scaling_figures
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import replacing, write_atomic
+from scalesweep.core.files import write_atomic
 from scalesweep.core.parallel import shared_map
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.control import control_figures
 from scalesweep.figures.drawing import Drawing
-from scalesweep.figures.files import WRITERS, svg_text
+from scalesweep.figures.files import CONVERTERS, svg_text
 from scalesweep.figures.parameters import group_figures, heatmap_figures, single_figures
 from scalesweep.figures.theme import RC
 
@@ -89,9 +89,8 @@ def _save(work: _Work, drawing: Drawing) -> dict[str, Any]:
     files = {kind: f"{name}/{drawing.name}.{kind}" for kind in work.formats}
     text = svg_text(drawing.figure, f"{name}/{drawing.name}", drawing.alt)
     write_atomic(work.out / files["svg"], text, durable=False)
-    for kind in files.keys() & WRITERS:
-        with replacing(work.out / files[kind]) as temporary:
-            WRITERS[kind](drawing.figure, temporary)
+    for kind in files.keys() & CONVERTERS:
+        write_atomic(work.out / files[kind], CONVERTERS[kind](text), durable=False)
     return {"experiment": name, "name": drawing.name, "title": drawing.title,
             "caption": drawing.caption, "alt": drawing.alt, "shows": drawing.shows,
             "files": files}  # fmt: skip

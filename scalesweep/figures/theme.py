@@ -64,7 +64,6 @@ RC: dict[str, Any] = {
     "lines.markersize": 5,
     "text.parse_math": False,  # names may hold a dollar sign
     "svg.fonttype": "none",
-    "pdf.fonttype": 42,
     "figure.constrained_layout.use": True,
 }
 
