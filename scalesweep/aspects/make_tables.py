@@ -1,6 +1,6 @@
 """All tables of a campaign's experiments, made from its summary and plan.json."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -20,19 +20,17 @@ _Tables = dict[str, pd.DataFrame]
 def make_tables(
     summary: pd.DataFrame,
     plan: Plan,
-    elsewhere: Mapping[str, pd.DataFrame] | None = None,
     runs: Path | None = None,
     unread: list[str] | None = None,
     machine: Machine | None = None,
 ) -> dict[str, _Tables]:
     """Tables of every experiment: {experiment: {table: frame}}; one without rows is not there.
 
-    ``elsewhere`` holds the summaries of the same runs on other sites, by site; ``runs`` is the
-    folder of the runs, some of whose files tables are made of; ``unread`` takes the ids of those
-    whose files cannot be read and that tables are made without; ``machine`` is what is known of the
-    machine, by default what the plan's experiments have measured. The control point has no tables
-    of aspects. Each frame's ``attrs["units"]`` maps quantity columns to unit and label.
-    Raises UserError if the plan and the summary do not belong together.
+    ``runs`` is the folder of the runs, some of whose files tables are made of; ``unread`` takes the
+    ids of those whose files cannot be read and that tables are made without; ``machine`` is what is
+    known of the machine, by default what the plan's experiments have measured. The control point
+    has no tables of aspects. Each frame's ``attrs["units"]`` maps quantity columns to unit and
+    label. Raises UserError if the plan and the summary do not belong together.
     """
     if machine is None:
         machine = machine_of(summary, plan)
@@ -44,13 +42,7 @@ def make_tables(
         if not control:
             points = data.points()
             series = [[points[i] for i in group] for group in series_of(data, points)]
-            others = {
-                name: ExperimentData(frame, experiment, elsewhere=True)
-                for name, frame in (elsewhere or {}).items()
-            }
-            site = plan.get("site", "")
-            inputs = TableInputs(data, points, series, machine, runs, site, others)
-            tables |= _of_aspects(inputs)
+            tables |= _of_aspects(TableInputs(data, points, series, machine, runs))
         result[experiment["name"]] = tables
     return result
 

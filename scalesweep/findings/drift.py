@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from scalesweep.analysis.drift import LEAST_RUNS, Trend, clearer_jump, trend
+from scalesweep.analysis.drift import LEAST_RUNS, Trend, trend
 from scalesweep.core.formatting import PHASES
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key
-from scalesweep.experiment.timeline import Timeline, moment, timeline
+from scalesweep.experiment.timeline import Timeline, timeline
 from scalesweep.findings.base import ATTENTION, NOTE, OPEN, Finding, Number, Rule, number_of
 
 RULE = "drift"
@@ -25,7 +25,7 @@ def drift(results: ExperimentResults) -> list[Finding]:
 
 
 def _of_control(results: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
-    """The control point's trend or jump, whichever its runs lie closer to."""
+    """The control point's trend."""
     runs = len(line.times)
     if runs == 0:
         return []
@@ -33,11 +33,6 @@ def _of_control(results: ExperimentResults, main: Measure, line: Timeline) -> li
     if steady is None:
         counts = number_of("runs", runs, "1"), number_of("needed", LEAST_RUNS, "1")
         return [_finding(results, main, OPEN, "", counts)]
-    sudden = clearer_jump(line.logs, steady, line.sessions)
-    if sudden is not None:
-        size = (number_of("change", math.expm1(sudden.change), "1"),)
-        what = f"The control point jumps at {moment(line.times[sudden.place])}"
-        return [_finding(results, main, ATTENTION, what, size)]
     if steady.clear:
         return [_finding(results, main, ATTENTION, "The control point drifts", _numbers(steady))]
     return [_finding(results, main, NOTE, "", _numbers(steady))]

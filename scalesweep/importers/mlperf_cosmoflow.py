@@ -19,8 +19,8 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
 from scalesweep.importers.imported_run import ImportedRun, ImportRefusedError, declared_metrics
 from scalesweep.importers.mlperf_log import (
+    SCORE,
     STRAGGLE_MS,
-    TRAINED,
     Event,
     Job,
     ending,
@@ -34,8 +34,7 @@ from scalesweep.importers.mlperf_log import (
 
 BENCHMARK = "cosmoflow_training"
 TARGET_MAE = 0.124  # MLPerf HPC training rules, "Benchmarks"
-# Weak submissions, of models that are trained at the same time, are there since v1.0 (2021).
-_WEAK_FROM_MS = 1_609_459_200_000  # 2021-01-01
+SCORED_RUNS = 10  # MLPerf HPC training rules, "Benchmark Results"
 # Key of the log -> parameter, where they mean the same.
 _SAME = {
     "dropout": "dropout", "target_mae": "target_mae", "epochs": "epochs",
@@ -97,9 +96,8 @@ def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any
         "training_times": "from the start of an epoch to its evaluation, of the whole job",
         "seed": "repeats of a point may have other seeds; the point has the default",
     }
-    if stop is not None:
-        submitted = kind or ("strong" if stop < _WEAK_FROM_MS else None)
-        notes[TRAINED] = {"start": start / 1000, "stop": stop / 1000, "submission": submitted}
+    if stop is not None and kind != "weak":  # a rate of models, no score
+        notes[SCORE] = {"factor": 1.0, "runs": SCORED_RUNS, "dropped": 1}
     # One that ran all epochs that it was to run has finished, whatever it calls itself.
     whole = stop is not None and job.value("epochs") == len(epochs)
     spans = [*job.span("init", "init"), *job.span("data_staging", "staging")]

@@ -39,9 +39,7 @@ Span = tuple[str, float, float]  # a phase, its begin and end in Unix seconds
 # Beside the logs: the factor that MLPerf multiplies the score by (mlcommons/logging,
 # result_summarizer.py: _get_scaling_factor).
 SCALING = "scaling.json"
-# Notes of a run: when it trained (Unix time, s) and of which kind of submission it is; how MLPerf
-# counts its score.
-TRAINED, SCORE = "trained", "score"
+SCORE = "score"  # note of a run: how MLPerf counts its score
 NOT_STATED = "not stated"
 # Folders of a submission since v1.0: the logs themselves do not say it (MLPerf HPC training rules,
 # "Weak-scaling": models that are trained at the same time, whose result is models per minute).

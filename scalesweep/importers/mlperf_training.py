@@ -3,7 +3,7 @@
 CosmoFlow's logs become runs of our own benchmark (``mlperf_runs``), all others those of a benchmark
 that an import makes: the parameters are what the logs state, the ranks the accelerators of the
 log or of the system's description beside it. A run lasts from run_start to run_stop; its score is
-that of several runs (``aspects/score``), times the factor of ``scaling.json``.
+that of several runs (``aspects/training/score.py``), times the factor of ``scaling.json``.
 """
 
 import math
@@ -30,7 +30,6 @@ from scalesweep.importers.made_benchmark import declared, made_of
 from scalesweep.importers.mlperf_log import (
     SCALING,
     SCORE,
-    TRAINED,
     Job,
     Span,
     beside,
@@ -80,9 +79,7 @@ def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any
     # MLPerf Training has no weak submissions, of models that are trained at the same time.
     task = declared(BENCHMARK)["tasks"].get(name, {})
     kind = submission_kind(file) if "hpc" in task else None
-    if stop is not None:
-        submitted = kind if "hpc" in task else "strong"
-        notes[TRAINED] = {"start": start / 1000, "stop": stop / 1000, "submission": submitted}
+    if stop is not None and kind != "weak":
         runs, dropped = task.get("runs"), task.get("dropped", 1)
         notes[SCORE] = {"factor": _factor(file), "runs": runs, "dropped": dropped}
     evaluated = [[event.ms, repr(event.value)] for event in job.find(*_QUALITY)]

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -35,37 +35,14 @@ from scalesweep.experiment.load import lasting, load_results
 from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
 from scalesweep.report.latex import write_latex
-from scalesweep.state.run_state import other_sites, scan
 from scalesweep.tables.bookkeeping import ACCOUNT
-from scalesweep.tables.derived import with_derived
 from scalesweep.tables.file_rates import reads_files
 from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.predictable import predicting_machine
-from scalesweep.tables.summary import build_summary
 
 _log = logging.getLogger(__name__)
-
-
-def summaries_elsewhere(runs_folder: Path, run_ids: Iterable[str]) -> dict[str, pd.DataFrame]:
-    """Summary of the finished ones of these runs by site, of every other site that has any.
-
-    Runs whose files cannot be trusted are left out, with a line each.
-    """
-    wanted = list(run_ids)
-    summaries = {}
-    for folder in other_sites(runs_folder):
-        here = [run_id for run_id in wanted if (folder / run_id).is_dir()]
-        # Not remembered: another site's folder is left as it is.
-        states = scan(folder, here, remember=False)
-        done = [folder / run_id / RECORD for run_id in here if states[run_id].status == Status.DONE]
-        broken: dict[str, str] = {}
-        if done:
-            summaries[folder.name] = build_summary(done, broken=broken)
-        for run_id, why in broken.items():
-            _log.warning("%s/%s: %s: left out", folder.name, run_id, why)
-    return summaries
 
 
 # What makes numbers and files of them.
@@ -78,7 +55,6 @@ class _Part:
 
     plan: Plan  # of this experiment alone
     summary: pd.DataFrame  # rows of its runs
-    elsewhere: Mapping[str, pd.DataFrame]  # the same of other sites, of those that have any
     runs: Path
     machine: Machine  # where runs have timed layers, or tell where the time of steps went
 
@@ -90,12 +66,11 @@ class _Part:
     @property
     def key(self) -> str:
         """Digest of all that the tables are made of."""
-        frames = {"": self.summary, **self.elsewhere}
         return digest_of(
             [
                 code_digest(*LIBRARIES),
                 self.plan,
-                {site: frame_digest(frame) for site, frame in frames.items()},
+                frame_digest(self.summary),
                 [[str(path), stamp_of(str(path))] for path in self._files()],
                 # As a text: a ceiling of one repeat has no interval, and NaN is no JSON.
                 json.dumps(asdict(self.machine), sort_keys=True),
@@ -128,15 +103,9 @@ def frame_digest(frame: pd.DataFrame) -> str:
     return hashlib.blake2b(said + rows.tobytes(), digest_size=16).hexdigest()
 
 
-def _parts(
-    summary: pd.DataFrame, plan: Plan, elsewhere: Mapping[str, pd.DataFrame], runs: Path
-) -> dict[str, _Part]:
+def _parts(summary: pd.DataFrame, plan: Plan, runs: Path) -> dict[str, _Part]:
     """The experiments by name, each with no more than its tables are made of."""
-    frames = {"": summary, **elsewhere}
-    rows = {
-        site: {run_id: row for row, run_id in enumerate(frame["run_id"].tolist())}
-        for site, frame in frames.items()
-    }
+    rows = {run_id: row for row, run_id in enumerate(summary["run_id"].tolist())}
     # No table says any of this.
     shared: Plan = {
         **plan, "description": "", "file": "", "results": "", "created": "", "jobs": None,
@@ -147,18 +116,9 @@ def _parts(
     machine = (predicting_machine if predicts else known_machine)(summary, plan)
     for entry in shown(plan)["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
-        own = {
-            site: _taken(frame, [rows[site][i] for i in ids if i in rows[site]], entry)
-            for site, frame in frames.items()
-        }
-        here = own.pop("")
-        parts[entry["name"]] = _Part(
-            {**shared, "experiments": [lasting(entry)]},
-            here,
-            {site: frame for site, frame in own.items() if len(frame)},
-            runs,
-            _known_to(entry, here, machine),
-        )
+        own = _taken(summary, [rows[run_id] for run_id in ids if run_id in rows], entry)
+        own_plan: Plan = {**shared, "experiments": [lasting(entry)]}
+        parts[entry["name"]] = _Part(own_plan, own, runs, _known_to(entry, own, machine))
     return parts
 
 
@@ -183,7 +143,7 @@ def _taken(frame: pd.DataFrame, rows: list[int], entry: PlanExperiment) -> pd.Da
 def _write(out: Path, part: _Part) -> list[Path]:
     """Make and write the tables of an experiment; returns their files."""
     name = part.entry["name"]
-    tables = make_tables(part.summary, part.plan, part.elsewhere, part.runs, machine=part.machine)
+    tables = make_tables(part.summary, part.plan, part.runs, machine=part.machine)
     data = ExperimentData(part.summary, part.entry)
     for metric, meant in data.unlike.items():
         of_each = (
@@ -199,22 +159,13 @@ def _write(out: Path, part: _Part) -> list[Path]:
     return files + write_latex(results, part.plan["campaign"], out)
 
 
-def _all_parts(summary: pd.DataFrame, plan: Plan, runs: Path) -> dict[str, _Part]:
-    run_ids = dict.fromkeys(run["run_id"] for entry in plan["experiments"] for run in entry["runs"])
-    elsewhere = {
-        site: with_derived(frame, plan["experiments"])
-        for site, frame in summaries_elsewhere(runs, run_ids).items()
-    }
-    return _parts(summary, plan, elsewhere, runs)
-
-
 def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> None:
     """Write ``plan/<experiment>.json`` of the experiments of which it changes; remove what is there
     of experiments that are no more: these files, tables and figures.
 
     ``runs``: the folder of the site's runs.
     """
-    parts = _all_parts(summary, plan, runs)
+    parts = _parts(summary, plan, runs)
     (results / "plan").mkdir(exist_ok=True)
     for name, part in parts.items():
         path, text = results / "plan" / f"{name}.json", json.dumps({"made_of": part.key}) + "\n"
@@ -241,7 +192,7 @@ def write_all(
     ``runs`` is the folder of the site's runs. Raises UserError if plan and summary do not belong
     together.
     """
-    parts = _all_parts(summary, plan, runs)
+    parts = _parts(summary, plan, runs)
     entries = [entry for entry in shown(plan)["experiments"] if not only or entry["name"] in only]
     for entry in entries:
         (out / entry["name"]).mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.code_digest import code_digest
 from scalesweep.core.files import content_digest, digest_of, read_json, write_atomic
-from scalesweep.state.run_state import RunState, lines_of, other_sites
+from scalesweep.state.run_state import RunState, lines_of
 
 STATE = ".state.json"
 
@@ -20,9 +20,7 @@ def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
     """Digest of all that tables and report are made from: campaign, every run's files, the code."""
     # As one text: as lists of strings, 100,000 runs take four times as long.
     here = content_digest("\n".join(lines_of(states)).encode())
-    # A folder's time changes with every run that begins in it.
-    elsewhere = [[path.name, path.stat().st_mtime_ns] for path in other_sites(campaign.runs_folder)]
-    return digest_of([campaign.digest, here, elsewhere, code_digest()])
+    return digest_of([campaign.digest, here, code_digest()])
 
 
 def shown_experiments(campaign: Campaign) -> list[str]:

@@ -176,15 +176,6 @@ def forget_unsupported(runs_folder: Path, run_ids: Iterable[str]) -> None:
             (runs_folder / run_id / RECORD).replace(runs_folder / run_id / FORGOTTEN)
 
 
-def other_sites(runs_folder: Path) -> list[Path]:
-    """Folders of the runs of other sites next to those of this one, by name."""
-    try:
-        folders = sorted(runs_folder.parent.iterdir())
-    except OSError:
-        return []
-    return [path for path in folders if path.is_dir() and path.name != runs_folder.name]
-
-
 def files_stamp(folder: str) -> str | None:
     """Times and sizes of a run's record and samples; None if there is no record."""
     record = stamp_of(f"{folder}/{RECORD}")

@@ -7,11 +7,10 @@ that of the first of several epochs; ``_parts``: seconds by named part;
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_rounded``: by
 how much printing may have moved metrics; ``_sweep``: what a probe measured by size; ``_facts``:
 where and with what it ran; ``_layers``: what each layer of a model computes, moves and takes;
-``_load``: what others took of the cores;
-``_exchange``, ``_exchanged_by``: what its ranks exchange in a step, and how; ``_trained``: when it
-trained, as the log of an import says, ``_score_rule``: how MLPerf counts the score of its
-submission. Missing (None) where a record has none. In the summary they are JSON text (``as_text``),
-which ``ExperimentData.notes`` reads back.
+``_load``: what others took of the cores; ``_exchange``, ``_exchanged_by``: what its ranks exchange
+in a step, and how; ``_score_rule``: how MLPerf counts the score of an imported run's submission.
+Missing (None) where a record has none. In the summary they are JSON text (``as_text``), which
+``ExperimentData.notes`` reads back.
 """
 
 import math
@@ -45,16 +44,14 @@ ACCOUNT = "_account"
 FIRST_EPOCH = "_first_epoch"
 STATED = "_stated"
 ROUNDED = "_rounded"
-# [begin, end, kind of submission] of a training whose source says when it was (imported ones).
-TRAINED = "_trained"
-# [factor, runs that are asked for, runs dropped at either end] of MLPerf's score, likewise.
+# [factor, runs that are asked for, runs dropped at either end] of MLPerf's score (imported runs).
 SCORE_RULE = "_score_rule"
 PARTS = "_parts"
 _SPREAD = ("std", "count")
 SWEEP, SWEEP_SECONDS = "_sweep", "sweep_seconds"  # the latter an array [value, repeat, rank]
 EXCHANGE, EXCHANGED_BY = "_exchange", "_exchanged_by"
 CURVES = (
-    *("_epochs", "_phases", "_energy", ACCOUNT, FIRST_EPOCH, STATED, ROUNDED, TRAINED, SCORE_RULE),
+    *("_epochs", "_phases", "_energy", ACCOUNT, FIRST_EPOCH, STATED, ROUNDED, SCORE_RULE),
     *(PARTS, SWEEP, FACTS, LAYERS, LOAD, EXCHANGE, EXCHANGED_BY),
 )
 
@@ -86,7 +83,6 @@ def curves_of(
         FIRST_EPOCH: _first_epoch(record, samples),
         STATED: _stated(record.get("metrics") or {}),
         ROUNDED: _rounded(record.get("metrics") or {}),
-        TRAINED: _trained(record.get("notes") or {}),
         SCORE_RULE: _score_rule(record.get("notes") or {}),
         PARTS: _numbers(record.get("parts"), "parts"),
         SWEEP: sweep_of(record, samples),
@@ -142,14 +138,6 @@ def _numbers(values: Any, name: str) -> dict[str, float] | None:
         raise UserError(f"{name} is not a mapping")
     numbers = {key: _finite(value, f"{name}.{key}") for key, value in values.items()}
     return {key: value for key, value in numbers.items() if value is not None} or None
-
-
-def _trained(notes: Mapping[str, Any]) -> list[Any] | None:
-    """When a run trained, as its notes say it; None where they do not."""
-    said = notes.get("trained")
-    if not isinstance(said, Mapping) or not finite(said.get("start"), said.get("stop")):
-        return None
-    return [said["start"], said["stop"], said.get("submission")]
 
 
 def _score_rule(notes: Mapping[str, Any]) -> list[Any] | None:

@@ -20,7 +20,7 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, point_id
 # Parameters that are compared as one.
 Choice = tuple[str, ...]
 THREADS = "threads"  # unit of their parameters, and what the question is called
-SETTING, FRAMEWORK, LAYOUTS, INPUT, SITE = "setting", "framework", "layout", "input", "site"
+SETTING, FRAMEWORK, LAYOUTS, INPUT = "setting", "framework", "layout", "input"
 PHASE, ENERGY, TARGET, SCALING = "phase", "energy", "time to target", "scaling"
 REFERENCE, BEST = "reference", "best"
 RATIO, EFFICIENCY, SPEEDUP = "ratio", "efficiency", "speedup"
@@ -32,13 +32,13 @@ class Comparison(DeclaredRow, table="comparisons"):
 
     experiment: str = column("its name")
     question: str = column(
-        "setting, threads, layout, framework, input, site, phase, scaling, energy or time to target"
+        "setting, threads, layout, framework, input, phase, scaling, energy or time to target"
     )
     parameter: str = column("the parameter, or those compared as one; what follows changes with it")
     value: str = column("its value")
     base_value: str = column("the value it is compared with")
     against: str = column(
-        "reference (the default, the smallest scale, this site), or best: the best of a group over "
+        "reference (the default, the smallest scale), or best: the best of a group over "
         "each other one"
     )
     quantity: str = column("ratio, efficiency or speedup")

@@ -1,7 +1,7 @@
 """What the tables of an experiment are made of, and what makes a declared one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,9 +21,6 @@ class TableInputs:
     series: Sequence[Sequence[Point]]  # points that differ in their scale alone
     machine: Machine
     runs: Path | None  # folder of the site's runs, where their files can be read
-    site: str = ""
-    # What other sites have of these runs.
-    elsewhere: Mapping[str, ExperimentData] = field(default_factory=dict)
 
 
 # Frames by name of the table, ready to be written.

@@ -81,12 +81,6 @@ def identity_columns(
     }
 
 
-def _agrees(measured: str | None, planned: Mapping[str, Any]) -> bool:
-    """Whether a point as measured (JSON) has the planned values, as far as both name them."""
-    point = {} if measured is None else orjson.loads(measured)
-    return all(planned[name] == value for name, value in point.items() if name in planned)
-
-
 def state_columns(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
     """What the plan says of the points besides: stale runs, and how full their nodes are.
 
@@ -135,17 +129,13 @@ def place_of(point: Point) -> int:
 
 
 class ExperimentData:
-    """Columns of a summary that belong to one experiment.
-
-    The plan and the summary are of the same site, unless the summary is from ``elsewhere``: of
-    whatever runs another site has. ``unread`` takes the ids of runs whose files cannot be read.
-    """
+    """Columns of a summary that belong to one experiment; ``unread`` takes the ids of runs whose
+    files cannot be read."""
 
     def __init__(
         self,
         summary: pd.DataFrame,
         experiment: PlanExperiment,
-        elsewhere: bool = False,
         unread: list[str] | None = None,
     ) -> None:
         self.summary = summary
@@ -154,25 +144,19 @@ class ExperimentData:
         self.axes: list[str] = list(experiment["axes"])
         self.scale: str = experiment["scale"]
         self._notes: dict[str, Mapping[int, Any]] = {}
-        self.row_of = self._finished(elsewhere)
+        self.row_of = self._finished()
         rows = np.array(list(self.row_of.values()), np.intp)
         self.quantities, self.unlike = _quantities(summary, experiment)
         self._floats: dict[str, Floats] = {}
         self._errors: dict[Measure, Mapping[str | None, Errors]] = {}
         self.measures = self._measures(rows)
 
-    def _finished(self, elsewhere: bool) -> dict[str, int]:
-        """Row of the summary of every finished run; of another site's those of the same point."""
+    def _finished(self) -> dict[str, int]:
+        """Row of the summary of every finished run."""
         index = {run_id: row for row, run_id in enumerate(self.summary["run_id"].tolist())}
-        points = self.summary["_point"].tolist() if elsewhere else []
         finished = {}
         for run in self.experiment["runs"]:
-            if elsewhere:
-                row = index.get(run["run_id"])
-                wanted = row is not None and _agrees(points[row], run["point"])
-            else:
-                wanted = run["status"] == Status.DONE
-            if wanted:
+            if run["status"] == Status.DONE:
                 if run["run_id"] not in index:
                     raise UserError(
                         f"run {run['run_id']} is done in the plan but missing from the summary; "

@@ -18,7 +18,6 @@ from scalesweep.figures.theme import Axis
 from scalesweep.tables.comparisons import (
     RATIO,
     REFERENCE,
-    SITE,
     Choice,
     Comparison,
     choice_of,
@@ -112,8 +111,8 @@ def _ratios(
     )
     axis = Axis(f"Ratio, {over}", marks={"no difference": 1.0})
     what = f"{main.label.lower()}, {over}{_phase_words(main, phase)}"
-    prefix = "sites" if name == SITE else f"ratio-{_file_part(name)}"
-    return drawn(results, f"{prefix}-{phase}", what, "Lines: 95 % intervals of the ratio.",
+    note = "Lines: 95 % intervals of the ratio."
+    return drawn(results, f"ratio-{_file_part(name)}-{phase}", what, note,
                  [Dots(frame, axis)] if len(frame) else [], len(known) - MAX_RATIOS,
                  shows={"parameter": name})  # fmt: skip
 
@@ -139,19 +138,3 @@ def size_figures(results: ExperimentResults) -> list[Drawing]:
             what = f"efficiency by size of the model{_phase_words(main, phase)}"
             drawings += drawn(results, f"size-{phase}", what, note, [panel])
     return drawings
-
-
-def site_figures(results: ExperimentResults) -> list[Drawing]:
-    """The first other site over this one, at the points that both have measured."""
-    main = results.main
-    rows = [row for row in results.of(Comparison) if row.question == SITE]
-    drawings: list[Drawing] = []
-    for phase in main.phases if main else ():
-        mine = [row for row in rows if row.phase == phase]
-        mine = [row for row in mine if row.value == mine[0].value]
-        if main and mine:
-            drawings += _ratios(results, main, SITE, phase, mine, results.leaders)
-    return drawings
-
-
-FIGURES = (site_figures,)

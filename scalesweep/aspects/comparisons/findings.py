@@ -36,7 +36,6 @@ from scalesweep.tables.comparisons import (
     RATIO,
     REFERENCE,
     SCALING,
-    SITE,
     TARGET,
     THREADS,
     Comparison,
@@ -47,12 +46,12 @@ MOST, MOST_OPEN, MOST_SETTINGS = 6, 2, 6  # that are said of one parameter
 MIN_SERIES = 3
 # How the figures of a question begin, if they are others than the rule's.
 _FIGURES = {
-    PHASE: ["scaling", "parameter", "heatmap", "groups"], SITE: ["sites-"],
+    PHASE: ["scaling", "parameter", "heatmap", "groups"],
     INPUT: ["compare-input", "ratio-input"], SCALING: ["accuracy-"], TARGET: ["accuracy-"],
     ENERGY: ["energy-phases", "accuracy-energy", "power-"],
 }  # fmt: skip
 # Questions of which one sentence names the point where the two values differ most clearly.
-CLEAREST = (PHASE, SITE, INPUT)
+CLEAREST = (PHASE, INPUT)
 _Rows = list[Comparison]
 
 
@@ -141,7 +140,7 @@ def target_time(results: ExperimentResults) -> list[Finding]:
 
 def ratios(results: ExperimentResults) -> list[Finding]:
     """One value over another one: of two values of a parameter, of an input over none, later epochs
-    over the first, another site over this one, the largest scale over the smallest."""
+    over the first, the largest scale over the smallest."""
     groups: dict[tuple[str, ...], _Rows] = {}
     for row in comparisons(results):
         if row.against == REFERENCE and row.quantity == RATIO and row.statistic is None:
@@ -311,7 +310,7 @@ def _claim(row: Comparison, p: float | None, what: str) -> Claim:
 
 def _at(results: ExperimentResults, row: Comparison, names: Sequence[str]) -> str:
     """The point, but for what is compared."""
-    if row.question in (PHASE, SITE):
+    if row.question == PHASE:
         return f" at {results.describe(row.point)}"
     rest = [n for n in results.leaders if n not in names and row.point.get(n) is not None]
     return f" at {results.describe(row.point, rest)}" if rest else ""

@@ -15,7 +15,7 @@ import numpy as np
 
 from scalesweep.analysis.factors import layout_followers
 from scalesweep.analysis.metrics import EPOCH_PHASES, NEVER, SAME_TRAINING, compared
-from scalesweep.analysis.stats import Ratio, ratio_of, ratio_of_means, stated_ratio_error
+from scalesweep.analysis.stats import Ratio, ratio_of
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import BENCHMARK, parameters_at
@@ -32,7 +32,6 @@ from scalesweep.tables.comparisons import (
     REFERENCE,
     SCALING,
     SETTING,
-    SITE,
     TARGET,
     THREADS,
     Choice,
@@ -69,20 +68,14 @@ class Group:
     lacking: Sequence[str] = ()  # planned values without a result
 
 
-def comparison_rows(
-    data: ExperimentData,
-    points: Sequence[Point],
-    elsewhere: Mapping[str, ExperimentData] | None = None,
-    site: str = "",
-) -> Iterator[Comparison]:
-    """The rows of the table. ``elsewhere``: what other sites than ``site`` have of these runs."""
+def comparison_rows(data: ExperimentData, points: Sequence[Point]) -> Iterator[Comparison]:
+    """The rows of the table."""
     study = _Study(data, points)
     yield from scaling_rows(data, points)
     for group, measure in study.groups():
         yield from compare(data, group, measure)
     yield from study.phases()
     yield from study.pairs()
-    yield from study.sites(elsewhere or {}, site)
 
 
 def compare(data: ExperimentData, group: Group, measure: Measure) -> Iterator[Comparison]:
@@ -373,26 +366,5 @@ class _Study:
                 pairs=len(pairs), least=min(ratios), most=max(ratios),
             )  # fmt: skip
 
-    def sites(self, others: Mapping[str, ExperimentData], site: str) -> Iterator[Comparison]:
-        """Other sites over this one, at the points that both have measured."""
-        twins: dict[str, list[tuple[str, ExperimentData, Point]]] = {}
-        for name, other in others.items():
-            for twin in other.points():
-                if twin.rows.size:
-                    twins.setdefault(canonical_json(twin.values), []).append((name, other, twin))
-        for point in self.points:
-            for name, other, twin in twins.get(canonical_json(point.values), ()):
-                for measure in self.main:
-                    here, there = self.data.repeats(point, measure), other.repeats(twin, measure)
-                    if not here.size or not there.size or here.mean() <= 0 or there.mean() < 0:
-                        continue
-                    error = stated_ratio_error(there, here)
-                    yield comparison(
-                        self.data, SITE, (SITE,), measure, (point, point),
-                        ratio_of_means(there, here, error, self.data.level),
-                        value=name, base_value=site, source=twin.source,
-                        mean=float(there.mean()), n=there.size,
-                    )  # fmt: skip
 
-
-MAKERS = (Maker(Comparison, lambda i: comparison_rows(i.data, i.points, i.elsewhere, i.site)),)
+MAKERS = (Maker(Comparison, lambda i: comparison_rows(i.data, i.points)),)

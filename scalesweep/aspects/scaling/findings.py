@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from scalesweep.analysis.multiple import VERDICTS
 from scalesweep.analysis.repeats import more_repeats
 from scalesweep.aspects.scaling.efficiencies import Efficiency, efficiencies
-from scalesweep.aspects.scaling.shares import stated_efficiency
 from scalesweep.core.formatting import PHASES, counted, finite, listed, plain, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
@@ -250,7 +249,7 @@ def other_phases(results: ExperimentResults) -> list[Finding]:
                 key = (results.scale_of(series.rows[0]), points[-1].count, points[-1].row["source"])
                 last.setdefault(key, []).append((points[-1], series))
         findings += [_in_phase(results, phase, pairs) for pairs in last.values()]
-    return [*findings, *stated_efficiency(results)]
+    return findings
 
 
 def _in_phase(

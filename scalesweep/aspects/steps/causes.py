@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.multiple import LEVELS, STEP
-from scalesweep.analysis.resolution import FEWEST_TICKS
 from scalesweep.analysis.stats import Estimate, signed_mean_of, t_chance, t_quantile
 from scalesweep.analysis.step_delays import (
     EVERY,
@@ -23,7 +22,6 @@ from scalesweep.analysis.step_delays import (
 )
 from scalesweep.analysis.step_work import BETWEEN, INFERRED, StepWork
 from scalesweep.analysis.types import Floats
-from scalesweep.core.formatting import number
 
 ALL = "all"  # the causes of a point together
 NOTABLE = LASTING_FROM  # of a step: what is shorter is no reason to act
@@ -38,7 +36,6 @@ class Accounted:
     work: StepWork
     causes: Causes
     side_effects: Sequence[str] = ()
-    resolution: float = 0.0  # of the clock, s; 0 if it is not coarse
 
 
 @dataclass(frozen=True)
@@ -113,10 +110,8 @@ def _row(cause: _Cause, runs: Sequence[Accounted], among: int) -> dict[str, Any]
         "inferred": cause.cause == BETWEEN and any(r.work.between == INFERRED for r in runs),
         **_of_point(runs),
     }  # fmt: skip
-    reason = rounded(row["ms"].value, row["resolution_ms"])
-    if not reason and cause.pattern == SINGLE:
-        reason = _unusual([delay.steps for delay in there], runs)
-    reason = reason or _doubt(runs, decides)
+    unusual = _unusual([d.steps for d in there], runs) if cause.pattern == SINGLE else ""
+    reason = unusual or _doubt(runs, decides)
     return row | {"clear": not reason, "reason": reason}
 
 
@@ -143,7 +138,6 @@ def _of_point(runs: Sequence[Accounted]) -> dict[str, Any]:
         "repeats": len(runs),
         "of_steps": float(np.mean([run.work.shape[0] for run in runs])),
         "step_ms": float(np.mean([run.work.periods.mean() for run in runs])) * _MS,
-        "resolution_ms": max(run.resolution for run in runs) * _MS,
     }
 
 
@@ -172,12 +166,6 @@ def _unusual(places: Sequence[Sequence[int]], runs: Sequence[Accounted]) -> str:
     alike = len(places) == len(runs) > 2 and all(own == places[0] for own in places)
     few = not alike and sum(map(len, places)) < FEWEST_SINGLE
     return f"fewer than {FEWEST_SINGLE} in all runs may be noise" if few else ""
-
-
-def rounded(ms: float, tick_ms: float) -> str:
-    """That a time may be the rounding of a coarse clock; empty if it is not."""
-    coarse = ms < FEWEST_TICKS * tick_ms
-    return f"the clock counts in steps of {number(tick_ms)} ms" if coarse else ""
 
 
 def _doubt(runs: Sequence[Accounted], decides: Estimate) -> str:

@@ -7,10 +7,9 @@ from scalesweep.analysis.multiple import STEP
 from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.analysis.step_account import EPOCHS, NOEXCHANGE, REST, STEP_WORDS
 from scalesweep.aspects.steps.breakdown import EfficiencyRow, FirstEpochRow, LedgerRow
-from scalesweep.aspects.steps.causes import NOTABLE, rounded
+from scalesweep.aspects.steps.causes import NOTABLE
 from scalesweep.aspects.steps.efficiency import IMBALANCE, LABELS, OUTSIDE, SLOWER
 from scalesweep.aspects.steps.ledgers import Ledger, largest_points, ledgers
-from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     ATTENTION,
@@ -97,7 +96,7 @@ def _finding(results: ExperimentResults, ledger: Ledger) -> Finding | None:
     name = max(losses, key=lambda term: losses[term])
     if (unnamed := _unnamed(results, ledger, losses[name])) is not None:
         return unnamed
-    doubt = _doubt(results, ledger, parts[name])
+    doubt = _doubt(ledger, parts[name])
     reached = min(1.0, ideal / (whole.ms - losses[name]))
     numbers = _ms("loss", parts[name].loss, whole), number_of("reached", reached, "1")
     made = _of_term(results, ledger, OPEN if doubt else CLEAR, parts[name], numbers)
@@ -115,15 +114,13 @@ def _ms(name: str, estimate: Estimate | None, whole: LedgerRow) -> Number:
     return number_of(name, shown.value, unit, shown.low, shown.high)
 
 
-def _doubt(results: ExperimentResults, ledger: Ledger, largest: LedgerRow) -> str:
+def _doubt(ledger: Ledger, largest: LedgerRow) -> str:
     """Why a loss is open; empty if it is not."""
     if largest.claimed >= SIGNIFICANT:
         return "the repeats leave it open"
     if largest.term in _PASSING and not _WITHIN.isdisjoint(ledger.parts):
         return "ranks wait for each other within a step"
-    key, causes = results.point_key(ledger.row), results.of(CauseRow)
-    ticks = [row.resolution_ms for row in causes if results.point_key(row.row) == key]
-    return rounded(largest.more or 0.0, max(ticks, default=0.0))
+    return ""
 
 
 def netted(ledger: Ledger) -> Mapping[str, LedgerRow]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.rank_stats import own_times, rank_matrix
-from scalesweep.analysis.resolution import resolution_of
 from scalesweep.analysis.step_delays import FEWEST_STEPS, SINGLE_FROM, causes_of, single_steps
 from scalesweep.analysis.step_work import (
     STEP_TIMES,
@@ -67,7 +66,6 @@ class CauseRow(SourceRow, table="causes"):
     reason: str = column("why it is not")
     inferred: bool = column("whether it follows from the others' waiting: the least that it is")
     step_ms: float = column("a step", "ms")
-    resolution_ms: float = column("of the program's clock; 0 if it is not coarse", "ms")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,8 +152,7 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[_Run]:
         if steps is not None and steps.size < cells > MAX_CELLS:
             return
         if work is not None and meet(notes):
-            effects, coarse = shifting_operations(notes), resolution_of(samples, ranks)
-            accounted = Accounted(work, causes_of(work), effects, coarse)
+            accounted = Accounted(work, causes_of(work), shifting_operations(notes))
         names = data.summary[["run_id", "repeat"]].iloc[row]
         run_id, repeat = str(names["run_id"]), int(names["repeat"])
         hosts = by_rank(machine_column(record["resources"]), ranks)

@@ -1,16 +1,28 @@
-"""Findings on input: the share of training that it takes, and that of loading data before it."""
+"""Findings on training: the share of it that input takes, and MLPerf's score."""
 
 from typing import Any
 
 from scalesweep.analysis.stats import mean_of, share_p, without_interval
 from scalesweep.aspects.training.curves import epochs_of
+from scalesweep.aspects.training.score import Score
 from scalesweep.aspects.training.table import curve_column
-from scalesweep.core.formatting import finite
+from scalesweep.core.formatting import counted, finite, number
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CLEAR, OPEN, Finding, Rule, claim_of, evidence_of, number_of
+from scalesweep.findings.base import (
+    ATTENTION,
+    CLEAR,
+    OPEN,
+    Finding,
+    Rule,
+    claim_of,
+    declared_evidence,
+    evidence_of,
+    number_of,
+)
 
 # A share of the run spent loading data below this is not worth a sentence.
 NOTABLE_LOADING = 0.1
+MAX_POINTS, LEAST_RUNS = 4, 3  # of scores
 _PARALLEL = "compare more parallel reads, more prefetching or a cache"
 _KEEP = "keep the data in memory or on a local disk, or load it while training"
 
@@ -82,7 +94,50 @@ def data_loading(results: ExperimentResults) -> list[Finding]:
     ]  # fmt: skip
 
 
+def score(results: ExperimentResults) -> list[Finding]:
+    """The score of the first points of three runs or more, or why one has none."""
+    rows = [row for row in results.of(Score) if row.runs >= LEAST_RUNS]
+    return [_score(results, row) for row in rows[:MAX_POINTS]]
+
+
+def _score(results: ExperimentResults, row: Score) -> Finding:
+    missed = row.runs - row.reached
+    missed_words = f"{missed:,} of {counted(row.runs, 'run')} missed the target"
+    flags: list[str] = []
+    if row.score is None:
+        state, why = ATTENTION, missed_words
+        if row.factor is None:
+            why = "its runs state several factors"
+    else:
+        state = CLEAR if row.runs == row.asked else OPEN
+        why = f"MLPerf takes {row.asked or 'another number of'} runs" if state == OPEN else ""
+        flags = [f"{row.dropped} best and {row.dropped} worst dropped"]
+        flags += [missed_words] if missed else []
+        flags += [f"times {number(row.factor, 6)} (scaling.json)"] if row.factor != 1 else []
+    return Finding(
+        results.name, "score", state, evidence=declared_evidence(results, row), reason=why,
+        words={"at": f" at {results.describe(row.point)}" if results.axes else ""},
+        numbers=(
+            number_of("runs", row.runs, "1"), number_of("score", row.score, "s"),
+            number_of("dropped", row.dropped, "1"),
+        ),
+        flags=tuple(flags),
+    )  # fmt: skip
+
+
 RULES = (
+    Rule(
+        "score", score,
+        says={
+            CLEAR: "MLPerf score{at} of {runs} runs: {score}.",
+            ATTENTION: "No MLPerf score{at} of {runs} runs.",
+        },
+        next={
+            OPEN: "add runs until MLPerf's number is reached",
+            ATTENTION: "import what the submission has: scaling.json, runs that reach the target "
+            "({dropped} may miss it)",
+        },
+    ),
     Rule(
         "input share", input_findings,
         figures=("ranks-input", "ranks-step-input", "phases-"),

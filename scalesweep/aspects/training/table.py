@@ -17,6 +17,7 @@ from scalesweep.analysis.metrics import (
     units_of,
 )
 from scalesweep.analysis.table_io import typed_values
+from scalesweep.aspects.training.score import Score, score_rows
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import identity_columns
 
@@ -120,4 +121,8 @@ def accuracy_frame(inputs: TableInputs) -> pd.DataFrame | None:
     return frame
 
 
-MAKERS = (Maker("epochs", epochs_frame), Maker("accuracy", accuracy_frame))
+MAKERS = (
+    Maker("epochs", epochs_frame),
+    Maker("accuracy", accuracy_frame),
+    Maker(Score, score_rows),
+)

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from scalesweep.analysis.drift import Jump, clearer_jump, jump, trend
+from scalesweep.analysis.drift import trend
 
 Floats = NDArray[np.float64]
 NOISE = 0.03
 
 
 def alarms(make: Callable[[Floats, Floats], Floats], runs: int, campaigns: int = 100) -> float:
-    """Share of simulated campaigns in which a trend or a jump is found."""
+    """Share of simulated campaigns in which a trend is found."""
     generator = np.random.default_rng(20200806)
     count = 0
     for _ in range(campaigns):
         times = np.cumsum(generator.uniform(50, 150, runs))
         logs = make(times / times[-1], NOISE * generator.standard_normal(runs))
-        steady, sudden = trend(times, logs), jump(logs)
+        steady = trend(times, logs)
         assert steady is not None
-        count += steady.clear or (sudden is not None and sudden.clear)
+        count += steady.clear
     return count / campaigns
 
 
@@ -73,25 +73,9 @@ def test_the_interval_covers_the_drift_of_points_with_levels_of_their_own() -> N
     assert 0.91 <= covered / 300 <= 0.98
 
 
-def test_a_jump_is_placed_and_fits_better_than_the_line() -> None:
-    logs = NOISE * np.random.default_rng(2).standard_normal(20)
-    logs[13:] -= 0.2
-    steady = trend(np.arange(20.0), logs)
-    assert steady is not None
-    found = clearer_jump(logs, steady)
-    assert isinstance(found, Jump) and found.place == 13
-    assert found.change == pytest.approx(-0.2, abs=0.03) and found.share < 0.01
-    slope = 0.2 * np.arange(20) / 19 + NOISE / 3 * np.random.default_rng(2).standard_normal(20)
-    steady = trend(np.arange(20.0), slope)
-    assert steady is not None and steady.clear and clearer_jump(slope, steady) is None
-
-
 def test_what_cannot_be_told() -> None:
     assert trend([], []) is None and trend(range(4), range(4)) is None
     assert trend([7.0] * 6, range(6)) is None  # all began at once
-    assert jump(range(5)) is None
     # Runs that never change: neither drift nor a division by zero.
     same = trend(range(8), [1.25] * 8)
     assert same is not None and not same.clear
-    still = jump([1.25] * 8)
-    assert still is not None and not still.clear

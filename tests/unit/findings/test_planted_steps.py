@@ -188,22 +188,6 @@ def test_a_cause_is_open_for_a_reason(tmp_path: Path, row: str) -> None:
     assert bool(causes) == bool(words) and study.rows("steps")
 
 
-@pytest.mark.parametrize(("ms", "tick", "sure"), [(3, 10, False), (60, 10, True), (10, 1, True)])
-@pytest.mark.slow
-def test_what_a_coarse_clock_rounds_is_no_cause(
-    tmp_path: Path, ms: float, tick: float, sure: bool
-) -> None:
-    def count(arrays: Arrays) -> None:
-        for name, values in arrays.items():
-            arrays[name] = np.rint(values * 1e3 / tick) * tick / 1e3
-
-    program = faulty(compute=always(ms, 5))
-    _, _, found = measured(tmp_path, program, ranks=8, changed=count, alone=count)
-    said = [one.sentence for one in found if one.rule == "causes" and one.state == CLEAR]
-    assert any("rank 5: computation" in text for text in said) == sure
-    assert sure or not clear(found)
-
-
 def lacks(arrays: Arrays) -> None:
     del arrays["span_input"]
 

@@ -12,7 +12,6 @@ import pytest
 
 from scalesweep.core.locks import only_one
 from scalesweep.core.record import RECORD, SAMPLES, read_record, read_samples, write_record
-from scalesweep.report.export_tables import summaries_elsewhere
 from scalesweep.state.run_index import INDEX
 from scalesweep.state.run_state import RunState, forget_unsupported, scan
 from scalesweep.state.stock import tell_set_aside, untrusted
@@ -112,17 +111,6 @@ def test_damage_is_named_and_set_aside(runs: Path, name: str, known: bool) -> No
     assert scan(runs, IDS, quarantine=True) == states
     done = [runs / i / RECORD for i, state in states.items() if state.status == "done"]
     assert build_summary(done)["run_id"].tolist() == others
-
-
-@pytest.mark.parametrize("name", OF_SAMPLES)
-def test_damaged_samples_are_named_where_they_are_read(
-    runs: Path, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    OF_SAMPLES[name](runs / IDS[0])
-    found = summaries_elsewhere(runs.parent / "here", IDS)
-    assert IDS[0] not in found["runs"]["run_id"].tolist()
-    assert f"runs/{IDS[0]}: samples.npz was changed" in caplog.text
-    assert (runs / IDS[0] / RECORD).exists()  # another site's folder is left as it is
 
 
 def test_a_record_that_is_being_written_is_left_alone(runs: Path) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.report.export_tables import summaries_elsewhere
 from scalesweep.tables.comparisons import compared_parameters
 from scalesweep.tables.summary import build_summary
 
@@ -90,11 +88,11 @@ class Campaign:
     def plan(self) -> dict[str, Any]:
         return {"site": self.site, "experiments": [self.experiment]}
 
-    def tables(self, elsewhere: Mapping[str, pd.DataFrame] | None = None) -> dict[str, Any]:
-        return make_tables(build_summary(self.records), self.plan, elsewhere)["e"]
+    def tables(self) -> dict[str, Any]:
+        return make_tables(build_summary(self.records), self.plan)["e"]
 
-    def study(self, elsewhere: Mapping[str, pd.DataFrame] | None = None) -> ExperimentResults:
-        return ExperimentResults(self.experiment, self.tables(elsewhere))
+    def study(self) -> ExperimentResults:
+        return ExperimentResults(self.experiment, self.tables())
 
 
 @pytest.fixture
@@ -267,29 +265,6 @@ def test_more_work_is_no_better_setting(campaign: Campaign) -> None:
     assert set(best["parameter"]) == {"mode", "devices, mode"}
     campaign.experiment["scaling"] = "weak"
     assert set(rows(campaign, "against == 'best'")["parameter"]) == {"mode"}
-
-
-def test_the_same_runs_on_two_sites(tmp_path: Path) -> None:
-    here, there = Campaign(tmp_path), Campaign(tmp_path, "there")
-    for ranks in (1, 2):
-        here.add({"ranks": ranks}, around(100.0 * ranks))
-        there.add({"ranks": ranks}, around(440.0 * ranks))
-    shutil.rmtree(there.runs / there.records[-1].parent.name)
-    ids = [run["run_id"] for run in here.experiment["runs"]]
-    elsewhere = summaries_elsewhere(here.runs, ids)
-    table = here.tables(elsewhere)["comparisons"].query("question == 'site'")
-    assert table["value"].tolist() == ["there"] * 2 and table["base_value"].iloc[0] == "here"
-    assert table["ratio"].tolist()[0] == pytest.approx(4.4) and table["low"].min() > 4
-    assert table["n"].tolist() == [3, 2]
-    study = here.study(elsewhere)
-    assert "sites-run" in [drawing.name for drawing in draw(study)]
-    ((level, text),) = said(study, "ratio")
-    assert level == "clear" and "there over here (site): images rate at 1 device is 4.4" in text
-    # Of another site only what was measured at the points that are planned now is compared.
-    for run in here.experiment["runs"][3:]:
-        run["point"] = {**run["point"], "devices_per_rank": 4}
-    table = here.tables(elsewhere)["comparisons"].query("question == 'site'")
-    assert len(table) == 1
 
 
 def test_linked_parameters_are_one_choice(campaign: Campaign) -> None:
