@@ -55,6 +55,7 @@ try:
         batch="scalesweep_batch" in facts.default_resources(workflow),
         by_nodes="nodes" in facts.limits(workflow),
         collects=facts.collects(),
+        dry=workflow.output_settings.dryrun,
     )
 except UserError as error:
     sys.exit(f"error: {error}")

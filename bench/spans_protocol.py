@@ -49,7 +49,7 @@ def write_log(path: Path) -> None:
 def reading(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
     """Wall and CPU seconds of each reading."""
     write_log(folder / "stdout.log")
-    order: StampsOrder = {"source": "stdout", "warmup": 10, "meet": None}
+    order: StampsOrder = {"source": "stdout", "warmup": 10}
     walls, cpus = [], []
     for _ in range(rounds):
         wall, cpu = time.perf_counter(), time.process_time()

@@ -45,8 +45,6 @@ class StampsOrder(TypedDict):
 
     source: str  # stdout, stderr, or files in the attempt's folder
     warmup: int  # steps that are left out first
-    # all or none: whether all ranks meet in each step; null: all
-    meet: str | None
 
 
 class Patterns(TypedDict):

@@ -46,58 +46,36 @@ def read_stamps(
     by_rank, lines, damaged = read_ranks(order, work, ranks, srun_labels)
     about: dict[str, Any] = {"lines": lines, "damaged": len(damaged)}
     result = Stamped(notes={"stamps": about, "spans": {"method": "printed by the program"}})
-    meet = order["meet"] != "none"
-    # Ranks that do not meet in each step are each looked at alone.
-    groups = [range(ranks)] if meet else [range(rank, rank + 1) for rank in range(ranks)]
-    steps = [Steps(by_rank, numbers, order["warmup"], wall_s) for numbers in groups]
+    steps = Steps(by_rank, order["warmup"], wall_s)
     _add_rates(steps, result)
-    if meet:
-        _add_arrays(steps[0], result)
-        _add_spans(steps[0], result)
-        _add_epochs(steps[0], result)
-    else:
-        result.notes["mode"] = {"synchronous": False}
-        _add_means(steps, result)
+    _add_arrays(steps, result)
+    _add_spans(steps, result)
+    _add_epochs(steps, result)
     _add_facts(by_rank, result)
-    about |= {"steps": min(each.count for each in steps), "warmup": steps[0].warm_up}
+    about |= {"steps": steps.count, "warmup": steps.warm_up}
     said = [
         f"{len(damaged):,} damaged lines are left out, the first is {place}"
         for place in damaged[:1]
     ]
-    said += [warning for each in steps for warning in each.warnings]
-    result.warnings = list(dict.fromkeys([*said, *result.warnings]))
+    result.warnings = [*said, *steps.warnings, *result.warnings]
     if result.warnings:
         about["warnings"] = result.warnings
     return result
 
 
-def _add_rates(groups: Sequence[Steps], result: Stamped) -> None:
+def _add_rates(steps: Steps, result: Stamped) -> None:
     """Add the time of a step, and samples and tokens per second of all ranks."""
-    result.put(STEP_TIMES, np.mean([steps.seconds[steps.warm_up :].mean() for steps in groups]))
-    elapsed = max(
-        float((s.seconds + (0 if s.between is None else s.between))[s.warm_up :].sum(axis=0).max())
-        for s in groups
-    )
+    seconds = steps.seconds[steps.warm_up :]
+    result.put(STEP_TIMES, seconds.mean())
+    between = 0 if steps.between is None else steps.between[steps.warm_up :]
+    elapsed = float((seconds + between).sum(axis=0).max())
     for name in AMOUNTS:
-        if lacking := next(filter(None, (steps.lacking(name) for steps in groups)), ""):
+        if lacking := steps.lacking(name):
             result.warnings.append(f"{name}_per_second is not known: {lacking} ({name})")
-        elif all(steps.has(name) for steps in groups):
-            amount = sum(s.numbers_of[name][s.warm_up :].sum() for s in groups)
-            if amount > 0 and elapsed > 0 and not any(steps.clock_set for steps in groups):
+        elif steps.has(name):
+            amount = steps.numbers_of[name][steps.warm_up :].sum()
+            if amount > 0 and elapsed > 0 and not steps.clock_set:
                 result.put(f"{name}_per_second", amount / elapsed)
-
-
-def _add_means(groups: Sequence[Steps], result: Stamped) -> None:
-    """Add what is known of ranks that do not meet: the means of their spans, and the seconds of
-    their steps if all have as many."""
-    spans = [steps.spans() for steps in groups]
-    for name in set.intersection(*map(set, spans)):
-        result.put(name, np.mean([own[name].mean() for own in spans]))
-    if len({(steps.count, steps.warm_up) for steps in groups}) > 1:
-        said = "ranks printed different steps: only means are kept of them"
-        result.warnings.append(said)
-    else:
-        result.arrays[STEP_TIMES] = np.hstack([s.seconds[s.warm_up :] for s in groups])
 
 
 def _add_arrays(steps: Steps, result: Stamped) -> None:
@@ -132,7 +110,7 @@ def _add_spans(steps: Steps, result: Stamped) -> None:
                     f"{said:.4g} s: the parts are left out"
                 )
                 spans = {name: values for name, values in spans.items() if name not in printed}
-    if spans and len(steps.numbers) == 1:  # with nobody
+    if spans and steps.ranks == 1:  # with nobody
         spans.setdefault("span_communication", np.zeros((steps.count, 1)))
     for name, values in spans.items():
         if name in OF_STEPS:

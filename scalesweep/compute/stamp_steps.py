@@ -28,18 +28,15 @@ Matrix = NDArray[np.float64]  # [step, rank]
 
 
 class Steps:
-    """The steps that some ranks have in common: numbers by name ``[step, rank]``, NaN if a line has
+    """The steps that the ranks have in common: numbers by name ``[step, rank]``, NaN if a line has
     none; ``seconds`` of each and ``between``, since the one before (None: not known).
 
     Raises UnreadableError where a number would be wrong; what is left out is in ``warnings``.
     """
 
-    def __init__(
-        self, by_rank: Sequence[Rank], numbers: Sequence[int], declared: int, wall_s: float | None
-    ) -> None:
-        ranks = [by_rank[number] for number in numbers]
-        self.numbers, self.wall_s, self.warnings = numbers, wall_s, list[str]()
-        self.host_clock = [n for n, rank in zip(numbers, ranks, strict=True) if rank.host_clock]
+    def __init__(self, ranks: Sequence[Rank], declared: int, wall_s: float | None) -> None:
+        self.ranks, self.wall_s, self.warnings = len(ranks), wall_s, list[str]()
+        self.host_clock = [number for number, rank in enumerate(ranks) if rank.host_clock]
         said = set.union(*(rank.epochs for rank in ranks))
         if len(said) > 1:
             raise UnreadableError("stamps: some lines say their epoch and others do not")
@@ -86,9 +83,9 @@ class Steps:
         if not lacks.any():
             return ""
         if (silent := lacks.all(axis=0)).any():
-            return f"rank {self.numbers[int(silent.argmax())]} prints none"
+            return f"rank {int(silent.argmax())} prints none"
         step, rank = np.argwhere(lacks)[0]
-        return f"{self.shown(begin + step)} of rank {self.numbers[rank]} has none"
+        return f"{self.shown(begin + step)} of rank {rank} has none"
 
     def _shared(self, sets: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int]]:
         """The steps that all ranks have printed; raises UnreadableError if more than a few are
@@ -97,7 +94,7 @@ class Steps:
         ends = [(min(keys), max(keys)) for keys in sets]
         words = [" to ".join(shown(key, self.epochs) for key in both) for both in ends]
         first, last = ends[0]
-        for number, (begin, end), said in zip(self.numbers, ends, words, strict=True):
+        for number, ((begin, end), said) in enumerate(zip(ends, words, strict=True)):
             if begin != first and end != last and (begin > first) == (end > last):
                 raise UnreadableError(
                     f"stamps: rank 0 printed {words[0]}, rank {number} {said}: count steps from "
@@ -108,8 +105,7 @@ class Steps:
             fewest = min(range(len(sets)), key=lambda rank: len(sets[rank]))
             raise UnreadableError(
                 f"stamps: rank {fewest} printed {len(sets[fewest]):,} of {len(union):,} steps, the "
-                f"first that it lacks is {shown(min(union - sets[fewest]), self.epochs)}; "
-                "say 'meet: none' if ranks do not meet in each step"
+                f"first that it lacks is {shown(min(union - sets[fewest]), self.epochs)}"
             )
         if lost:
             self.warnings.append(
@@ -149,7 +145,7 @@ class Steps:
         """Seconds between each step and the one before, NaN if they are not known."""
         if self.has(BETWEEN):
             return self.numbers_of[BETWEEN].copy()
-        before = np.full((len(self.keys), len(self.numbers)), np.nan)
+        before = np.full((len(self.keys), self.ranks), np.nan)
         if self.has(BEGIN):
             gaps = np.diff(self.numbers_of[BEGIN], axis=0) - self.seconds[:-1]
             before[1:] = np.where(self.follows[:, None], gaps, np.nan)
@@ -166,7 +162,7 @@ class Steps:
         total = seconds.sum(axis=0)
         if self._too_long(total.max()):
             raise UnreadableError(
-                f"stamps: the steps of rank {self.numbers[int(total.argmax())]} add up to "
+                f"stamps: the steps of rank {int(total.argmax())} add up to "
                 f"{total.max():.4g} s, and the run took {self.wall_s:.4g} s: print seconds, of "
                 "steps that follow each other"
             )
@@ -186,12 +182,12 @@ class Steps:
         self.clock_set = True
         if (back := np.argwhere(passed < -_SET_S)).size:
             step, rank = back[0]
-            why = f"the clock of rank {self.numbers[rank]} went back by {-passed[step, rank]:.3g} s"
+            why = f"the clock of rank {rank} went back by {-passed[step, rank]:.3g} s"
             why += f" before {self.shown(step)}, or steps overlap"
         elif self._too_long(total.max()):
             rank = int(total.argmax())
             longest = int(np.nanargmax(passed[:, rank]))
-            why = f"the steps of rank {self.numbers[rank]} reach over more time than the run took "
+            why = f"the steps of rank {rank} reach over more time than the run took "
             why += f"({passed[longest, rank]:.2g} s lie before {self.shown(longest)})"
         else:
             self.clock_set = False
@@ -205,11 +201,11 @@ class Steps:
 
     def _warm_up(self, declared: int, marked: NDArray[np.bool_]) -> int:
         """How many of the steps are warm-up: declared, or ``marked`` by the program."""
-        counts = np.vstack([~marked, np.ones((1, len(self.numbers)), bool)]).argmax(axis=0)
+        counts = np.vstack([~marked, np.ones((1, self.ranks), bool)]).argmax(axis=0)
         late = marked & (np.arange(len(self.keys))[:, None] >= counts)
         for step, rank in np.argwhere(late)[:1]:
             raise UnreadableError(
-                f"stamps: {self.shown(step)} of rank {self.numbers[rank]} is marked as warm-up, "
+                f"stamps: {self.shown(step)} of rank {rank} is marked as warm-up, "
                 "earlier ones are not"
             )
         warm_up = max(declared, int(counts.max()))

@@ -79,16 +79,11 @@ _Source = Annotated[Text, checked(_no_source)]
 class Stamps(Model):
     """How stamps are read."""
 
-    FORM: ClassVar[str] = (
-        "stdout, stderr or a file in {out}, or {from: ..., warmup: ..., meet: ...}"
-    )
+    FORM: ClassVar[str] = "stdout, stderr or a file in {out}, or {from: ..., warmup: ...}"
     source: _Source = Field(alias="from")
     """`stdout`, `stderr`, or files in `{out}` (`spans-*.jsonl`)"""
     warmup: Annotated[Whole, Field(ge=0)] = 0
     """steps that are left out first, beside those that the program marks"""
-    meet: Literal["all", "none"] | None = None
-    """whether all ranks meet in each step (`all`, the default). `none`: each is looked at alone,
-    and steps of ranks are not compared"""
 
 
 class ExtractedMetric(Model):
@@ -150,7 +145,7 @@ class Result(Model):
     """how its log is read: a shipped reader (`torchtitan`), or a file beside benchmark.yaml
     (`my_trainer.yaml`)"""
     stamps: Annotated[Stamps, instead_of("from", str)] | None = None
-    """the program prints [stamps](stamps.md) of its steps: `{from, warmup, meet}`, or a text, which
+    """the program prints [stamps](stamps.md) of its steps: `{from, warmup}`, or a text, which
     is `from`"""
     extract: Annotated[tuple[ExtractedMetric, ...], FILLED] | None = None
     """patterns for what it prints"""
@@ -258,7 +253,7 @@ def load_extract(result: str | Result, path: Path) -> Extract | None:
     digest = digest_of_metrics(metrics)
     if given := result.stamps:
         source = given.source.removeprefix("{out}/")
-        stamps = {"source": source, "warmup": given.warmup, "meet": given.meet}
+        stamps = {"source": source, "warmup": given.warmup}
         digest = digest_of_stamps(stamps, digest)
     reader = result.reader and find_reader(result.reader, path.parent, f"{path}: result.reader")
     if reader:

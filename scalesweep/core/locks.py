@@ -1,7 +1,7 @@
 """One process at a time in a folder (standard library only, for compute nodes too).
 
 Locks are the kernel's: they end with the process that holds them, however it ends. On a file system
-without locks, as some clusters mount theirs, a claim is the name of its process in the file.
+without locks, as some clusters mount theirs, there are none.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ def only_one(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise UserError(f"{folder.name}: another process is measuring this run") from None
         except OSError:
-            pass  # no locks here: the claim of its Snakemake has to do
+            pass  # no locks here
         yield
 
 
@@ -83,9 +83,8 @@ def _taken(lock: FileIO) -> str | None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return _holder(lock) or "another process"
-    except OSError:  # no locks here: the name has to do
-        name = _holder(lock)
-        return f"{name} (delete {lock.name} if it has ended)" if _may_live(name) else None
+    except OSError:  # no locks here
+        pass
     return None
 
 
@@ -93,9 +92,3 @@ def _holder(lock: FileIO) -> str:
     """The process that has taken the lock and not given it back; empty for none."""
     lock.seek(0)
     return lock.read(200).decode(errors="replace")
-
-
-def _may_live(name: str) -> bool:
-    _, _, process = name.partition(" ")
-    pid, _, host = process.partition(" on ")
-    return bool(name) and (host != os.uname().nodename or Path(f"/proc/{pid}").exists())

@@ -38,15 +38,17 @@ def prepare(
     by_nodes: bool = False,
     batch: bool = False,
     collects: bool = False,
+    dry: bool = False,
 ) -> tuple[SnakemakeContext, Preflight, JobRules]:
     """Read the campaign and the state of its runs.
 
     ``configfiles`` and ``overrides`` are Snakemake's --configfile and --config; with ``cluster``
     runs become jobs of Slurm, with ``batch`` of another batch system. ``by_nodes``: Snakemake was
-    told how many nodes runs may have at once. ``collects``: it makes nothing again (--report).
+    told how many nodes runs may have at once. ``collects``: it makes nothing again (--report);
+    ``dry``: nor anything at all (-n).
 
-    Written are only caches, and failure.json of runs whose Slurm job ended unseen: what this call
-    is for is known when jobs start (``Preflight.begin``). Raises UserError.
+    Written are only caches, and but in a dry run failure.json of runs whose Slurm job ended unseen:
+    what this call is for is known when jobs start (``Preflight.begin``). Raises UserError.
     """
     set_up()
     options = read_options(overrides)
@@ -77,7 +79,7 @@ def prepare(
         # Snakemake would list its outputs as protected.
         raise UserError(f"{campaign.results}: cannot write to this folder: it is read-only")
     if submission and context.awaited:
-        context = _with_past(context, submission)
+        context = _with_past(context, submission, dry)
     preflight = Preflight(context)
     # While parsing: of an existing file Snakemake takes a missing input for something that it may
     # skip, and only a newer one for a reason to make it again.
@@ -87,7 +89,7 @@ def prepare(
     return context, preflight, JobRules(context, preflight, by_nodes and bool(campaign.site.slurm))
 
 
-def _with_past(context: SnakemakeContext, submission: Submission) -> SnakemakeContext:
+def _with_past(context: SnakemakeContext, submission: Submission, dry: bool) -> SnakemakeContext:
     """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
     try:
         submission.find_live(PATIENCE_S)
@@ -97,7 +99,7 @@ def _with_past(context: SnakemakeContext, submission: Submission) -> SnakemakeCo
     if submission.live:
         jobs = counted(len(submission.live), "run")
         _log.info("%s left out: jobs of an earlier call; %s", jobs, LEFT_TO_RUN)
-    if submission.settle_past(context.pending):
+    if not dry and submission.settle_past(context.pending):
         states = take_stock(context.campaign, context.runs)
         submission.states = states
         return replace(context, states=states)

@@ -1,6 +1,5 @@
 """The CosmoFlow training benchmark as the launcher starts it: ``--run FILE`` on every rank."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -40,12 +39,6 @@ def data(tmp_path_factory):
 
 def value(native, name):
     return native["metrics"][name]["value"]
-
-
-def log_of(out):
-    lines = (out / "mlperf.log").read_text().splitlines()
-    assert all(line.startswith(":::MLLOG {") for line in lines)
-    return [json.loads(line.removeprefix(":::MLLOG ")) for line in lines]
 
 
 @pytest.mark.slow
@@ -99,38 +92,9 @@ SHORT = {"target_mae": 2.0, "dropout": 0.5}  # a target that every error meets
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory, data):
-    """A run of one epoch: native.json, arrays and the log."""
+    """A run of one epoch: native.json and arrays."""
     done, out = start(tmp_path_factory.mktemp("short"), data, **SHORT)
-    return *read(done, out), log_of(out)
-
-
-@pytest.mark.slow
-@pytest.mark.measured
-def test_the_mlperf_log(short):
-    native, samples, log = short
-    epoch = ["epoch_start", "eval_start", "eval_stop", "epoch_stop", "eval_error"]
-    assert [line["key"] for line in log] == [
-        *("init_start", "submission_benchmark", "init_stop", "run_start", "seed"),
-        *("number_of_ranks", "target_mae", "epochs", "sample_shape", "dropout"),
-        *("global_batch_size", "train_samples", "eval_samples", "opt_name"),
-        *("opt_base_learning_rate", "opt_learning_rate_warmup_epochs"),
-        *("opt_learning_rate_warmup_factor", "opt_learning_rate_decay_boundary_epochs"),
-        *("opt_learning_rate_decay_factor", *epoch, "run_stop"),
-    ]
-    known = {line["key"]: line for line in log}
-    assert known["submission_benchmark"]["value"] == "cosmoflow"
-    assert known["global_batch_size"]["value"] == 4
-    assert (known["train_samples"]["value"], known["eval_samples"]["value"]) == (64, 16)
-    assert known["opt_name"]["value"] == "SGD"
-    assert known["opt_base_learning_rate"]["value"] == pytest.approx(0.01)
-    assert known["opt_learning_rate_decay_boundary_epochs"]["value"] == [2]
-    assert known["eval_error"]["value"] == pytest.approx(samples["validation_mae"][0, 0])
-    assert known["eval_error"]["metadata"]["epoch_num"] == 0
-    assert known["run_stop"]["metadata"]["status"] == "success"
-    assert value(native, "epochs_run") == 1
-    assert value(native, "time_to_target") == samples["epoch_ends"][0, 0]
-    between = (known["eval_stop"]["time_ms"] - known["epoch_start"]["time_ms"]) / 1000
-    assert between == pytest.approx(value(native, "time_to_target"), abs=0.2)
+    return read(done, out)
 
 
 @pytest.mark.slow
@@ -165,8 +129,6 @@ def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     weights = native["metrics"]["model_parameters"]["value"]
     assert sum(native["notes"]["exchange"]["tensor_bytes"]) == 4 * weights
     assert native["notes"]["learning_rate"]["peak"] == pytest.approx(0.02)
-    errors_logged = [each["value"] for each in log_of(out) if each["key"] == "eval_error"]
-    np.testing.assert_allclose(errors_logged, errors.mean(axis=1))
 
 
 @pytest.mark.slow
@@ -178,10 +140,6 @@ def test_dummy_input_needs_no_data_and_claims_no_error(tmp_path):
     assert "bytes_per_epoch" not in native["work"]
     assert value(native, "training_samples_per_second") > 0
     assert (samples["validation_times"] > 0).all()
-    keys = [line["key"] for line in log_of(out)]
-    assert keys.count("eval_stop") == 1
-    assert "eval_error" not in keys
-    assert log_of(out)[-1]["metadata"]["status"] == "aborted"
 
 
 @pytest.mark.slow

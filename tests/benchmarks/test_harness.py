@@ -23,7 +23,7 @@ from tests.fakes.torch_python import needs_torch
 
 def test_harness_starts_no_tensorflow():
     # In a process of its own: other tests of this one may have imported Horovod.
-    modules = "epochs, facts, frame, page_cache, phases, profiling, program, ranks, result, mllog"
+    modules = "epochs, facts, frame, page_cache, phases, profiling, program, ranks, result"
     modules += ", spans, staging, tf32"
     packages = ["file_read", "cosmoflow_data", "nt3", "cnn_training", "torch_training"]
     code = f"import sys; from harness import {modules}; "

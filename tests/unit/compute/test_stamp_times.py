@@ -28,7 +28,7 @@ def steps_of(rank: int, count: int = STEPS) -> list[Step]:
 
 def read(work: Path, ranks: list[list[Step]], wall_s: float | None = None) -> Stamped:
     (work / "stdout.log").write_text("".join(line(**each) for steps in ranks for each in steps))
-    order: StampsOrder = {"source": "stdout", "warmup": 0, "meet": None}
+    order: StampsOrder = {"source": "stdout", "warmup": 0}
     return read_stamps(order, work, len(ranks), False, wall_s)
 
 

@@ -22,7 +22,7 @@ WARM = 4
 
 def read(work: Path, text: str, ranks: int, **order: Any) -> Stamped:
     (work / "stdout.log").write_text(text)
-    usual: StampsOrder = {"source": "stdout", "warmup": 0, "meet": None}
+    usual: StampsOrder = {"source": "stdout", "warmup": 0}
     return read_stamps({**usual, **order}, work, ranks, False)  # type: ignore[typeddict-item]
 
 
@@ -129,7 +129,6 @@ def test_ranks_that_count_from_different_numbers_are_not_compared(tmp_path: Path
     said = "rank 0 printed step 0 of epoch 3 to step 299 of epoch 3, rank 1 step 1 of epoch 3 to"
     with pytest.raises(UnreadableError, match=said):
         read(tmp_path, text, 2)
-    assert read(tmp_path, text, 2, meet="none").metrics["step_times"]["value"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -193,27 +192,3 @@ def test_epochs_give_the_times_of_epochs(tmp_path: Path) -> None:
     assert arrays["step_times"].shape == (11, 2) and arrays["warmup_step_times"].shape == (1, 2)
     assert stamped.work == {"samples_per_epoch": 16}
     assert stamped.notes["spans"]["steps_per_epoch"] == 4
-
-
-def test_ranks_that_do_not_meet_are_looked_at_alone(tmp_path: Path) -> None:
-    def steps(rank: int, count: int, s: float) -> str:
-        about = {"samples": 10, "spans": {"compute": s / 2}}
-        begins = (UNIX + number * s for number in range(count))
-        return "".join(
-            line(rank=rank, step=n, begin=begin, s=s, **about) for n, begin in enumerate(begins)
-        )
-
-    text = steps(0, 10, 1.0) + steps(1, 20, 0.5) + steps(2, 40, 0.25)
-    with pytest.raises(UnreadableError, match="rank 0 printed 10 of 40 steps"):
-        read(tmp_path, text, 3)
-    alone = read(tmp_path, text, 3, meet="none")
-    assert alone.arrays == {} and alone.notes["mode"] == {"synchronous": False}
-    values = {name: metric["value"] for name, metric in alone.metrics.items()}
-    mean = (1 + 0.5 + 0.25) / 3
-    assert values == pytest.approx(
-        {"step_times": mean, "samples_per_second": 70.0, "span_compute": mean / 2}
-    )
-    assert alone.warnings == ["ranks printed different steps: only means are kept of them"]
-    # Ranks that do not meet have no account of their steps, of which each waits for all.
-    alike = read(tmp_path, "".join(steps(rank, 10, 0.5) for rank in range(3)), 3, meet="none")
-    assert set(alike.arrays) == {"step_times"} and alike.metrics["span_compute"]["value"] == 0.25

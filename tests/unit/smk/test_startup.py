@@ -14,6 +14,7 @@ from scalesweep.core.record import FAILURE, RECORD, write_record
 from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.startup import prepare
+from scalesweep.smk.submission import Submission
 from scalesweep.state.noted_state import STATE, note_state
 from scalesweep.state.run_index import INDEX
 from scalesweep.state.stock import take_stock
@@ -144,3 +145,16 @@ def test_runs_that_were_finished_meanwhile_are_not_started(campaign: Campaign) -
     with pytest.raises(UserError, match="meanwhile finished 1 of the pending runs; run snakemake"):
         preflight.begin({"run"}, "local")
     preflight.claims.end()
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_dry_run_settles_nothing(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch, dry: bool
+) -> None:
+    site = campaign.file.parent / "sites" / "toy.yaml"
+    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
+    settled: list[object] = []
+    monkeypatch.setattr(Submission, "find_live", lambda *_: None)
+    monkeypatch.setattr(Submission, "settle_past", lambda _, runs: settled.append(runs))
+    prepare([campaign.file], {}, cluster=True, dry=dry)
+    assert bool(settled) is not dry

@@ -11,25 +11,23 @@ import numpy as np
 import tensorflow as tf
 
 from cosmoflow_data import files
-from cosmoflow_training import inputs, mlperf
+from cosmoflow_training import inputs
 from cosmoflow_training.trainer import Trainer
 from harness import ranks, tf_training
 from harness.frame import Arrays, Benchmark
-from harness.mllog import MLLog
 from harness.native import Metric, Work
 from harness.phases import Phases
 from harness.program import EXIT_PARAMETERS, ProgramError, Run
 
 
 class Program(Benchmark):
-    """Training of CosmoFlow's network, with an MLPerf log of it on rank 0."""
+    """Training of CosmoFlow's network."""
 
     def __init__(self, run: Run, phases: Phases) -> None:
         """Draw the seed of this run."""
         super().__init__(run, phases)
         self.seed = run.seed
         self.reads = self.params["input"] != "dummy"
-        self.log = MLLog(None)
         edges, factors = self.params["decay_epochs"], self.params["decay_factors"]
         if edges != sorted(set(edges)) or len(edges) != len(factors):
             said = f"decay_epochs {edges} must ascend, with a factor for each, not {factors}"
@@ -42,22 +40,17 @@ class Program(Benchmark):
     def set_up(self) -> None:
         """See that all files are there; build the network, the same on every rank."""
         run, params, rank = self.run, self.params, ranks.rank()
-        self.log = MLLog(run.out / "mlperf.log" if rank == 0 else None)
-        mlperf.begin(self.log, params, self.seed)
         with self.phases("data_staging"):
             problem = files.find_missing(run) if self.reads and rank == 0 else None
             ranks.raise_together(problem)
         with self.phases("build"):
             self.trainer = Trainer(params, inputs.make(params, run.data, rank, self.seed))
-        mlperf.optimizer(self.log, params, self.trainer.schedule)
         with self.phases("broadcast"):
             tf_training.broadcast(self.trainer.model, self.trainer.optimizer)
 
     def measure(self) -> None:
         """Train until the target is met or all epochs are done."""
-        validates = self.reads and self.params["validation_samples_per_rank"] > 0
-        self.history = self.trainer.run(self.phases, mlperf.listener(self.log, validates))
-        self.end_log("aborted" if self.history.target_at is None else "success")
+        self.history = self.trainer.run(self.phases)
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather what each epoch gave, and the size of all files that were read."""
@@ -107,15 +100,6 @@ class Program(Benchmark):
         """Return the devices too."""
         notes = tf_training.training_notes(self.params, self.trainer, self.history, self.seed)
         return {"devices": about_ranks} | notes
-
-    def end_log(self, status: str) -> None:
-        """Write the end of the run into the log; later ends are dropped."""
-        self.log.end("run_stop", status=status)
-        self.log.close()
-
-    def close(self) -> None:
-        """End the log of a run that did not come to the end of its training."""
-        self.end_log("aborted")
 
 
 def configure(params: dict[str, Any], seed: int) -> None:

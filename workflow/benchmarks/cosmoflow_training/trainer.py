@@ -60,7 +60,7 @@ class Trainer:
         steps = self.params["validation_samples_per_rank"] // self.params["batch_size"]
         return tf_training.run_part(self.epochs("valid", epoch), self.evaluate, steps)
 
-    def run(self, phases: Phases, listen: tf_training.Listener) -> tf_training.History:
+    def run(self, phases: Phases) -> tf_training.History:
         """Train until the target is met or all epochs are done; return what was measured.
 
         Raises ProgramError (code 69) where TensorFlow has no code for a precision.
@@ -75,7 +75,6 @@ class Trainer:
                 phases,
                 rate=lambda: self.rate.value,
                 reached=lambda mean: target is not None and mean["validation_mae"] <= target,
-                listen=listen,
             )
         except tf.errors.UnknownError as error:
             if "Horovod has been shut down" not in error.message:

@@ -2,8 +2,7 @@
 
 ``--out FOLDER --<split> N --params JSON --workers W`` makes the files that are missing and leaves
 the others as they are. Exit codes: 0 done, 1 cannot be made here (disk, other data in the
-folder), 2 wrong arguments, 69 a Python package is not installed; with ``--check``: 66 when a file
-is missing or incomplete.
+folder), 2 wrong arguments, 69 a Python package is not installed.
 """
 
 import argparse
@@ -242,16 +241,6 @@ def stage(folder: Path, data: DataSet, files: dict[str, int], workers: int, rese
     )
 
 
-def check(folder: Path, data: DataSet, files: dict[str, int]) -> str | None:
-    """Return one line on what is missing or incomplete, or None when the data set is whole."""
-    if problem := data.mismatch(folder):
-        return problem
-    if not (todo := incomplete_files(folder, data, files)):
-        return None
-    count = f"{len(todo)} of {sum(files.values())} files missing or incomplete"
-    return f"{count} in {folder} (first {data.path('', *todo[0])})"
-
-
 def _parse(kind: type[DataSet], arguments: list[str]) -> argparse.Namespace:
     """Parse the command line; wrong arguments end the program with exit code 2."""
     parser = argparse.ArgumentParser(prog=kind.__module__, description=kind.__doc__)
@@ -262,7 +251,6 @@ def _parse(kind: type[DataSet], arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--params", required=True, help="JSON: what identifies the data set")
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="processes")
     parser.add_argument("--reserve-gb", type=float, default=0.0, help="disk space to leave free")
-    parser.add_argument("--check", action="store_true", help="make nothing, say what is missing")
     args = parser.parse_args(arguments)
     args.files = {split: getattr(args, split) for split in kind.splits}
     if min(args.files.values()) < 0 or args.workers < 1 or args.reserve_gb < 0:
@@ -279,11 +267,6 @@ def main(kind: type[DataSet], arguments: list[str]) -> int:
     """Run the command line of a program that makes a kind of data sets; return the exit code."""
     args = _parse(kind, arguments)
     try:
-        if args.check:
-            if problem := check(args.out, args.data, args.files):
-                print(f"stage: {problem}", file=sys.stderr)
-                return os.EX_NOINPUT
-            return os.EX_OK
         print(stage(args.out, args.data, args.files, args.workers, int(args.reserve_gb * GB)))
     except OSError as error:
         print(f"stage: {error}", file=sys.stderr)

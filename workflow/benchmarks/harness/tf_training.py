@@ -24,7 +24,6 @@ from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
 Batches = Iterable[tuple[tf.Tensor, tf.Tensor]]
 Step = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 Measure = Callable[[tf.Tensor, tf.Tensor], Sequence[tf.Tensor]]
-Listener = Callable[[str, int, dict[str, float]], None]
 
 
 def start(params: dict[str, Any]) -> None:
@@ -282,16 +281,13 @@ def train(
     phases: Phases,
     rate: Callable[[], float],
     reached: Callable[[dict[str, float]], bool] = lambda _: False,
-    listen: Listener = lambda *_: None,
     validated: Sequence[str] | None = None,
 ) -> History:
     """Train and validate for `epochs` epochs, or until `reached` says so of the mean over ranks.
 
     `names` are those of the values that the parts measure, the loss first; validation's are
     `validated`, or the same with ``validation_`` in front. `rate()` is the learning rate in use.
-    `listen` hears "epoch_start", "eval_start", "eval_stop" and "epoch_stop" with the epoch and what
-    is known of it by then. All ranks end together with exit code 65 when the loss of one is not
-    finite.
+    All ranks end together with exit code 65 when the loss of one is not finite.
     """
     history = History()
     checks = validated or [f"validation_{name}" for name in names]
@@ -299,7 +295,6 @@ def train(
     ranks.barrier()
     origin = clock()
     for epoch in range(epochs):
-        listen("epoch_start", epoch, {})
         with phases("training"):
             ranks.barrier()
             began = clock()
@@ -309,14 +304,12 @@ def train(
             total = clock()
         quantities = dict(zip(names, part.values, strict=True))
         if validate is not None:
-            listen("eval_start", epoch, {})
             with phases("validation"):
                 ranks.barrier()
                 started = clock()
                 checked = validate(epoch)
                 ranks.barrier()
                 ended = clock()
-            listen("eval_stop", epoch, {})
             history.validation.append(ended - started)
             quantities |= zip(checks, checked.values, strict=True)
         history.ends.append(clock() - origin)
@@ -330,7 +323,6 @@ def train(
         mean = ranks.mean_over_ranks(quantities)
         history.averaged.append(mean)
         ranks.raise_together(_diverged(quantities, epoch))
-        listen("epoch_stop", epoch, mean)
         if reached(mean):
             history.target_at = history.ends[-1]
             break
