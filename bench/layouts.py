@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.lib.layout_truth import DEVICE, bytes_of, draw_program, layouts_on, seconds_of, sweep
 from bench.lib.pairs import figure, run
-from scalesweep.analysis.layout_cost import TRIALS, fit_cost
+from scalesweep.analysis.layout_cost import TRIALS, expected_s
 
 SEED, SWEEPS, STEPS = 43, 40, (2, 4, 8)
 BOUND = 5.0  # %
@@ -28,7 +28,7 @@ def losses(sweeps: int) -> Iterator[tuple[float, float]]:
         for nodes in STEPS:
             known = [number for number in (1, *STEPS) if number <= nodes]
             there = [x for x in layouts_on(program, 2 * nodes) if bytes_of(program, x) <= DEVICE]
-            said = fit_cost(sweep(program, known, random)).seconds(there)
+            said = expected_s(sweep(program, known, random), there)
             true = np.array([seconds_of(program, layout) for layout in there])
             batch = np.array([layout.global_batch for layout in there])
             first = np.argsort(said / batch)[:TRIALS]

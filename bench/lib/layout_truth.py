@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalesweep.analysis.layout_cost import Layout, Measured, measured_of
+from scalesweep.analysis.layout_cost import Layout
 
 PER_NODE, BATCH, SEQUENCE = 8, 256, 4096
 DEVICE = 80e9  # bytes
@@ -123,17 +123,16 @@ def seconds_of(program: Program, layout: Layout) -> float:
 
 def sweep(
     program: Program, nodes: Sequence[int], random: np.random.Generator, share: float = 0.5
-) -> Measured:
-    """A share of the layouts on each number of nodes, as they were measured."""
-    runs: list[tuple[Layout, float | None]] = []
+) -> dict[Layout, float]:
+    """A share of the layouts on each number of nodes that fit, as they were measured."""
+    runs = {}
     for number in nodes:
         for layout in layouts_on(program, number):
             if random.random() > share:
                 continue
-            large = bytes_of(program, layout) > DEVICE
             noise = random.normal(0, program.scatter)
             if random.random() < program.slow:
                 noise += random.uniform(0, np.log(4))
-            seconds = None if large else seconds_of(program, layout) * float(np.exp(noise))
-            runs.append((layout, seconds))
-    return measured_of(runs)
+            if bytes_of(program, layout) <= DEVICE:
+                runs[layout] = seconds_of(program, layout) * float(np.exp(noise))
+    return runs

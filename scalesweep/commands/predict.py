@@ -6,23 +6,16 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from scalesweep.analysis.layout_cost import TRIALS
+from scalesweep.aspects.layouts.ranking import ranking_texts
 from scalesweep.aspects.prediction.table import Prediction, prediction_rows
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import PHASES, number, percent, with_interval
+from scalesweep.core.formatting import PHASES, percent, with_interval
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import open_campaign
 from scalesweep.table.declared import numbers_of
-from scalesweep.tables.layout_runs import (
-    NEEDED,
-    LayoutStudy,
-    is_layout_study,
-    layout_studies,
-    rank_layouts,
-)
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
@@ -30,7 +23,7 @@ from scalesweep.tables.predictable import predicting_machine
 from scalesweep.tables.scaling import series_of
 
 LARGEST = 10_000_000
-LAYOUTS_SHOWN = 10
+MAX_REFUSED = 8
 
 
 def run(args: argparse.Namespace) -> None:
@@ -42,47 +35,18 @@ def run(args: argparse.Namespace) -> None:
     texts = []
     for entry in plan["experiments"]:
         wanted = counts or entry.get("predict", [])
-        if wanted and is_layout_study(entry):
-            texts += layout_texts(ExperimentData(summary, entry), wanted)
-            if entry["scaling"] == "none":
-                continue
-        if wanted and not entry["control"] and entry["scale"] in entry["axes"]:
-            texts.append(text_of(summary, entry, wanted, machine))
+        if not wanted or entry["control"]:
+            continue
+        layouts = ranking_texts(ExperimentData(summary, entry), wanted)
+        texts += layouts
+        if entry["scale"] in entry["axes"] and (entry["scaling"] in OF_SAMPLES or not layouts):
+            texts.append(text_of(summary, entry, wanted, machine, str(campaign.file)))
     if not texts:
         raise UserError(
             f"{campaign.file}: nothing to predict: name counts with --ranks 256,512, or in "
             "an experiment's predict: {ranks: [...]}; the experiment has to vary its ranks"
         )
     print("\n\n".join(texts))
-
-
-def layout_texts(data: ExperimentData, counts: Sequence[int]) -> list[str]:
-    """The layouts that counts allow, the fastest first, of every study of an experiment."""
-    name, studies = data.experiment["name"], layout_studies(data)
-    if not studies:
-        return [f"{name}: layouts are not ranked: {NEEDED}, and a rate that was measured"]
-    return [layouts_text(name, study, count) for study in studies for count in counts]
-
-
-def layouts_text(name: str, study: LayoutStudy, ranks: int) -> str:
-    """The ranking at one count as text."""
-    words, made = f", {study.words}" if study.words else "", rank_layouts(study, ranks)
-    head = f"{name}{words}: layouts at {ranks:,} ranks by {study.metric}"
-    if made.refused:
-        return f"{head}\n  refused: {made.refused}"
-    rows = [(layout.words, f"{number(rate)} {study.unit}") for layout, rate in made.layouts]
-    lines = [head, *aligned([("layout", "expected"), *rows[:LAYOUTS_SHOWN]], left={0, 1})]
-    lines += [f"and {len(rows) - LAYOUTS_SHOWN:,} slower ones"] * (len(rows) > LAYOUTS_SHOWN)
-    lines += [f"left out: {n:,} layouts: {why}" for why, n in made.left_out.items()]
-    if study.bar is None:
-        lines.append("whether they fit into memory is not known: the benchmark declares no memory")
-    if last := made.last:
-        lines.append(
-            f"the last such ranking, of {last.ranks:,} ranks from fewer: steps were "
-            f"{100 * last.error:.0f} % off in the median, and the best of its first {TRIALS} was "
-            f"{100 * last.loss:.0f} % slower than the best there"
-        )
-    return "\n".join(lines)
 
 
 def counts_of(text: str) -> list[int]:
@@ -106,11 +70,15 @@ def text_of(
     entry: PlanExperiment,
     counts: Sequence[int],
     machine: Machine = UNKNOWN,
+    file: str = "",
 ) -> str:
-    """The predictions of one experiment as text."""
+    """The predictions of one experiment of a campaign's ``file`` as text."""
     head = f"{entry['name']}: {entry['scaling']} scaling"
     if entry["scaling"] not in OF_SAMPLES:
-        return f"{entry['name']}: nothing is predicted: set its scaling to weak or strong"
+        return (
+            f"{entry['name']}: nothing is predicted without a kind of scaling: in {file}, set "
+            f"experiments.{entry['name']}.scaling to weak or strong"
+        )
     data = ExperimentData(summary, entry)
     points = data.points()
     groups = [[points[i] for i in group] for group in series_of(data, points)]
@@ -128,7 +96,8 @@ def rows_text(results: ExperimentResults, rows: Sequence[Prediction]) -> str:
     head = f"{results.name}: {results.entry['scaling']} scaling"
     refused = dict.fromkeys(_refusal(results, row) for row in rows if row.refused)
     shown = [row for row in rows if not row.refused]
-    lines = [head, *(f"  refused: {why}" for why in refused)]
+    lines = [head, *(f"  refused: {why}" for why in [*refused][:MAX_REFUSED])]
+    lines += [f"  and {len(refused) - MAX_REFUSED:,} more"] * (len(refused) > MAX_REFUSED)
     if shown:
         lines += aligned([_HEAD, *(_cells(results, row) for row in shown)], left={0, 1, 2, 6})
         lines.append(

@@ -170,19 +170,14 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
 
 
 def _layouts(results: ExperimentResults, findings: Sequence[Any]) -> dict[str, Any] | None:
-    """The best layouts, a table for each of what is computed."""
+    """The best layouts of each scale, as a table."""
     card = layout_card(results, findings)
     if card is None:
         return None
-    numbers = [column.heading for column in card.columns if column.number]
-    head = headings(*(column.heading for column in card.columns), numbers=numbers)
-    tables = []
-    for setting, lines in card.groups:
-        rows = [[Text(cell, None, h.kind) for cell, h in zip(line, head, strict=True)]
-                for line in lines]  # fmt: skip
-        label = f"Best layouts of {results.title}{f', {setting}' if setting else ''}"
-        tables.append((setting, table(label, head, rows)))
-    return {"tables": tables, "note": card.note}
+    head = headings(*card.head, numbers=card.numbers)
+    rows = [[Text(cell, None, h.kind) for cell, h in zip(line, head, strict=True)]
+            for line in card.lines]  # fmt: skip
+    return {"table": table(f"Best layouts of {results.title}", head, rows), "note": card.note}
 
 
 def _unlike(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:

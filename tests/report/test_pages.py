@@ -223,9 +223,7 @@ def test_a_study_of_layouts_answers_first_and_runs_what_is_looked_at(
         assert page.locator(".live, [data-drawn]").count() == 0
         # The first screen: a line for each scale, then why layouts failed.
         rows = page.locator("#e1 table.layouts tbody tr")
-        assert [row.locator("> *").all_inner_texts()[:4] for row in rows.all()] == [
-            ["8", "8", "1", "8"], ["16", "16", "1", "8"]
-        ]  # fmt: skip
+        assert [row.locator("> *").first.inner_text() for row in rows.all()] == ["8", "16"]
         assert "3 of 18 (GPU_OUT_OF_MEMORY 3)" in rows.first.inner_text()
         assert rows.first.bounding_box()["y"] < 900
         visit.wake()

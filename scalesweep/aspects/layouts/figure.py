@@ -39,29 +39,17 @@ def _label(results: ExperimentResults, main: Measure, ran: _Ran) -> str:
 
 
 def layout_figures(results: ExperimentResults) -> list[Drawing]:
-    """The best of each scale beside the median and the layout that was carried over; below it the
-    utilisation."""
+    """The best of each scale beside the median and the layout that was carried over."""
     settings, ran = _shown(results)
     main = results.main
     if main is None or not any(len(rows) > 1 for rows in settings.values()):
         return []
-    metric = next((rows[0].utilisation_metric for rows in settings.values()), None)
-    measure = results.measures.get(metric) if metric else None
     label = _label(results, main, ran)
+    scale = Axis(f"Number of {results.scale}", "scale")
     panels = [
-        Lines(_scales(main, rows, ran[setting]), Axis("", "scale"), Axis(label, "log"), setting)
+        Lines(_scales(main, rows, ran[setting]), scale, Axis(label, "log"), setting)
         for setting, rows in settings.items()
     ]
-    for rows in settings.values() if measure else ():
-        assert measure is not None
-        shares = pd.DataFrame(
-            {"x": row.scale, "y": row.utilisation * measure.factor, "series": "best"}
-            for row in rows
-            if row.utilisation is not None
-        )
-        unit = Axis(measure.axis_label, "zero" if measure.unit else "share")
-        scale = Axis(f"Number of {results.scale}", "scale")
-        panels += [Lines(shares, scale, unit, tall=1.7)] if len(shares) else []
     points = [row.row for rows in settings.values() for row in rows]
     note = (
         "Grey: layouts that ran. Carried over: the best layout of the next smaller scale, with "
@@ -87,7 +75,7 @@ def _scales(
         made.append({**at, "y": _times(main, best, row.median), "series": "median",
                      "style": "plain"})  # fmt: skip
         if row.carried_loss is not None:
-            carried = _times(main, best, 1 - row.carried_loss)
+            carried = _times(main, best, 1 - row.carried_loss.value)
             made.append({**at, "y": carried, "series": "carried over", "style": "dots"})
     return pd.DataFrame(made).sort_values("x", kind="stable")
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scalesweep.analysis.stats import SIGNIFICANT
 from scalesweep.aspects.layouts.table import BestLayout
-from scalesweep.aspects.layouts.words import ahead_of, best_layouts, loss_of
+from scalesweep.aspects.layouts.words import best_layouts
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     CLEAR,
@@ -18,9 +18,10 @@ from scalesweep.findings.base import (
     Rule,
     claim_of,
     declared_evidence,
+    estimate_of,
     number_of,
 )
-from scalesweep.table.declared import numbers_of
+from scalesweep.table.declared import Estimate, numbers_of
 
 # The names of the rules: of the best layouts, and of what all layouts of a setting have in common.
 BEST, ONLY, CARRIED = "best layout", "only layout", "carried layout"
@@ -41,9 +42,8 @@ def _best(results: ExperimentResults, row: BestLayout, silent: bool) -> Finding:
     numbers = [number_of("value", mean, main.unit if main else "", *bounds)]
     claims: tuple[Claim, ...] = ()
     state, reason = NOTE, ""
-    if row.next_layout is not None:
-        value, *ends = ahead_of(row)
-        numbers.append(number_of("ahead", value, "1", *ends))
+    if row.ahead is not None:
+        numbers.append(estimate_of("ahead", row.ahead.less(1), "1"))
         claims = (claim_of(row.p, BEST, row.source, row.setting, row.scale),)
         state = CLEAR if row.p is not None and row.p <= SIGNIFICANT else OPEN
         if row.p is None:
@@ -62,9 +62,8 @@ def of_all_layouts(results: ExperimentResults) -> list[Finding]:
     for rows in best_layouts(results).values():
         if carried := [row for row in rows if row.carried_loss is not None]:
             row = carried[-1]
-            loss, *ends = loss_of(row)
-            numbers = [number_of("loss", loss, "1", *ends)]
-            findings.append(_finding(results, CARRIED, NOTE, row, numbers))
+            loss = row.carried_loss or Estimate(0.0)
+            findings.append(_finding(results, CARRIED, NOTE, row, [estimate_of("loss", loss, "1")]))
         if several := [row for row in rows if row.ran > 2]:
             row = several[-1]
             numbers = [number_of("median", row.median, "1"), number_of("ran", row.ran, "1")]
@@ -93,7 +92,7 @@ def _finding(
             "of": f" of {row.setting}" if row.setting else "",
             "at": results.scaled(row.scale),
             "before": "" if before is None else results.scaled(before),
-            "changed": f", with {row.carried_changes}" if row.carried_changes else "",
+            "rival": row.next_layout or "",
             "causes": row.causes,
         },
         numbers=tuple(numbers), claims=claims, reason=reason,
@@ -108,7 +107,7 @@ RULES = (
         BEST, best_layout, figures=_FIGURES,
         says={CLEAR: "Best layout{of} at {at}: {subject} with {value}, {ahead:%} ahead of the "
               "next."},
-        next={OPEN: "run the first few layouts again"},
+        next={OPEN: "repeat at {at}: {subject}; {rival}"},
     ),
     Rule(
         ONLY, None, figures=_FIGURES,
@@ -117,7 +116,7 @@ RULES = (
     Rule(
         CARRIED, of_all_layouts, figures=_FIGURES,
         says={NOTE: "At {at}, the best layout{of} of {before} loses {loss:%} to the "
-              "best{changed}."},
+              "best."},
     ),
     Rule(
         SPREAD, None, figures=_FIGURES,

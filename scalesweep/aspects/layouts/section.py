@@ -8,7 +8,6 @@ from scalesweep.aspects.layouts.words import (
     best_layouts,
     layouts_that_ran,
     measured_text,
-    without_repeats,
 )
 from scalesweep.core.formatting import as_given, percent, text_of
 from scalesweep.core.joined_experiments import derived_values
@@ -78,11 +77,6 @@ def _notes(results: ExperimentResults) -> list[str]:
     ]
     if any(row.memory_metric for row in rows):
         notes.append("On the front: no other layout of its scale is better with less memory.")
-    notes.append(
-        "No layout ran twice, so that no lead has an interval: measure the first few again."
-        if without_repeats(rows)
-        else "Margins and losses are of repeats that had no part in the choice of the best."
-    )
     return notes
 
 

@@ -52,9 +52,11 @@ class LayoutStudy:
         """The ranks along each axis of the mesh."""
         return self.mesh.at(self.at(values)) or {}
 
-    def kept(self, values: Values) -> list[int]:
-        """The axes of a point's mesh that stay where it is carried over to more ranks."""
-        return [n for role, n in self.mesh_at(values).items() if role not in DATA_PARALLEL]
+    def kept(self, values: Values) -> list[Any]:
+        """What of a point stays where its layout is carried over to more ranks: the axes of its
+        mesh but the data-parallel ones, and its other parameters."""
+        axes = [n for role, n in self.mesh_at(values).items() if role not in DATA_PARALLEL]
+        return [*axes, *(values[name] for name in self.others if name != LAYOUT)]
 
     @cached_property
     def roles(self) -> list[str]:
@@ -80,14 +82,6 @@ class LayoutStudy:
             sizes = " x ".join(f"{role} {text_of(n)}" for role, n in self.sizes(values).items())
         words = [f"{name} {text_of(values[name])}" for name in self.others if name != LAYOUT]
         return ", ".join(filter(None, [sizes, *words]))
-
-    def changes(self, old: Values, new: Values) -> list[str]:
-        """``mbs 4 -> 2``: the free parameters beside the mesh in which two points differ."""
-        return [
-            f"{name} {text_of(old[name])} → {text_of(new[name])}"
-            for name in self.others
-            if old[name] != new[name]
-        ]
 
 
 def study_of(entry: PlanExperiment) -> LayoutStudy | None:

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalesweep.analysis.best_of_many import ahead_of_others
 from scalesweep.analysis.metrics import is_memory
-from scalesweep.analysis.stats import LogError
+from scalesweep.analysis.stats import Ratio
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.layouts.study import LayoutStudy, study_of
 from scalesweep.core.files import canonical_json
@@ -42,12 +41,8 @@ class BestLayout(PointRow, table="best_layouts"):
     failed: int = column("layouts of which every run failed", "1")
     causes: str = column("how many of them by cause, out of memory first")
     next_layout: str | None = column("the next best layout", default=None)
-    ahead: float | None = column(
-        "best over next (of times next over best), as measured", "1", default=None
-    )
-    ahead_apart: Estimate | None = column(
-        "the same from repeats that had no part in the choice of both; the interval is over all "
-        "layouts of the scale",
+    ahead: Estimate | None = column(
+        "best over next (of times next over best); the interval is over all layouts of the scale",
         "1", default=None,
     )  # fmt: skip
     alone: bool = column("whether each layout that ran has one run")
@@ -61,18 +56,10 @@ class BestLayout(PointRow, table="best_layouts"):
         "the next smaller scale at which a layout ran", "1", default=None
     )
     carried: str | None = column(
-        "the best layout of that scale here: its axes but the data-parallel ones, and as many "
-        "other parameters as layouts that ran have",
-        default=None,
+        "the best layout of that scale here: the same but for its data-parallel axes", default=None
     )
-    carried_changes: str = column("other parameters in which it differs from there", default="")
-    carried_fails: str = column(
-        "why the same layout has no result here; empty if it has one", default=""
-    )
-    carried_loss: float | None = column("1 - its share of the best, as measured", "1", default=None)
-    carried_loss_apart: Estimate | None = column(
-        "the same from repeats that had no part in the choice of the best", "1", default=None
-    )
+    carried_fails: str = column("why it has no result here; empty if it has one", default="")
+    carried_loss: Estimate | None = column("1 - its share of the best", "1", default=None)
     memory_metric: str | None = column("the metric of the memory of a rank")
     memory: float | None = column("memory of the best layout, in the metric's unit", default=None)
     utilisation_metric: str | None = column("the metric of the utilisation (MFU)")
@@ -223,68 +210,51 @@ class _Source:
                 point=values, source=self.source, repeats=0, planned=0, layout=None, **shared
             )
         best = ran[0].point
-        ratios = [self.data.compare(best, other.point, self.measure) for other in ran[1:]]
-        ahead, apart = self._ahead(ran)
+        ratios = [self._over(best, other.point) for other in ran[1:]]
+        tested = all(ratio.known for ratio in ratios)
         return BestLayout(
             **point_columns(best), **shared, **self._carried(group, before),
             layout=self.study.text(best.values),
             value=self.data.mean(best, self.measure),
             runs_failed=len(self.failures.get(_key(best), ())),
             next_layout=self.study.text(ran[1].point.values) if len(ran) > 1 else None,
-            ahead=ahead, ahead_apart=apart,
-            p=max((ratio.chance for ratio in ratios), default=None)
-            if all(ratio.known for ratio in ratios) else None,
+            ahead=ahead_of(ratios) if ratios else None,
+            p=max((ratio.chance for ratio in ratios), default=None) if tested else None,
             median=float(np.median([each.share for each in ran])),
             memory=ran[0].memory, utilisation=ran[0].utilisation,
         )  # fmt: skip
 
-    def _ahead(
-        self, ran: Sequence[_Ran], place: int | None = None
-    ) -> tuple[float | None, Estimate | None]:
-        """A layout over the best of the others: as measured, and from repeats that did not
-        choose."""
-
-        def error(top: int, bottom: int) -> LogError | None:
-            return self.data.log_error(ran[top].point, ran[bottom].point, self.measure)
-
-        values = [each.repeats for each in ran]
-        margin = ahead_of_others(values, error, place, self.data.level, self.sign)
-        if margin is None:
-            return None, None
-        if margin.apart is None or margin.low is None or margin.high is None:
-            return math.exp(margin.measured), None
-        low, high = min(margin.low, margin.apart), max(margin.high, margin.apart)
-        return math.exp(margin.measured), Estimate(*map(math.exp, (margin.apart, low, high)))
+    def _over(self, better: Point, other: Point) -> Ratio:
+        """How many times as good a layout is as another one."""
+        pair = (better, other) if self.quantity.better == "higher" else (other, better)
+        return self.data.compare(*pair, self.measure)
 
     def _carried(self, group: _Group, before: _Group | None) -> dict[str, Any]:
-        """What becomes of the best layout of the next smaller scale: the layout here with the same
-        axes but the data-parallel ones, of several the one with the most other parameters alike,
-        of these the best."""
+        """What becomes of the best layout of the next smaller scale: the layout here that differs
+        in its data-parallel axes alone."""
         if before is None:
             return {}
         study, old = self.study, before.ran[0].point.values
         alike = [p for p in group.planned if study.kept(p.values) == study.kept(old)]
-        places = {_key(ran.point): place for place, ran in enumerate(group.ran)}
-        exact = [_key(p) for p in alike if not study.changes(old, p.values)]
-        fails = ""
-        if not any(key in places for key in exact):
-            causes = [self.ends[key] for key in exact if key in self.ends]
-            fails = causes[0] if causes else "no result" if exact else "not planned"
-        known = {"carried_from": before.scale, "carried_fails": fails, "carried": study.text(old)}
-        there = [
-            (len(study.changes(old, p.values)), places[_key(p)]) for p in alike if _key(p) in places
-        ]
-        if not there:
-            return known
-        place = min(there)[1]
-        taken = group.ran[place]
-        _, share = self._ahead(group.ran, place) if place else (None, None)
-        loss = share.rest() if share is not None and share.known else None
-        return known | {
-            "carried": study.text(taken.point.values),
-            "carried_changes": ", ".join(study.changes(old, taken.point.values)),
-            "carried_loss": 1 - taken.share, "carried_loss_apart": loss,
-        }  # fmt: skip
+        keys = {_key(point) for point in alike}
+        known: dict[str, Any] = {"carried_from": before.scale, "carried": study.text(old)}
+        taken = next((ran.point for ran in group.ran if _key(ran.point) in keys), None)
+        if taken is None:
+            causes = [self.ends[key] for key in keys if key in self.ends]
+            fails = causes[0] if causes else "no result" if keys else "not planned"
+            return known | {"carried_fails": fails}
+        share = self._over(taken, group.ran[0].point)
+        return known | {"carried": study.text(taken.values), "carried_loss": share.rest()}
+
+
+def ahead_of(ratios: Sequence[Ratio]) -> Estimate:
+    """The best over the next one, with bounds on its being ahead of all others (multiple
+    comparisons with the best: Hsu, J. Am. Stat. Assoc. 79, 1984)."""
+    low, high = (
+        None if any(end is None for end in ends) else min(map(float, ends))
+        for ends in zip(*((ratio.low, ratio.high) for ratio in ratios), strict=True)
+    )
+    return Estimate(min(ratio.value for ratio in ratios), low, high)
 
 
 def _key(point: Point) -> str:

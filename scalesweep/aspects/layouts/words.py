@@ -6,7 +6,6 @@ from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
 from scalesweep.core.formatting import number, percent
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.table.declared import numbers_of
 
 
 def best_layouts(results: ExperimentResults) -> Mapping[str, list[BestLayout]]:
@@ -34,22 +33,10 @@ def measured_text(measure: Measure, value: float | None) -> str:
     return number(value * measure.factor)
 
 
-def ahead_of(row: BestLayout) -> tuple[float | None, float | None, float | None]:
-    """How far the best is ahead of the next, as a share with its interval: from repeats that did
-    not choose, where there are such."""
-    if row.ahead_apart is None:
-        return None if row.ahead is None else row.ahead - 1, None, None
-    value, low, high = (None if n is None else n - 1 for n in numbers_of(row.ahead_apart))
-    return value, low, high
-
-
-def loss_of(row: BestLayout) -> tuple[float | None, float | None, float | None]:
-    """What the layout that was carried over loses, as ``ahead_of``."""
-    if row.carried_loss_apart is None:
-        return row.carried_loss, None, None
-    return numbers_of(row.carried_loss_apart)
-
-
-def without_repeats(rows: Sequence[BestLayout]) -> bool:
-    """Whether nothing tells how far these margins are noise: no layout was measured twice."""
-    return all(row.ahead_apart is None for row in rows)
+def lead_note(rows: Sequence[BestLayout]) -> str:
+    """What leads are worth."""
+    if not any(row.ahead and row.ahead.known for row in rows):
+        return "The first layouts have one result each: no lead is confirmed."
+    note = "Clear: the best is told from every other layout"
+    jobs = ", if imported repeats were jobs of their own" if rows[0].source == "imported" else ""
+    return f"{note}{jobs}. Leads are as measured, and the choice of the best raises them."
