@@ -20,19 +20,17 @@ _DEFAULT = np.array([1.0, 1.0, 1.0, 5e8])
 # Standard deviation of a constant about its default before anything is measured.
 _DOUBT = _DEFAULT * (0.3, 0.3, 0.5, 1.0)
 _ROUNDS = 30
+_LEAST_SCALE = 0.05  # of residuals
 _HUBER = 1.5  # residuals beyond so many standard deviations count by their size, not its square
 # Standard deviation of the logarithm of measured / predicted with the default constants, over
 # published runs of two models.
 DEFAULT_SPREAD = 0.25
-LEAST_SPREAD = 0.05  # residuals of few points, or of points alike, say less than they seem to
+LEAST_SPREAD = 0.1  # residuals of few points, or of points alike, say less than they seem to
 LEAST_POINTS = 6  # with fewer, the spread is the default one
-# Of the device, what fragments of the allocator, buffers of the exchange and the driver take where
-# no failure tells: a share of what tensors need.
-DEFAULT_FRAGMENTS = 1.1
-_FRAGMENTS = np.arange(1.0, 1.405, 0.01)
-LEAST_FAILURES = 5
+# Of what tensors need, what a device must have: fragments of the allocator, buffers of the exchange
+# and the driver take the rest.
+FRAGMENTS = 1.1
 _FOLDS = 20
-_OTHER_REASONS = 0.05  # share of runs "out of memory" that failed for something else
 SURE = 0.9  # probability from which a verdict is likely
 
 FITS, UNCERTAIN, TOO_LARGE = "fits", "uncertain", "will not fit"
@@ -42,10 +40,8 @@ FITS, UNCERTAIN, TOO_LARGE = "fits", "uncertain", "will not fit"
 class MemoryFit:
     """Constants, with the spread of measured peaks about what they predict.
 
-    ``spread``: standard deviation of the logarithm of measured / predicted; ``fragments``: what a
-    device must have of what tensors need; ``peaks`` and ``failures``: measured peaks, and runs out
-    of memory, that they rest on; ``covariance``: of the constants over their defaults, 4 x 4 row by
-    row, nothing where none was fitted (then the spread has it).
+    ``spread``: standard deviation of the logarithm of measured / predicted; ``peaks``: measured
+    peaks that they rest on.
     """
 
     states: float = 1.0
@@ -53,10 +49,7 @@ class MemoryFit:
     logits: float = 1.0
     overhead: float = 5e8  # bytes
     spread: float = DEFAULT_SPREAD
-    fragments: float = DEFAULT_FRAGMENTS
     peaks: int = 0
-    failures: int = 0
-    covariance: tuple[float, ...] = ()
 
     @property
     def values(self) -> Floats:
@@ -77,19 +70,9 @@ class MemoryFit:
             return np.asarray(terms.mean(axis=0))
         return np.asarray(terms[0 if of == "first" else int((terms @ self.values).argmax())])
 
-    def spread_at(self, parts: Floats) -> float:
-        """Standard deviation of the logarithm of a point's needed bytes: of the residuals, and of
-        what the measured points leave open of the constants that it rests on."""
-        if not self.covariance:
-            return self.spread
-        terms = self.terms(parts)
-        shares = terms * _DEFAULT / float(terms @ self.values)
-        covariance = np.reshape(self.covariance, (len(CONSTANTS), len(CONSTANTS)))
-        return math.sqrt(self.spread**2 + float(shares @ covariance @ shares))
-
     def probability(self, parts: Floats, device: float) -> float:
         """How probable it is that a point does not fit a device of so many bytes."""
-        distance = math.log(self.needed(parts) * self.fragments / device) / self.spread_at(parts)
+        distance = math.log(self.needed(parts) * FRAGMENTS / device) / self.spread
         return 0.5 * math.erfc(-distance / math.sqrt(2))
 
     def verdict(self, parts: Floats, device: float) -> str:
@@ -100,38 +83,25 @@ class MemoryFit:
         return FITS if probability <= 1 - SURE else UNCERTAIN
 
 
-def fit_memory(
-    measured: Sequence[tuple[Floats, float]],
-    failed: Sequence[tuple[Floats, float]] = (),
-    devices: Sequence[float] = (),
-    of: str = "most",
-) -> MemoryFit:
-    """The constants that explain measured peaks, and the fragments that explain failures.
+def fit_memory(measured: Sequence[tuple[Floats, float]], of: str = "most") -> MemoryFit:
+    """The constants that explain measured peaks.
 
-    ``measured``: parts and peak in bytes of each point; ``failed``: parts of points that ran out of
-    memory, and bytes of their device; ``devices``: the bytes of the device of each measured point,
-    NaN where not known, or nothing. ``of``: which rank a peak is of (``MemoryFit.needed``).
+    ``measured``: parts and peak in bytes of each point. ``of``: which rank a peak is of
+    (``MemoryFit.needed``).
     """
-    fit = MemoryFit()
+    fit = MemoryFit(peaks=len(measured))
     if not measured:
         return fit
     peaks = np.array([peak for _, peak in measured])
     for _ in range(3):  # which stage needs the most depends on the constants
         shares = np.array([fit.terms(parts, of) for parts, _ in measured]) / peaks[:, None]
-        values, covariance = _fitted(shares, fit.values)
-        constants = dict(zip(CONSTANTS, values.tolist(), strict=True))
-        fit = replace(fit, **constants, covariance=covariance)
-    spread = _spread(-np.log([fit.needed(parts, of) / peak for parts, peak in measured]))
-    fit = replace(fit, spread=spread, peaks=len(peaks), failures=len(failed))
-    known = [
-        (fit.needed(parts), device, False)
-        for (parts, _), device in zip(measured, devices, strict=False)
-        if math.isfinite(device)
-    ]
-    known += [(fit.needed(parts), device, True) for parts, device in failed]
-    if len(failed) < LEAST_FAILURES or len(known) < 2 * LEAST_FAILURES:
+        states, activations, logits, overhead = _fitted(shares, fit.values)
+        fit = MemoryFit(states, activations, logits, overhead, peaks=len(measured))
+    if len(peaks) < LEAST_POINTS:
         return fit
-    return replace(fit, fragments=_fragments(known, spread))
+    logs = np.log([fit.needed(parts, of) / peak for parts, peak in measured])
+    squares = float((logs**2).sum()) / max(1, len(logs) - len(CONSTANTS))
+    return replace(fit, spread=max(LEAST_SPREAD, math.sqrt(squares)))
 
 
 def fits_without(measured: Sequence[tuple[Floats, float]], of: str = "most") -> list[MemoryFit]:
@@ -145,9 +115,8 @@ def fits_without(measured: Sequence[tuple[Floats, float]], of: str = "most") -> 
     return [fits[place % folds] for place in range(len(measured))]
 
 
-def _fitted(shares: Floats, values: Floats) -> tuple[Floats, tuple[float, ...]]:
-    """The constants that make the sum of ``shares`` (terms over their peak) 1, none below 0, and
-    their covariance over the defaults.
+def _fitted(shares: Floats, values: Floats) -> list[float]:
+    """The constants that make the sum of ``shares`` (terms over their peak) 1, none below 0.
 
     By least squares of relative residuals, large ones by their size (Huber's weights), with the
     defaults as further observations.
@@ -158,7 +127,7 @@ def _fitted(shares: Floats, values: Floats) -> tuple[Floats, tuple[float, ...]]:
         residuals = np.abs(shares @ values - 1)
         scale = DEFAULT_SPREAD
         if len(residuals) >= LEAST_POINTS:
-            scale = max(LEAST_SPREAD, 1.4826 * float(np.median(residuals)))
+            scale = max(_LEAST_SCALE, 1.4826 * float(np.median(residuals)))
         prior = np.diag(scale / _DOUBT)
         weights = np.sqrt(1 / np.maximum(1, residuals / (_HUBER * scale)))
         rows = np.vstack([shares * weights[:, None], prior])
@@ -167,26 +136,4 @@ def _fitted(shares: Floats, values: Floats) -> tuple[Floats, tuple[float, ...]]:
         before, values = values, factors * _DEFAULT
         if np.allclose(before, values, rtol=1e-4):
             break
-    covariance = scale**2 * np.linalg.inv(scaled.T @ scaled)
-    return values, tuple(covariance.ravel().tolist())
-
-
-def _spread(logs: Floats) -> float:
-    """Standard deviation of residuals that follow a fit of ``CONSTANTS``, outliers among them."""
-    if len(logs) < LEAST_POINTS:
-        return DEFAULT_SPREAD
-    robust = 1.4826 * float(np.median(np.abs(logs)))
-    plain = math.sqrt(float(np.mean(logs**2)))
-    lost = math.sqrt(len(logs) / max(1, len(logs) - len(CONSTANTS)))
-    return max(LEAST_SPREAD, lost * (robust + plain) / 2)
-
-
-def _fragments(known: Sequence[tuple[float, float, bool]], spread: float) -> float:
-    """The fragments by which needed bytes tell best which points failed (maximum likelihood)."""
-    from scipy.special import ndtr
-
-    needed, device, failed = (np.array(column) for column in zip(*known, strict=True))
-    distance = (np.log(needed / device) + np.log(_FRAGMENTS)[:, None]) / spread
-    chance = _OTHER_REASONS + (1 - 2 * _OTHER_REASONS) * ndtr(distance)
-    likelihood = np.log(np.where(failed, chance, 1 - chance)).sum(axis=1)
-    return float(_FRAGMENTS[len(_FRAGMENTS) - 1 - likelihood[::-1].argmax()])
+    return [float(value) for value in values]

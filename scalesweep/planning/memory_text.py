@@ -1,7 +1,6 @@
 """Which points to run will not fit the memory of their ranks, in a line of the plan."""
 
 import csv
-import json
 from pathlib import Path
 
 from scalesweep.analysis.memory_fit import CONSTANTS, TOO_LARGE, UNCERTAIN, MemoryFit
@@ -21,12 +20,8 @@ def fit_of(tables: Path) -> MemoryFit:
     try:
         with (tables / FITTED).open(encoding="utf-8", newline="") as file:
             row = next(iter(csv.DictReader(file)))
-        names = (*CONSTANTS, "spread", "fragments")
-        return MemoryFit(
-            **{name: float(row[name]) for name in names}, peaks=int(row["peaks"]),
-            failures=int(row["failures"]),
-            covariance=tuple(map(float, json.loads(row["covariance"] or "[]"))),
-        )  # fmt: skip
+        constants = {name: float(row[name]) for name in (*CONSTANTS, "spread")}
+        return MemoryFit(**constants, peaks=int(row["peaks"]))
     except (OSError, StopIteration, KeyError, ValueError, TypeError):
         return MemoryFit()
 

@@ -187,7 +187,7 @@ def memory_bar(data: ExperimentData, study: LayoutStudy, setting: str) -> Bar | 
             measured.append((rank_bytes(*known[:2]), peak))
     if shapes.memory is None or not like:
         return None
-    fit = fit_memory(measured, of=shapes.memory.rank)
+    fit = fit_memory(measured, shapes.memory.rank)
 
     def bar(layout: Layout) -> str:
         if layout.sharded not in like:

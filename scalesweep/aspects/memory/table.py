@@ -5,7 +5,7 @@ A point is judged by a fit that has not seen it.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -74,10 +74,7 @@ class MemoryFitRow(DeclaredRow, table="memory_fit"):
     logits: float = column("factor of logits", "1")
     overhead: float = column("bytes that every rank has besides", "bytes")
     spread: float = column("standard deviation of log(measured / predicted)", "1")
-    fragments: float = column("what a device must have of what tensors need", "1")
-    covariance: list[float] = column("covariance of the constants over their defaults, by rows")
     peaks: int = column("measured peaks that they are fitted to", "1")
-    failures: int = column("runs out of memory that they are fitted to", "1")
     error: float | None = column(
         "median of |measured / expected - 1|, each point by a fit without it", "1"
     )
@@ -108,7 +105,7 @@ def memory_rows(inputs: TableInputs) -> Iterator[MemoryRow | MemoryFitRow]:
     errors = [abs(row.ratio - 1) for row in rows if row.ratio is not None]
     judged = [row for row in rows if row.outcome in (RAN, OUT_OF_MEMORY) and row.verdict]
     yield MemoryFitRow(
-        **asdict(fit) | {"covariance": list(fit.covariance)},
+        **asdict(fit),
         error=float(np.median(errors)) if errors else None,
         within=float(np.quantile(errors, 0.9)) if errors else None,
         right=sum(row.called == RIGHT for row in judged),
@@ -151,18 +148,10 @@ def _ends(data: ExperimentData) -> dict[str, str]:
 
 
 def _fits(known: Sequence[_Known], memory: Memory) -> tuple[MemoryFit, list[MemoryFit]]:
-    """The fit to all, and for each point that to the others; all with the same fragments."""
+    """The fit to all, and for each point that to the others."""
     measured = [(each.memory.parts, each.peak) for each in known if each.peak is not None]
-    devices = [each.memory.device or math.nan for each in known if each.peak is not None]
-    failed = [
-        (each.memory.parts, each.memory.device)
-        for each in known
-        if each.outcome == OUT_OF_MEMORY and each.memory.device is not None
-    ]
-    fit = fit_memory(measured, failed, devices, memory.rank)
-    others = iter(fits_without(measured, memory.rank))
-    fits = [fit if each.peak is None else next(others) for each in known]
-    return fit, [replace(each, fragments=fit.fragments) for each in fits]
+    fit, others = fit_memory(measured, memory.rank), iter(fits_without(measured, memory.rank))
+    return fit, [fit if each.peak is None else next(others) for each in known]
 
 
 def _row(known: _Known, fit: MemoryFit, memory: Memory) -> MemoryRow:

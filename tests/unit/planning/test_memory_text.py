@@ -11,7 +11,7 @@ from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import RunState
 
-HEAD = "states,activations,logits,overhead,spread,fragments,covariance,peaks,failures\n"
+HEAD = "states,activations,logits,overhead,spread,peaks\n"
 
 
 def plan_of(folder: Path, state: str = "new", **keys: Any) -> str:
@@ -52,8 +52,8 @@ def test_the_plan_names_points_that_will_not_fit(tmp_path: Path) -> None:
 def test_constants_of_an_earlier_call_are_used(tmp_path: Path) -> None:
     tables = tmp_path / "results" / "tables" / "e"
     tables.mkdir(parents=True)
-    (tables / "memory_fit.csv").write_text(HEAD + "1,3,1,1e9,0.1,1.05,[],12,0\n")
+    (tables / "memory_fit.csv").write_text(HEAD + "1,3,1,1e9,0.1,12\n")
     fit = fit_of(tables)
-    assert fit.activations == 3 and (fit.peaks, fit.fragments) == (12, 1.05)
+    assert (fit.activations, fit.peaks) == (3, 12)
     line = plan_of(tmp_path, memory_gib_per_rank=14)
     assert line.startswith("memory in e (fitted to 12 peaks): 2 points of 3 will not fit, likely: ")
