@@ -7,7 +7,6 @@ truth, and, for comparison, how often Student's interval of the mean misses it.
     python -m bench.ceilings [--rounds N]
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -40,9 +39,9 @@ def outcome(draw: Draw, runs: int, rounds: int) -> Outcome:
     confirmed = false = mean_false = 0
     for _ in range(rounds):
         rates = draw(rng, runs)
-        best, mean = best_rate(rates), mean_of(rates)
+        best, mean = best_rate(rates).rate, mean_of(rates)
         mean_false += not (mean.low or 0) <= 1 <= (mean.high or 0)
-        if not math.isnan(best.low) and best.high <= WIDE * best.low:
+        if best.low and best.high and best.high <= WIDE * best.low:
             confirmed += 1
             false += not best.low <= 1 <= best.high
     return Outcome(confirmed / rounds, false / rounds, mean_false / rounds)

@@ -5,14 +5,13 @@ best run what it can do. How far the truth may lie above the best run is read fr
 next ones come to it: runs that are near the truth are near each other.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.stats import CONFIDENCE, finite_values, mean_of
+from scalesweep.analysis.stats import CONFIDENCE, Estimate, finite_values, mean_of
 from scalesweep.analysis.types import Floats
 
 # A run below this share of the best one was disturbed.
@@ -33,13 +32,11 @@ LARGER, SMALLER = "larger", "smaller"
 class BestRate:
     """The best of some runs, in their unit.
 
-    ``low`` and ``high`` are the 95 % interval of the undisturbed rate, NaN where fewer than
-    ``AGREEING`` runs come near to the best. ``disturbed[run]``: below ``STEADY`` of the best.
+    ``rate`` has the 95 % interval of the undisturbed rate, unless fewer than ``AGREEING`` runs come
+    near to the best. ``disturbed[run]``: below ``STEADY`` of the best.
     """
 
-    value: float
-    low: float
-    high: float
+    rate: Estimate
     disturbed: tuple[bool, ...]
 
     @property
@@ -64,14 +61,12 @@ def best_rate(rates: Floats) -> BestRate:
     disturbed = array < STEADY * best
     steady = np.sort(array[~disturbed])[::-1]
     flags = tuple(bool(flag) for flag in disturbed)
-    if steady.size < AGREEING or best <= 0:
-        return BestRate(best, math.nan, math.nan, flags)
     mean = mean_of(steady)
-    if mean.low is None or mean.high is None:
-        return BestRate(best, math.nan, math.nan, flags)
+    if steady.size < AGREEING or best <= 0 or mean.low is None or mean.high is None:
+        return BestRate(Estimate(best), flags)
     near = min(max(_FEWEST, steady.size - 1), _MOST)
     end = best + (_ABOVE ** (-1 / (near - 1)) - 1) * (best - float(steady[near - 1]))
-    return BestRate(best, min(mean.low, best), max(mean.high, end), flags)
+    return BestRate(Estimate(best, min(mean.low, best), max(mean.high, end)), flags)
 
 
 def growth(sizes: Sequence[Any], rates: Sequence[float]) -> str:

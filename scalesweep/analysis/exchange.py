@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalesweep.analysis.network_fit import Estimate, RangeFit, message_seconds
+from scalesweep.analysis.network_fit import RangeFit, message_seconds
+from scalesweep.analysis.stats import Estimate
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,6 @@ def exchange_seconds(
     times = [time for time in (by_size[size] for size in messages) if time is not None]
     if not messages or len(times) < len(messages):
         return None
-    return Estimate(
-        sum(time.value for time in times),
-        sum(time.low for time in times),
-        sum(time.high for time in times),
-    )
+    lows, highs = ([getattr(time, end) for time in times] for end in ("low", "high"))
+    ends = (None, None) if None in (*lows, *highs) else (sum(lows), sum(highs))
+    return Estimate(sum(time.value for time in times), *ends)

@@ -19,7 +19,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from scalesweep.analysis.stats import t_quantile
+from scalesweep.analysis.stats import Estimate, t_quantile
 from scalesweep.analysis.types import Floats, Places
 
 RING, HALVING, TREE = "ring", "recursive halving and doubling", "tree"
@@ -30,16 +30,7 @@ LEAST_SIZES = 3  # in a range: fewer would be fitted whatever they are
 CLEAR = 2.0
 # Messages so many times larger than the largest measured one are still read off the last line.
 BEYOND = 8.0
-_FAR = 1e6
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its 95 % bounds; NaN where the data do not give them."""
-
-    value: float
-    low: float
-    high: float
+_FAR, _FAR_LOG = 1e6, 100.0
 
 
 @dataclass(frozen=True)
@@ -220,11 +211,10 @@ def _coefficients(
         covariance = inverse @ (np.transpose(scores) @ np.array(scores)) @ inverse
     width = np.sqrt(np.diag(covariance)) * _quantile(len(names) - 2)
     latency, slope = (_estimate(float(s), float(w)) for s, w in zip(solution, width, strict=True))
-    inverted = [1 / x if x > 0 else math.inf for x in (slope.value, slope.high, slope.low)]
-    if math.isnan(slope.low):
-        inverted[1:] = [math.nan, math.nan]
+    ends = (1 / end if end else None for end in (slope.high, slope.low))
+    bandwidth = Estimate(1 / slope.value if slope.value > 0 else math.inf, *ends)
     varied = (float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1]))
-    return latency, Estimate(*inverted), varied, len(names) - 2
+    return latency, bandwidth, varied, len(names) - 2
 
 
 def _quantile(degrees: int) -> float:
@@ -242,14 +232,10 @@ def message_seconds(fits: Sequence[RangeFit], ranks: int, size: float) -> Estima
     if not fits or size > BEYOND * fits[-1].high or ranks < 2 or size <= 0:
         return None
     within = next((fit for fit in fits if size <= fit.high), fits[-1])
-    estimates = [_seconds(fit, ranks, size) for fit in within.fits if fit.indistinguishable]
-    low, high = (
-        min(estimate.low for estimate in estimates),
-        max(estimate.high for estimate in estimates),
-    )
-    if any(math.isnan(estimate.low) for estimate in estimates):
-        low = high = math.nan
-    return Estimate(_seconds(within.best, ranks, size).value, low, high)
+    likely = [_seconds(fit, ranks, size) for fit in within.fits if fit.indistinguishable]
+    lows, highs = ([getattr(each, end) for each in likely] for end in ("low", "high"))
+    ends = (None, None) if None in (*lows, *highs) else (min(lows), max(highs))
+    return Estimate(_seconds(within.best, ranks, size).value, *ends)
 
 
 def _seconds(fit: AlgorithmFit, ranks: int, size: float) -> Estimate:
@@ -262,10 +248,8 @@ def _seconds(fit: AlgorithmFit, ranks: int, size: float) -> Estimate:
 
 
 def _estimate(value: float, width: float) -> Estimate:
+    """A coefficient at least 0, whose interval is of its logarithm; far beyond it has none."""
     if value <= 0:
-        return Estimate(0.0, 0.0, width)
-    try:
-        factor = math.exp(width / value)
-    except OverflowError:
-        return Estimate(value, 0.0, math.inf)
-    return Estimate(value, value / factor, value * factor)
+        return Estimate(0.0, 0.0, width) if math.isfinite(width) else Estimate(0.0)
+    factor = math.exp(min(width / value, _FAR_LOG))
+    return Estimate.of(value, value / factor, value * factor)

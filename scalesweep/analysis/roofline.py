@@ -8,7 +8,8 @@ max(F / P, B / W). Its arithmetic intensity is F / B, the ridge of the roofline 
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+
+import numpy as np
 
 from scalesweep.analysis.stats import CONFIDENCE, Estimate, mean_of
 from scalesweep.analysis.types import Floats
@@ -60,40 +61,23 @@ class Roof:
         return Roof(self.flops / ranks, self.bytes_per_s / ranks)
 
 
-class Reach(NamedTuple):
-    """How far an interval reaches from its value on the logarithmic scale; NaN: not known."""
-
-    below: float
-    above: float
-
-
-UNKNOWN = Reach(math.nan, math.nan)
-
-
-def reach_of(value: float, low: float | None, high: float | None) -> Reach:
-    """How far the interval of a positive value reaches; ``UNKNOWN`` without one (None or NaN)."""
-    if low is None or high is None or not (low > 0 and value > 0 and math.isfinite(high)):
-        return UNKNOWN
-    return Reach(max(0.0, math.log(value / low)), max(0.0, math.log(high / value)))
-
-
 def rated_flop(kind: str, flop: float) -> float:
     """The FLOP of a layer that a ceiling of products says how long they take at least."""
     return flop if kind in PRODUCTS else 0.0
 
 
-def share_of(shares: Floats, least: Reach, level: float = CONFIDENCE) -> Estimate:
-    """The mean of shares over repeats that share an uncertain least time, and its 95 % interval.
+def share_of(shares: Floats, least: Estimate, level: float = CONFIDENCE) -> Estimate:
+    """The mean of shares over repeats that share an uncertain numerator, and its 95 % interval.
 
-    ``least``: how far that time's interval reaches below and above it on the logarithmic scale; it
-    is added in quadrature to that of the repeats (``level`` as in ``mean_of``). No interval where
-    either is not known (NaN).
+    ``least``: that numerator, as a time under a ceiling is. Its interval is added in quadrature to
+    that of the repeats (``level`` as in ``mean_of``), both on logarithms. No interval where either
+    is not known.
     """
     mean = mean_of(shares, level)
-    if any(map(math.isnan, least)) or mean.low is None or mean.high is None or mean.low <= 0:
-        return Estimate(mean.value)
-    value = mean.value
-    return Estimate(value, *(
-        value * math.exp(math.copysign(math.hypot(math.log(edge / value), width), edge - value))
-        for edge, width in zip((mean.low, mean.high), least, strict=True)
-    ))  # fmt: skip
+    relative = [
+        [end / each.value if end and each.value > 0 else math.nan for end in (each.low, each.high)]
+        for each in (mean, least)
+    ]
+    below, above = np.sqrt((np.log(relative) ** 2).sum(axis=0))
+    ends = (mean.value * math.exp(-below), mean.value * math.exp(above))
+    return Estimate.of(mean.value, *(ends if math.isfinite(below + above) else (None, None)))

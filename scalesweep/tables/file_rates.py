@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.best_rate import BestRate, best_rate
+from scalesweep.analysis.best_rate import best_rate
+from scalesweep.analysis.stats import Estimate
 from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
@@ -55,21 +56,15 @@ class Rate:
         return Layout.of(self.point)
 
     @cached_property
-    def best(self) -> BestRate:
+    def best(self) -> Estimate:
         """The best of the repeats with its 95 % interval."""
-        return best_rate(np.array(self.values))
+        return best_rate(np.array(self.values)).rate
 
 
 def fastest(rates: Sequence[Rate]) -> Rate | None:
     """The one with the best run: of those that were measured, where there are any."""
     key = lambda rate: (rate.source == "measured", rate.best.value)  # noqa: E731
     return max(rates, key=key, default=None)
-
-
-def plain_reads(rates: Sequence[Rate], nodes: int) -> Rate | None:
-    """The fastest plain reads of a cache that was not warm, on so many nodes."""
-    plain = (rate for rate in rates if rate.kind == FILES and rate.state != WARM)
-    return fastest([rate for rate in plain if rate.layout.nodes == nodes])
 
 
 def file_rates(summary: pd.DataFrame, plan: Plan) -> list[Rate]:

@@ -9,7 +9,6 @@ Measured ceilings are the best points of experiments whose benchmark.yaml says `
 """
 
 import logging
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,17 +18,8 @@ import pandas as pd
 
 from scalesweep.analysis.best_rate import best_rate, growth
 from scalesweep.analysis.network_fit import RangeFit
-from scalesweep.analysis.roofline import (
-    COMPUTE,
-    MEMORY,
-    Reach,
-    Roof,
-    rated_flop,
-    reach_of,
-)
-from scalesweep.analysis.roofline import (
-    UNKNOWN as NO_REACH,
-)
+from scalesweep.analysis.roofline import COMPUTE, MEMORY, rated_flop
+from scalesweep.analysis.stats import Estimate
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan, parameter_of
@@ -61,20 +51,18 @@ FLOAT32, TF32, UNSURE = "float32", "tf32", "float32 or tf32"
 
 @dataclass(frozen=True)
 class Ceiling:
-    """A ceiling of a node: ``value`` in FLOP/s (compute) or bytes/s (memory); ``COPIES`` of a rank.
+    """A ceiling of a node: ``rate`` in FLOP/s (compute) or bytes/s (memory); ``COPIES`` of a rank.
 
-    Measured: the best of ``repeats`` runs, of which ``disturbed`` were (``analysis.best_rate``);
-    ``low`` and ``high`` are its 95 % interval, None where there is none. ``growing``: the rate was
-    still growing at the end of the sizes tried. ``dtype`` is empty for memory; ``where`` says what
-    it was measured by; ``intensity`` is FLOP/byte of the size that reached it, where that is noted.
+    Measured: the best of ``repeats`` runs, of which ``disturbed`` were (``analysis.best_rate``).
+    ``growing``: the rate was still growing at the end of the sizes tried. ``dtype`` is empty for
+    memory; ``where`` says what it was measured by; ``intensity`` is FLOP/byte of the size that
+    reached it, where that is noted.
     """
 
     kind: str
     stated: str  # measured | datasheet
     dtype: str
-    value: float
-    low: float | None
-    high: float | None
+    rate: Estimate
     repeats: int
     where: str
     disturbed: int = 0
@@ -83,18 +71,14 @@ class Ceiling:
     devices: int = 0  # of a node, where the site says what they are; 0: not known
     ranks: int = 0  # on a node, that measured it; 0: nobody did
 
-    @property
-    def reach(self) -> Reach:
-        """How far its interval reaches; NaN where there is none."""
-        return reach_of(self.value, self.low, self.high)
-
 
 @dataclass(frozen=True)
 class Network:
     """The fit of a series of allreduces; ``layout`` is that of its largest point."""
 
     layout: Layout
-    transport: Mapping[str, Any]  # what decides how messages go, by parameter
+    ways: Mapping[str, Any]  # what decides which ways messages go, by parameter
+    carrier: str | None  # library and backend; None: not known
     fits: Sequence[RangeFit]
     where: str
 
@@ -159,23 +143,6 @@ class Machine:
         same = (c for c in self.ceilings if (c.kind, c.stated, c.dtype) == wanted)
         return next(same, None)
 
-    def roof(self, stated: str, dtype: str) -> Roof | None:
-        """Both ceilings of a node for a type; None if one is missing."""
-        flops, memory = self.ceiling(COMPUTE, stated, dtype), self.ceiling(MEMORY, stated)
-        return Roof(flops.value, memory.value) if flops and memory else None
-
-    def reach_of_least(self, stated: str, dtype: str) -> Reach:
-        """How far the interval of a least time under a roof reaches; NaN where it is not known.
-
-        A higher ceiling is a shorter time. Of the two ceilings the wider one counts at each end:
-        which of them a layer hangs from is not the same.
-        """
-        both = [self.ceiling(kind, stated, dtype) for kind in (COMPUTE, MEMORY)]
-        reaches = [NO_REACH if ceiling is None else ceiling.reach for ceiling in both]
-        if any(math.isnan(reach.below) for reach in reaches):
-            return NO_REACH
-        return Reach(*(max(ends) for ends in zip(*(reach[::-1] for reach in reaches), strict=True)))
-
 
 UNKNOWN = Machine()
 
@@ -212,7 +179,7 @@ def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
                 key = (kind, ceiling.dtype)
                 before = ceilings.get(key)
                 # The point with the best run counts; an imported one only if none was measured.
-                if before is None or (before[0], before[1].value) < (here, ceiling.value):
+                if before is None or (before[0], before[1].rate.value) < (here, ceiling.rate.value):
                     ceilings[key] = (here, ceiling)
         elif kind == NETWORK:
             networks += _networks(ExperimentData(summary, experiment))
@@ -234,15 +201,13 @@ def _ceilings(data: ExperimentData, kind: str) -> Iterator[tuple[bool, Ceiling]]
             continue
         layout, sweep, best = Layout.of(every), swept_of(data, point), best_rate(values)
         nodes = layout.ranks if kind == COPIES else layout.nodes
-        known = not math.isnan(best.low)
         intensity = None
         if sweep is not None and kind == COMPUTE:
             sizes, rates = sweep.best_rates()
             intensity = sweep.intensity(sizes[rates.index(max(rates))])
         yield point.source == "measured", Ceiling(
             kind, MEASURED, numbers_in(data, point) if kind == COMPUTE else "",
-            best.value / nodes, best.low / nodes if known else None,
-            best.high / nodes if known else None, int(values.size), _where(data, point.source),
+            best.rate.times(1 / nodes), int(values.size), _where(data, point.source),
             sum(best.disturbed), sweep is not None and bool(growth(*sweep.best_rates())),
             intensity, ranks=layout.on_node,
         )  # fmt: skip
@@ -252,12 +217,12 @@ def _stated(peaks: Mapping[str, Any]) -> Iterator[Ceiling]:
     """The peaks that a site file states."""
     for dtype, value in peaks.get("flops", {}).items():
         yield Ceiling(
-            COMPUTE, DATASHEET, dtype, float(value), None, None, 0, "data sheet",
+            COMPUTE, DATASHEET, dtype, Estimate(float(value)), 0, "data sheet",
             devices=int(peaks.get("devices", 0)),
         )  # fmt: skip
     if "bytes_per_s" in peaks:
-        value = float(peaks["bytes_per_s"])
-        yield Ceiling(MEMORY, DATASHEET, "", value, None, None, 0, "data sheet")
+        value = Estimate(float(peaks["bytes_per_s"]))
+        yield Ceiling(MEMORY, DATASHEET, "", value, 0, "data sheet")
 
 
 def numbers_in(data: ExperimentData, point: Point) -> str:
@@ -290,40 +255,18 @@ def whole_point(data: ExperimentData, point: Point) -> dict[str, Any]:
     return parameters_at(data.experiment, point.values)
 
 
-def sending_point(data: ExperimentData, point: Point) -> dict[str, Any]:
-    """All parameters of a point, and what carries its messages where all its runs say the same."""
-    known = data.agreed(point, EXCHANGED_BY)
-    return {**whole_point(data, point), **({EXCHANGED_BY: known} if known else {})}
-
-
-def networks_like(machine: Machine, point: Mapping[str, Any]) -> list[Network]:
-    """The networks whose messages took the ways of a point's (``sending_point``), and were carried
-    by the same library and backend: another one's cost is not the network's."""
-    layout, transport = Layout.of(point), _transport_of(point)
-    return [
-        network
-        for network in machine.networks
-        if network.layout.like(layout) and agree(network.transport, transport)
-    ]
-
-
-def other_carriers(machine: Machine, point: Mapping[str, Any]) -> list[str]:
-    """What carried the messages of networks that are like a point's but for that."""
-    own = point.get(EXCHANGED_BY)
-    bare = {name: value for name, value in point.items() if name != EXCHANGED_BY}
-    others = [network.transport.get(EXCHANGED_BY) for network in networks_like(machine, bare)]
-    return sorted({other for other in others if own and other and other != own})
-
-
 def agree(facts: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
     """Whether two points agree in what both name."""
     return all(others[name] == value for name, value in facts.items() if name in others)
 
 
-def _transport_of(point: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides which ways messages go: parameters, and what carries them."""
-    ways = ("hierarchical_allreduce", EXCHANGED_BY)
-    return {name: v for name, v in point.items() if name in ways or name.startswith("env.")}
+def ways_of(point: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a point that decide which ways its messages go."""
+    return {
+        name: value
+        for name, value in point.items()
+        if name == "hierarchical_allreduce" or name.startswith("env.")
+    }
 
 
 def _where(data: ExperimentData, source: str | None) -> str:
@@ -334,11 +277,13 @@ def _networks(data: ExperimentData) -> Iterator[tuple[bool, Network]]:
     """Whether they were measured, and the fits of series whose messages are one tensor: fusing
     several is not the network's."""
     for series in fitted_networks(data, data.points()):
-        largest = max((sending_point(data, point) for point in series.points), key=ranks_of)
-        if series.fits and largest.get("tensors", 1) == 1:
-            source = series.points[0].source
-            where, transport = _where(data, source), _transport_of(largest)
-            yield source == "measured", Network(Layout.of(largest), transport, series.fits, where)
+        largest = max(series.points, key=lambda point: ranks_of(whole_point(data, point)))
+        every, source = whole_point(data, largest), largest.source
+        if series.fits and every.get("tensors", 1) == 1:
+            yield source == "measured", Network(
+                Layout.of(every), ways_of(every), data.agreed(largest, EXCHANGED_BY), series.fits,
+                _where(data, source),
+            )  # fmt: skip
 
 
 def _models(data: ExperimentData) -> Iterator[Model]:

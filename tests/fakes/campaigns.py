@@ -103,17 +103,17 @@ class Campaign:
             fixed={"ranks": 1, "ranks_per_node": 1, **fixed},
         )  # fmt: skip
 
-    def done(self) -> tuple[pd.DataFrame, Plan]:
-        """Summary and plan."""
+    def done(self, **more: Any) -> tuple[pd.DataFrame, Plan]:
+        """Summary and plan, with more of its keys."""
         summary = pd.DataFrame(self.rows)
         meaning = {"unit": "bytes/s", "better": "higher", "scope": "total"}
         weights = {"unit": "parameters", "better": "lower", "scope": "rank"}
         summary.attrs["metrics"] = {"b": {"rate": meaning, "model_parameters": weights}}
-        return summary, whole_plan({"experiments": self.experiments})
+        return summary, whole_plan({"experiments": self.experiments, **more})
 
-    def study(self, name: str = "training") -> ExperimentResults:
+    def study(self, name: str = "training", **more: Any) -> ExperimentResults:
         """An experiment with its tables."""
-        summary, plan = self.done()
+        summary, plan = self.done(**more)
         tables = make_tables(summary, plan)
         (entry,) = [one for one in plan["experiments"] if one["name"] == name]
         return ExperimentResults(entry, tables[name])

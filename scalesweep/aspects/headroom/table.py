@@ -4,25 +4,27 @@ A share is what a point takes of a resource over what a probe reaches of it, on 
 nodes: the best of enough undisturbed runs, with its interval (docs/methods/machine.md).
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
+from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.metrics import EPOCH_PHASES
-from scalesweep.analysis.roofline import COMPUTE, MEMORY, Reach, reach_of, share_of
+from scalesweep.analysis.roofline import COMPUTE, MEMORY, share_of
 from scalesweep.analysis.stats import mean_of
-from scalesweep.core.formatting import text_of
+from scalesweep.core.formatting import counted, text_of
 from scalesweep.core.joined_experiments import constants_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.table.declared import Estimate, PointRow, column
+from scalesweep.tables.bookkeeping import EXCHANGE, EXCHANGED_BY
 from scalesweep.tables.file_rates import (
     FILES,
     LOADING,
     TRAINING,
+    WARM,
     Rate,
     fastest,
-    plain_reads,
     reads_files,
     sample_bytes,
     state_of,
@@ -31,20 +33,20 @@ from scalesweep.tables.layers import LAYERS
 from scalesweep.tables.machine import (
     COPIES,
     MEASURED,
+    Model,
     agree,
     numbers_in,
-    other_carriers,
-    sending_point,
+    ways_of,
     whole_point,
 )
-from scalesweep.tables.machine_terms import model_of, sent_in_a_step
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import Measure, Point
-from scalesweep.tables.rank_layout import Layout, samples_of_a_step
+from scalesweep.tables.rank_layout import Layout, samples_of_a_step, splits_the_network
 
 DECODE, NETWORK = "decode", "network"
 # Bytes of a sample as it is handed to the device, of runs that copy it there.
 COPIED_BYTES = "copied_bytes_per_sample"
+MODEL_PARAMETERS = "model_parameters"  # metric: values of a model's trainable variables
 RATES = ("samples/s", "images/s")
 _READ, _SAMPLES = "read_rate", "total_throughput"
 # Share of an epoch's bytes below which they come from a cache of the pipeline's own.
@@ -53,21 +55,13 @@ _NO_BYTES = "its runs read no files, or do not note the bytes of an epoch"
 _SAME_BYTES = 0.01  # samples of files of which sizes differ by less are the same
 
 
-@dataclass(frozen=True)
-class _Reach:
+class _Limit(NamedTuple):
     """What the machine gives of a resource to the point's ranks, and what a sample takes of it."""
 
-    value: float
-    low: float | None
-    high: float | None
+    ceiling: Estimate
     unit: str
     per_sample: float
     where: str
-
-    @property
-    def ends(self) -> Reach:
-        """How far its interval reaches below and above it, of shares: the other way round."""
-        return Reach(*reversed(reach_of(self.value, self.low, self.high)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,28 +113,24 @@ def _marked(rows: Iterator[Headroom]) -> Iterator[Headroom]:
 
 
 def _row(
-    inputs: TableInputs, point: Point, resource: str, measure: Measure, limit: _Reach
+    inputs: TableInputs, point: Point, resource: str, measure: Measure, limit: _Limit
 ) -> Headroom:
     """What a point takes of a resource by one of its rates, of samples or (files) of bytes."""
-    data, per = inputs.data, limit.per_sample or 1.0
-    values = data.repeats(point, measure) * per
+    data, per, most = inputs.data, limit.per_sample or 1.0, limit.ceiling.value
     return Headroom(
         **point_columns(point),
         phase=measure[1],
         resource=resource,
         rate=data.mean(point, measure).times(per),
-        ceiling=limit.value,
+        ceiling=most,
         unit=limit.unit,
-        share=share_of(values / limit.value, limit.ends, data.level),
-        allowed=limit.value / limit.per_sample if limit.per_sample else None,
+        share=share_of(
+            data.repeats(point, measure) * per / most, limit.ceiling.over(1.0), data.level
+        ),
+        allowed=most / limit.per_sample if limit.per_sample else None,
         binding=False,
         where=limit.where,
     )
-
-
-def _of_rate(rate: Rate, unit: str, per_sample: float) -> _Reach:
-    low, high = (None if math.isnan(end) else end for end in (rate.best.low, rate.best.high))
-    return _Reach(rate.best.value, low, high, unit, per_sample, rate.where)
 
 
 def _reading(inputs: TableInputs, point: Point, phase: str, trains: bool) -> Iterator[Headroom]:
@@ -158,7 +148,9 @@ def _reading(inputs: TableInputs, point: Point, phase: str, trains: bool) -> Ite
     again = data.repeats(point, ("bytes_read_per_byte", "run"))
     cached = phase == "later" and again.size and again.mean() < _FROM_FILES
     if values.size and plain is not None and not cached:
-        yield _row(inputs, point, FILES, (_READ, phase), _of_rate(plain, "bytes/s", 0.0))
+        yield _row(
+            inputs, point, FILES, (_READ, phase), _Limit(plain.best, "bytes/s", 0.0, plain.where)
+        )
     read = data.repeats(point, (_SAMPLES, phase))
     if trains or every.get("step_gflop") or not (read.size and read.mean() > 0):
         return
@@ -170,8 +162,7 @@ def _reading(inputs: TableInputs, point: Point, phase: str, trains: bool) -> Ite
                 yield Headroom(**head, binding=False, where=rate.where, missing=why)
                 continue
             used = mean_of(rate.values)
-            taken = _Reach(used.value, used.low, used.high, "samples/s", 1.0, rate.where)
-            share = share_of(used.value / read, Reach(*reversed(taken.ends)), data.level)
+            share = share_of(used.value / read, used, data.level)
             yield Headroom(
                 **head,
                 rate=used,
@@ -210,19 +201,25 @@ def _training(inputs: TableInputs, point: Point, main: str) -> Iterator[Headroom
             yield _row(inputs, point, name, (main, "run"), limit)
 
 
-def _files(inputs: TableInputs, point: Point) -> _Reach | str:
+def _files(inputs: TableInputs, point: Point) -> _Limit | str:
     """What plain reads of a cold cache on as many nodes give."""
     size = sample_bytes(inputs.data, point)
     if size is None:
         return _NO_BYTES
     nodes = Layout.of(whole_point(inputs.data, point)).nodes
-    plain = plain_reads(inputs.machine.rates, nodes)
+    plain = fastest(
+        [
+            rate
+            for rate in inputs.machine.rates
+            if (rate.kind, rate.layout.nodes) == (FILES, nodes) and rate.state != WARM
+        ]
+    )
     if plain is None:
         return f"nothing has measured plain reads of a cold cache on as many nodes ({nodes})"
-    return _of_rate(plain, "bytes/s", size)
+    return _Limit(plain.best, "bytes/s", size, plain.where)
 
 
-def _decode(inputs: TableInputs, point: Point) -> _Reach | str:
+def _decode(inputs: TableInputs, point: Point) -> _Limit | str:
     """What an input pipeline hands over of samples of the same size, on as many ranks."""
     size = sample_bytes(inputs.data, point)
     if size is None:
@@ -238,10 +235,10 @@ def _decode(inputs: TableInputs, point: Point) -> _Reach | str:
     )
     if loading is None:
         return "nothing has loaded samples of this size alone, on as many ranks and nodes"
-    return _of_rate(loading, "samples/s", 1.0)
+    return _Limit(loading.best, "samples/s", 1.0, loading.where)
 
 
-def _copies(inputs: TableInputs, point: Point) -> _Reach | str:
+def _copies(inputs: TableInputs, point: Point) -> _Limit | str:
     """What copies to the GPUs of all ranks give."""
     sizes = inputs.data.repeats(point, (COPIED_BYTES, "run"))
     if not sizes.size or sizes.min() != sizes.max() or not sizes[0] > 0:
@@ -252,11 +249,11 @@ def _copies(inputs: TableInputs, point: Point) -> _Reach | str:
     return _ceiling(inputs, COPIES, "", gpus, "bytes/s", float(sizes[0]), "") or why
 
 
-def _computation(inputs: TableInputs, point: Point) -> dict[str, _Reach | str]:
+def _computation(inputs: TableInputs, point: Point) -> dict[str, _Limit | str]:
     """What the nodes compute and move in memory, over what the layers take of it for a sample."""
     data, every = inputs.data, whole_point(inputs.data, point)
     numbers = numbers_in(data, point)
-    model = model_of(data, point, numbers, inputs.machine)
+    model = _model(inputs, point, numbers)
     if model is None:
         batch = text_of(every.get("batch_size"))
         why = f"step_layers has not counted its model in {numbers} at a local batch of {batch}"
@@ -276,33 +273,58 @@ def _computation(inputs: TableInputs, point: Point) -> dict[str, _Reach | str]:
 
 def _ceiling(
     inputs: TableInputs, kind: str, numbers: str, times: int, unit: str, per: float, also: str
-) -> _Reach | None:
+) -> _Limit | None:
     """A measured ceiling, so many times; None where there is none."""
     ceiling = inputs.machine.ceiling(kind, MEASURED, numbers)
     if ceiling is None:
         return None
-    low, high = (None if end is None else times * end for end in (ceiling.low, ceiling.high))
     grows = " (still growing)" if ceiling.growing else ""
-    return _Reach(times * ceiling.value, low, high, unit, per, f"{ceiling.where}{grows}{also}")
+    return _Limit(ceiling.rate.times(times), unit, per, f"{ceiling.where}{grows}{also}")
 
 
-def _network(inputs: TableInputs, point: Point) -> _Reach | str:
-    """The bytes of a step over the time that its exchange would take by the network's fit."""
+def _model(inputs: TableInputs, point: Point, numbers: str) -> Model | None:
+    """The layers of what a point trains, at its local batch.
+
+    The same where both agree in all parameters that both name, in the type of their ``numbers``,
+    and in the number of weights.
+    """
+    weights = inputs.data.repeats(point, (MODEL_PARAMETERS, "run"))
     every = whole_point(inputs.data, point)
+    if not weights.size or weights.min() != weights.max() or splits_the_network(every):
+        return None
+    like = (samples_of_a_step(every), numbers, round(float(weights[0])))
+    models = (m for m in inputs.machine.models if (m.batch, m.numbers, m.weights) == like)
+    return next((model for model in models if agree(model.named, every)), None)
+
+
+def _network(inputs: TableInputs, point: Point) -> _Limit | str:
+    """The bytes of a step over the time that its messages take by the network's fit: the fastest of
+    those whose messages take the same ways, by the same library and backend."""
+    data, every = inputs.data, whole_point(inputs.data, point)
     layout, batch = Layout.of(every), samples_of_a_step(every)
     if layout.ranks == 1:
         return "a single rank exchanges nothing"
-    sent = sent_in_a_step(inputs.data, point, inputs.machine)
-    if sent is None and other_carriers(inputs.machine, sending_point(inputs.data, point)):
+    carrier, noted = data.agreed(point, EXCHANGED_BY), data.agreed(point, EXCHANGE)
+    alike = [n for n in inputs.machine.networks
+             if n.layout.like(layout) and agree(n.ways, ways_of(every))]  # fmt: skip
+    same = [n for n in alike if None in (carrier, n.carrier) or n.carrier == carrier]
+    if alike and not same:
         return "another library carries its messages than those of the network's probe"
-    if sent is None or batch is None:
+    exchange = Exchange(**noted) if noted else None
+    known = exchange and exchange.reduces and exchange.bucket_bytes is not None
+    times = [
+        (seconds, network.where)
+        for network in same
+        if exchange and known and not splits_the_network(every)
+        if (seconds := exchange_seconds(network.fits, layout.ranks, exchange.messages))
+        if seconds.value > 0
+    ]
+    if not times or exchange is None or batch is None:
         return "its exchange is not noted, or no network's fit is of such ranks (allreduce)"
+    seconds, where = min(times, key=lambda each: each[0].value)
     samples = layout.ranks * int(every.get("devices_per_rank") or 1) * batch
-    fused, total = sent.as_fused, float(sent.exchange.total)
-    value, low, high = (
-        None if not ms > 0 else total / (ms * 1e-3) for ms in (fused.value, fused.high, fused.low)
-    )
-    return _Reach(value or math.inf, low, high, "bytes/s", total / samples, fused.where)
+    where += f" ({counted(len(exchange.messages), 'message')} a step)"
+    return _Limit(seconds.over(exchange.total), "bytes/s", exchange.total / samples, where)
 
 
 MAKERS = (Maker(Headroom, headroom_rows),)

@@ -37,7 +37,7 @@ def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
         for each in ceilings(results):
             kind = each.what or text_of(results.entry["fixed"].get("operation") or "")
             what = _marked(f"{usual}: {kind}" if kind else usual, each.row["source"])
-            value = with_interval(each.best.value, *each.ends, each.unit)
+            value = with_interval(each.best.rate.value, *each.ends, each.unit)
             share = "–" if each.share is None else percent(each.share)
             runs = text_of(each.row["repeats"])
             lines.append(Line(results.name, what, value, share, each.how, runs))

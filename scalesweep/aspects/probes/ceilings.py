@@ -32,8 +32,7 @@ class Ceiling:
     @property
     def ends(self) -> tuple[float | None, float | None]:
         """The 95 % interval of the undisturbed rate; None without one."""
-        known = finite(self.best.low)
-        return (self.best.low, self.best.high) if known else (None, None)
+        return self.best.rate.low, self.best.rate.high
 
     @property
     def open(self) -> str:
@@ -75,7 +74,7 @@ def ceilings(results: ExperimentResults) -> list[Ceiling]:
     for row in results.points:
         if values := rates.get(results.key(row, same)):
             best, key = best_rate(np.array(values)), (*results.key(row, kinds), row["source"])
-            if key not in best_of or best.value > best_of[key][0].value:
+            if key not in best_of or best.rate.value > best_of[key][0].rate.value:
                 best_of[key] = (best, row)
     return [_ceiling(results, kinds, best, row) for best, row in best_of.values()]
 
@@ -102,7 +101,7 @@ def _ceiling(results: ExperimentResults, kinds: Sequence[str], best: BestRate, r
         row=row,
         unit=main.unit,
         best=best,
-        share=usual / median.factor * main.factor / best.value if median and usual else None,
+        share=usual / median.factor * main.factor / best.rate.value if median and usual else None,
         grows=growth([each.value for each in swept], [each.best_rate for each in swept]),
     )
 

@@ -39,7 +39,7 @@ def _ceiling(results: ExperimentResults, ceiling: Ceiling) -> Finding:
         OPEN if ceiling.open else CLEAR,
         subject=f" of {ceiling.what}" if ceiling.what else "",
         words={"how": f" ({ceiling.how})" if ceiling.how else ""},
-        numbers=(number_of("ceiling", ceiling.best.value, ceiling.unit, *ceiling.ends),),
+        numbers=(number_of("ceiling", ceiling.best.rate.value, ceiling.unit, *ceiling.ends),),
         reason=ceiling.open,
         evidence=evidence,
     )

@@ -111,7 +111,6 @@ def network_rows(inputs: TableInputs) -> Iterator[NetworkRow]:
         point = {name: value for name, value in first.values.items() if name != "ranks"}
         for fit in series.fits:
             for number, of in enumerate(fit.fits):
-                value = of.bandwidth.value if math.isfinite(of.bandwidth.value) else math.nan
                 yield NetworkRow(
                     point=point,
                     source=first.source,
@@ -119,8 +118,8 @@ def network_rows(inputs: TableInputs) -> Iterator[NetworkRow]:
                     low_bytes=fit.low,
                     high_bytes=fit.high,
                     algorithm=of.algorithm,
-                    latency=Estimate.of(of.latency.value, of.latency.low, of.latency.high),
-                    bandwidth=Estimate.of(value, of.bandwidth.low, of.bandwidth.high),
+                    latency=of.latency,
+                    bandwidth=of.bandwidth if math.isfinite(of.bandwidth.value) else None,
                     error=of.error,
                     best=number == 0,
                     supported=of.indistinguishable,

@@ -10,15 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalesweep.analysis.roofline import (
-    COMPUTE,
-    MEMORY,
-    UNKNOWN,
-    Reach,
-    Roof,
-    rated_flop,
-    share_of,
-)
+from scalesweep.analysis.roofline import COMPUTE, MEMORY, Roof, rated_flop, share_of
 from scalesweep.analysis.stats import mean_of
 from scalesweep.analysis.types import Floats
 from scalesweep.core.joined_experiments import parameters_at
@@ -119,9 +111,9 @@ def ceiling_rows(inputs: TableInputs) -> Iterator[CeilingRow]:
         compute = each.kind == COMPUTE
         yield CeilingRow(
             **{name: getattr(each, name) for name in _AS_STATED},
-            value=Estimate(each.value, each.low, each.high),
+            value=each.rate,
             unit="FLOP/s" if compute else "bytes/s",
-            ridge=each.value / memory.value if compute and memory else None,
+            ridge=each.rate.value / memory.rate.value if compute and memory else None,
         )
 
 
@@ -135,12 +127,12 @@ def _timed(data: ExperimentData, point: Point) -> list[LayerTimes]:
 
 
 class _Over(NamedTuple):
-    """The roof over a rank, of which ceilings, how far least times reach, and whether the ceiling
-    of computation still grew."""
+    """The roof over a rank, of which ceilings, the interval of a least time under it (1 is its
+    value), and whether the ceiling of computation still grew."""
 
     roof: Roof
     stated: str
-    reach: Reach
+    least: Estimate
     growing: bool
 
 
@@ -150,10 +142,15 @@ def _roof(data: ExperimentData, point: Point, machine: Machine) -> _Over | None:
     dtype = numbers_in(data, point)
     ranks = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
     for stated in (MEASURED, DATASHEET):
-        roof, flops = machine.roof(stated, dtype), machine.ceiling(COMPUTE, stated, dtype)
-        if roof is not None and flops is not None:
-            reach = machine.reach_of_least(stated, dtype) if stated == MEASURED else UNKNOWN
-            return _Over(roof.shared(ranks), stated, reach, flops.growing)
+        flops, memory = machine.ceiling(COMPUTE, stated, dtype), machine.ceiling(MEMORY, stated)
+        if flops and memory:
+            # Of both ceilings the wider interval counts at each end: which of them a layer hangs
+            # from is not the same.
+            both = [each.rate.over(each.rate.value) for each in (flops, memory)]
+            lows, highs = ([getattr(each, end) for each in both] for end in ("low", "high"))
+            ends = (None, None) if None in (*lows, *highs) else (min(lows), max(highs))
+            roof = Roof(flops.rate.value, memory.rate.value).shared(ranks)
+            return _Over(roof, stated, Estimate(1.0, *ends), flops.growing)
     return None
 
 
@@ -203,7 +200,7 @@ def _rows(
         limits = {
             "roof": over.stated,
             "least_ms": least,
-            "of_roof": share_of(least / _MS / steps, over.reach),
+            "of_roof": share_of(least / _MS / steps, over.least),
             "roof_flops": over.roof.flops,
             "roof_bytes_per_s": over.roof.bytes_per_s,
             "growing": over.growing,

@@ -31,7 +31,7 @@ from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.table.declared import Estimate, PointRow, column
-from scalesweep.tables.machine import DATASHEET, FLOAT32, MEASURED, Ceiling, numbers_in
+from scalesweep.tables.machine import DATASHEET, FLOAT32, MEASURED, numbers_in
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
 
@@ -158,7 +158,7 @@ def _rows(
     data, tokens = inputs.data, rates.estimate
     if shape.dtype == FLOAT32 and point.source == "measured":
         shape = replace(shape, dtype=numbers_in(data, point))  # tf32 where that was in force
-    stated = device_peak(shape) or _peak(inputs, DATASHEET, shape, every)
+    stated = _peak(inputs, DATASHEET, shape, every)
     probed = _peak(inputs, MEASURED, shape, every)
     printed = _printed(data, point)
     batch = float((shape.global_batch or 0) * shape.sequence)
@@ -170,8 +170,8 @@ def _rows(
         "step": Estimate(batch / tokens.value, fast, slow) if batch else None,
         "joule_tokens": _per_joule(data, point, shape),
         "dtype": shape.dtype,
-        "peak": stated.value if isinstance(stated, Ceiling) else stated,
-        "ceiling": probed.value if probed else None,
+        "peak": device_peak(shape) or (stated and stated.value),
+        "ceiling": probed and probed.value,
     }
     flops = {**token_flops(shape), **_counted(data, point, shape)}
     for name in CONVENTIONS:
@@ -186,7 +186,7 @@ def _rows(
 
 
 def _with_shares(
-    row: Utilisation, shape: ModelShape, flop: TokenFlop, rates: Rates, probed: Ceiling | None
+    row: Utilisation, shape: ModelShape, flop: TokenFlop, rates: Rates, probed: Estimate | None
 ) -> Utilisation:
     """The row with FLOP/s and what they are of peaks."""
     each, tokens = flop.model / rates.ranks, rates.estimate
@@ -199,7 +199,9 @@ def _with_shares(
             again = flop.hardware(shape.recompute) / rates.ranks
             row = replace(row, hfu=tokens.times(again / peak))
     if probed is not None:
-        row = replace(row, of_ceiling=share_of(rates.values * each / probed.value, probed.reach))
+        row = replace(
+            row, of_ceiling=share_of(rates.values * each / probed.value, probed.over(1.0))
+        )
     return row
 
 
@@ -227,7 +229,7 @@ def _judged(
 
 def _peak(
     inputs: TableInputs, stated: str, shape: ModelShape, every: Mapping[str, Any]
-) -> Ceiling | None:
+) -> Estimate | None:
     """A rank's part of a node's ceiling for a type of numbers; None where there is none.
 
     The ranks on a node share it equally, or the devices that the site's data sheet is of. What a
@@ -238,7 +240,7 @@ def _peak(
         for ceiling in inputs.machine.ceilings
         if (ceiling.kind, ceiling.stated) == (COMPUTE, stated)
     }
-    flops = {name: ceiling.value for name, ceiling in of_type.items()}
+    flops = {name: ceiling.rate.value for name, ceiling in of_type.items()}
     dtype = shape.dtype or ""
     value = mixed_peak(flops, dtype, shape.float8_share)
     if value is None:
@@ -249,9 +251,8 @@ def _peak(
     if devices and ceiling is not None and ceiling.ranks:
         devices = min(devices, ceiling.ranks)
     share = 1 / (devices or here)
-    if ceiling is None or ceiling.low is None or ceiling.high is None:
-        return Ceiling(COMPUTE, stated, dtype, value * share, None, None, 0, "")
-    return replace(ceiling, value=value * share, low=ceiling.low * share, high=ceiling.high * share)
+    same = ceiling is not None and ceiling.rate.value == value  # no mix of two types
+    return (ceiling.rate if ceiling and same else Estimate(value)).times(share)
 
 
 def _counted(data: ExperimentData, point: Point, shape: ModelShape) -> dict[str, TokenFlop]:

@@ -6,28 +6,30 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.best_rate import LARGER, SMALLER, best_rate, growth
+from scalesweep.analysis.stats import Estimate
 
 
 def test_the_best_run_counts_and_disturbed_ones_are_named() -> None:
     # The mean of these has the interval 86 to 740 or so.
     found = best_rate(np.array([327.0, 190.0, 325.0, 240.0, 326.0]))
-    assert found.value == 327
+    assert found.rate.value == 327
     assert found.disturbed == (False, True, False, True, False)
     assert found.agreeing == 3
-    assert 320 < found.low < 327 < found.high < 345
+    assert found.rate.low is not None and found.rate.high is not None
+    assert 320 < found.rate.low < 327 < found.rate.high < 345
     alone = best_rate(np.array([327.0, 190.0, 240.0]))
-    assert alone.value == 327 and math.isnan(alone.low) and alone.agreeing == 1
+    assert alone.rate == Estimate(327) and alone.agreeing == 1
 
 
 def test_the_interval_by_hand() -> None:
     # Three runs: the undisturbed rate lies at most (80^(1/2) - 1) x (100 - 98) above 100.
     found = best_rate(np.array([98.0, 99.0, 100.0]))
-    assert found.high == pytest.approx(100 + (math.sqrt(80) - 1) * 2)
+    assert found.rate.high == pytest.approx(100 + (math.sqrt(80) - 1) * 2)
     # Five: the fourth best counts, (80^(1/3) - 1) x 1.5.
     found = best_rate(np.array([98.0, 98.5, 99.0, 99.5, 100.0]))
-    assert found.high == pytest.approx(100 + (80 ** (1 / 3) - 1) * 1.5)
+    assert found.rate.high == pytest.approx(100 + (80 ** (1 / 3) - 1) * 1.5)
     same = best_rate(np.array([5.0, 5.0, 5.0]))
-    assert same.value == 5 and math.isnan(same.low)
+    assert same.rate == Estimate(5)
 
 
 def test_a_rate_that_is_best_at_an_end_still_grows() -> None:
