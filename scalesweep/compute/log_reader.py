@@ -158,8 +158,6 @@ class Reader:
     before it. ``settings`` are facts that may change in a training, ``variant`` facts that set runs
     apart without being parameters. Without ``steady`` lines are of all steps so far, of which the
     last counts; a start without a value of the group ``ends``, or a fact of ``needs``, was cut.
-    ``printers`` is the fact of how many ranks print all lines, one after the other where no label
-    tells them apart.
     """
 
     benchmark: str
@@ -187,7 +185,6 @@ class Reader:
     steady: bool = True
     ends: str = ""
     needs: tuple[str, ...] = ()
-    printers: str = ""
     along: tuple[str, ...] = ("data_parallel",)  # of how ranks share work: one rank has none of it
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     declared: Mapping[str, Any] = field(default_factory=dict)  # as JSON, for the launcher
@@ -290,7 +287,7 @@ _KEYS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("needs", "along"), _texts),
     **dict.fromkeys(("sign", "rivals"), Pattern),
     **dict.fromkeys(("main", "averages", "spoiled_lines", "ranks"), lambda given, _: given),
-    **dict.fromkeys(("steady", "ends", "printers", "parameters"), lambda given, _: given),
+    **dict.fromkeys(("steady", "ends", "parameters"), lambda given, _: given),
     **dict.fromkeys((FACTS, MODEL, FIRST), _stated),
     "progress": _patterns,
     "values": _values,

@@ -2,8 +2,7 @@
 
 Every start is a run of its own, one that goes on from a checkpoint too: it compiles and warms up
 again. Lines of several ranks are told apart by their labels (horovodrun, mpirun, ``srun --label``,
-torchrun); those without labels, and those of a label that names a node, by coming as often for
-each step.
+torchrun); without them a log of several is refused.
 """
 
 import re
@@ -67,7 +66,6 @@ class Start:
     # Lines that begin as progress and do not go on so; lines with other rates.
     broken: list[int] = field(default_factory=list)
     rivals: list[_Stated] = field(default_factory=list)
-    counts: dict[Printer, Counter[int]] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     flags: dict[str, str] = field(default_factory=dict)  # that set runs apart
 
@@ -149,7 +147,7 @@ class _Splitter:
         """Take a line; the start that ends before it, if it is the first of another."""
         reader, ended = self.reader, None
         typed = reader.command.read(text) if reader.command else None
-        begins = typed or (has(text, reader.begins) and not self._others_print(printer))
+        begins = typed or has(text, reader.begins)
         if begins and self.start.rows.get(printer):
             ended = self.next_start()
         if typed:
@@ -179,14 +177,6 @@ class _Splitter:
         self.spoiled.clear()
         return ended
 
-    def _others_print(self, printer: Printer) -> bool:
-        """Whether other ranks of this start have not printed yet, and no label tells them apart."""
-        count = self.start.stated.get(self.reader.printers)
-        if count is None or printer != Printer():
-            return False
-        ended = sum(self.reader.ends in row.texts for row in self.start.rows.get(printer, ()))
-        return ended < int(count.text)
-
     def _take_command(self, words: tuple[str, ...], flags: Mapping[str, str], line: int) -> None:
         command = self.reader.command
         assert command is not None
@@ -204,7 +194,7 @@ class _Splitter:
         for mark, pattern in self.reader.more:
             if mark in text and (rows := self.start.rows.get(printer)):
                 for match in pattern.finditer(text):
-                    row = _without(set(match.groupdict()), rows)
+                    row = rows[-1]
                     for name, said in _said(match).items():
                         before = row.texts.get(name, said)
                         peak = self.reader.values[name].way == PEAK
@@ -226,19 +216,18 @@ class _Splitter:
         return Row(int(step), line, texts, settings)
 
     def _begins_anew(self, row: Row, printer: Printer) -> bool:
-        """Whether a line is of another start: its step was there, or a later one was.
-
-        Ranks that share a label, or have none, each print every step, some a bit later than
-        others: only more lines of a step than of those before are of another start.
-        """
+        """Whether a line is of another start: a later step was there. Raises LogError where the
+        step itself was, right before."""
         rows = self.start.rows.get(printer)
-        if not rows or row.step > rows[-1].step or self._others_print(printer):
+        if not rows or row.step > rows[-1].step:
             return False
-        counts = self.start.counts[printer]
-        if row.step not in counts:
-            return True
-        others = [count for step, count in counts.items() if step != row.step]
-        return bool(others) and counts[row.step] >= max(others)
+        if row.step == rows[-1].step:
+            raise LogError(
+                f"step {row.step} is printed twice, and no label says by which rank: let the "
+                "launcher label lines (mpirun --tag-output, srun --label, torchrun --tee 3)",
+                row.line,
+            )
+        return True
 
     def _keep(self, row: Row, printer: Printer) -> None:
         if not self.start.rows and not self.start.first_line:
@@ -246,7 +235,6 @@ class _Splitter:
         row.spoiled = self.spoiled[printer] > 0
         self.spoiled[printer] -= row.spoiled
         self.start.rows.setdefault(printer, []).append(row)
-        self.start.counts.setdefault(printer, Counter())[row.step] += 1
         self.start.last_line = max(row.line, self.start.last_line)
 
     def _take_facts(self, text: str, line: int) -> None:
@@ -256,17 +244,6 @@ class _Splitter:
                     self.pending.append((name, value, line))
                 else:
                     self.start.state(name, value.strip(), line, stated.key)
-
-
-def _without(names: set[str], rows: list[Row]) -> Row:
-    """The first line of the last step without these values, else the last line."""
-    chosen = rows[-1]
-    for row in reversed(rows):
-        if row.step != rows[-1].step:
-            break
-        if names.isdisjoint(row.texts):
-            chosen = row
-    return chosen
 
 
 def _said(match: re.Match[str]) -> dict[str, str]:
@@ -289,7 +266,7 @@ def by_printer(start: Start) -> list[list[Row]]:
         line = start.rows[Printer()][0].line
         raise LogError("some lines have a rank's label, others have none", line)
     printers = sorted(start.rows, key=lambda it: (it.rank or 0, it.local or 0))
-    streams = [stream for it in printers for stream in _by_occurrence(start.rows[it])]
+    streams = [start.rows[it] for it in printers]
     common = set.intersection(*({row.step for row in rows} for rows in streams))
     # The last lines of some ranks may be lost where a log was cut, or a job ended.
     lost = [row for row in max(streams, key=len) if row.step not in common]
@@ -298,20 +275,3 @@ def by_printer(start: Start) -> list[list[Row]]:
     if not common:
         raise LogError("no step that all ranks have printed", start.last_line)
     return [[row for row in rows if row.step in common] for rows in streams]
-
-
-def _by_occurrence(rows: list[Row]) -> list[list[Row]]:
-    """The first line of every step, the second of every step, and so on."""
-    by_step: dict[int, list[Row]] = {}
-    for row in rows:
-        by_step.setdefault(row.step, []).append(row)
-    most, last = max(map(len, by_step.values())), max(by_step)
-    for step, same in by_step.items():
-        if len(same) != most and step != last:
-            raise LogError(
-                f"{len(same)} lines of step {step} without a label of their rank's own, {most} of "
-                "others: lines of several ranks or runs are mixed",
-                same[0].line,
-            )
-    ordered = [by_step[step] for step in sorted(by_step)]
-    return [[same[place] for same in ordered if place < len(same)] for place in range(most)]

@@ -40,11 +40,6 @@ FEWEST_IN_HALF = 10
 FASTER = 0.05
 # Last lines that are all slower by this share than so many of those before are another state.
 SLOWER, NEARLY_ALL = 0.15, 0.9
-# Lines without labels are of two runs where one of each step takes this much longer than another
-# in the median, and this much in nearly every step. Simulated with noise that no two ranks share,
-# although ranks wait for each other: of 2 to 64 ranks 5 % of noise is never two runs, 10 % in at
-# most 1 %; two runs that differ by 25 % are found in 97 % of 8 steps.
-MOST_APART, APART_EACH, APART_SHARE, FEWEST_APART = 1.2, 1.1, 0.9, 8
 # Rates of a device and of all, of three digits each.
 RATES, RATES_APART = ((f"{TOKENS}_per_device", TOKENS),), 1.05
 # The time between steps is in a total alone; in some modes lines are of all workers.
@@ -66,7 +61,6 @@ class Steps:
     without: Flags  # first lines, whose time or rate is none yet
     settings: Mapping[str, str]
     changed: Flags  # lines before the last change of a setting
-    unlabelled: bool  # whether no label tells some printers apart
 
     @property
     def numbers(self) -> list[int]:
@@ -135,8 +129,7 @@ def steps_of(reader: Reader, start: Start) -> Steps:
     settings = [row.settings for row in streams[0]]
     other = [number for number, it in enumerate(settings) if it != settings[-1]]
     changed = np.arange(len(settings)) <= (other[-1] if other else -1)
-    unlabelled = len(streams) > len(start.rows)
-    return Steps(reader, streams, values, without, settings[-1], changed, unlabelled)
+    return Steps(reader, streams, values, without, settings[-1], changed)
 
 
 def _first_value(good: NDArray[np.bool_]) -> tuple[int, tuple[int, int] | None]:
@@ -199,7 +192,7 @@ def slow_end(times: Floats, first: int) -> int | None:
 def kept_lines(steps: Steps) -> tuple[Flags, dict[str, Any]]:
     """Which lines count, and what is said of those that do not: warm-up, evaluations, changes.
 
-    Raises LogError with too few lines to tell, or where they are of runs of unlike speed.
+    Raises LogError with too few lines to tell.
     """
     numbers, spoiled = steps.numbers, steps.spoiled
     usable = np.flatnonzero(~(spoiled | steps.changed | steps.without))
@@ -211,7 +204,7 @@ def kept_lines(steps: Steps) -> tuple[Flags, dict[str, Any]]:
             f"({FEWEST_LINES} are needed)",
             steps.end,
         )
-    times = np.median(each := _times(steps), axis=1)
+    times = np.median(_times(steps), axis=1)
     first, drifting = steady_from(times[usable])
     if first is None:
         never = f"the times of {len(usable)} lines of progress never become steady"
@@ -227,24 +220,7 @@ def kept_lines(steps: Steps) -> tuple[Flags, dict[str, Any]]:
         said["slower_after"] = numbers[usable[slow]]
     if drifting:
         said["drifting"] = True
-    if steps.unlabelled:
-        _check_alike(each[kept], steps.end)
     return kept, said
-
-
-def _check_alike(times: Floats, line: int) -> None:
-    """Raises LogError where printers are of runs of unlike speed: ranks of one run take the same
-    time for a step."""
-    medians = np.median(times, axis=0)
-    slow, fast = int(medians.argmax()), int(medians.argmin())
-    apart = medians[slow] > MOST_APART * medians[fast]
-    always = (times[:, slow] > APART_EACH * times[:, fast]).mean() >= APART_SHARE
-    if len(times) >= FEWEST_APART and apart and always:
-        raise LogError(
-            f"the lines of each step differ by {medians[slow] / medians[fast] - 1:.0%} in their "
-            "times, and no label tells them apart: lines of several runs are mixed",
-            line,
-        )
 
 
 def unfinished(warm: Mapping[str, Any]) -> str:

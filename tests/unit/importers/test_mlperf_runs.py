@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
 from tests.fakes import mllog as fake
-from tests.fakes.imported_runs import read_source
 from tests.fakes.mllog import EPOCH, T0, Read, line, one, swap, training, values, why
 
 
@@ -182,40 +179,6 @@ def test_models_trained_at_the_same_time(read: Read) -> None:
     runs, refusals = read(mixed + told[0][len(told[1]) :])
     assert refusals == []
     assert [values(run)["epochs_run"] for run in runs] == [3, 2]
-
-
-def test_logs_of_our_own_program(tmp_path: Path) -> None:
-    benchmarks = ROOT / "workflow" / "benchmarks"
-    sys.path.insert(0, str(benchmarks))
-    try:
-        from harness.mllog import MLLog
-    finally:
-        sys.path.remove(str(benchmarks))
-    path = tmp_path / "attempts" / "1" / "mlperf.log"
-    log = MLLog(path)
-    log.start("init_start")
-    log.event("submission_benchmark", "cosmoflow")
-    log.end("init_stop")
-    log.start("run_start")
-    for key, value in {**fake.HYPERPARAMETERS, "number_of_ranks": np.int64(4)}.items():
-        log.event(key, value)
-    log.event("target_mae", 0.3)
-    for number, error in enumerate([np.float32(0.5), float("nan"), 0.25]):
-        log.start("epoch_start", epoch_num=number)
-        log.start("eval_start", epoch_num=number)
-        log.end("eval_stop", epoch_num=number)
-        log.event("eval_error", error, epoch_num=number)
-        log.end("epoch_stop", epoch_num=number)
-    ((unfinished,), _, _) = read_source(path)  # every line is there when it is written
-    assert "time_to_target" not in unfinished.metrics
-    log.end("run_stop", status="success")
-    log.close()
-    runs, refusals, _ = read_source(tmp_path / "attempts")
-    assert refusals == []
-    (run,) = runs
-    assert run.point["ranks"] == 4 and run.point["target_mae"] == 0.3
-    assert "time_to_target" in run.metrics and values(run)["final_validation_mae"] == 0.25
-    np.testing.assert_array_equal(run.samples["validation_mae"][:, 0], [0.5, np.nan, 0.25])
 
 
 BROKEN = len(fake.head()) + 2  # the line of the first epoch's evaluation
