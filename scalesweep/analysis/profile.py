@@ -4,7 +4,7 @@ Times are in seconds, arrays are ``[rank]``. What a tool does not say is None or
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,19 +37,6 @@ class RankTimes:
     def runtime(self) -> float:
         """The longest elapsed time."""
         return float(self.elapsed.max())
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """A phase that several things go through at a time.
-
-    ``sum_s`` adds up all of them, ``union_s`` is the time during which at least one was in it.
-    """
-
-    name: str
-    count: int
-    sum_s: float
-    union_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,33 +130,10 @@ class Profile:
     line: int | None = None
     rank_times: RankTimes | None = None
     factors: PopFactors | None = None
-    phases: tuple[Phase, ...] = ()
     functions: tuple[Function, ...] = ()
     messages: tuple[Message, ...] = ()
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
-
-
-def union_length(intervals: Iterable[tuple[float, float]]) -> float:
-    """Length of the union of intervals, in their unit."""
-    return sum(end - begin for begin, end, _ in merged(intervals))
-
-
-def merged(intervals: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float, list[int]]]:
-    """Intervals that overlap as one each, in order, with the places of those it is made of."""
-    ordered = sorted(enumerate(intervals), key=lambda entry: entry[1])
-    places: list[int] = []
-    begin = end = 0.0
-    for place, (start, stop) in ordered:
-        if places and start < end:
-            end = max(end, stop)
-            places.append(place)
-            continue
-        if places:
-            yield begin, end, places
-        begin, end, places = start, stop, [place]
-    if places:
-        yield begin, end, places
 
 
 def parts_of(

@@ -37,7 +37,7 @@ ORDER = (
     "headroom",
     "input bound",
     *("score", "input share", "memory", "out of memory", "failed otherwise"),
-    *("stragglers", "timeline", "stall warnings", "last to negotiate", "late ranks"),
+    *("stragglers", "timeline", "late ranks"),
     *("drift", "oversubscribed"),
     *("main metric", "repeats", "other load", "warnings", "coverage"),
 )

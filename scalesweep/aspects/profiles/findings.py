@@ -1,72 +1,42 @@
-"""Findings on traces: ranks that come late, and the rules that Horovod's maintainers apply by hand.
+"""Findings on traces: ranks that come late, and what takes most of Horovod's time.
 
-A profile is one run without an interval: every sentence is a note, but for what Horovod warns of.
+A profile is one run without an interval: every sentence is a note.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from scalesweep.analysis.horovod_timeline import COPIES, IDLE, NEGOTIATION, QUEUE, REDUCTION, WAIT
+from scalesweep.analysis.horovod_timeline import IDLE, NEGOTIATION, QUEUE, REDUCTION, WAIT
 from scalesweep.aspects.profiles.timeline import TimelinePhase
 from scalesweep.aspects.profiles.traces import RankLateness
-from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import ATTENTION, NOTE, Finding, Rule, number_of
+from scalesweep.findings.base import NOTE, Finding, Rule, number_of
 
-TIMELINE, WARNED, LAST, LATE = "timeline", "stall warnings", "last to negotiate", "late ranks"
-# A share of a step below this is not worth a sentence, and one that dominates begins here.
-NOTABLE, DOMINANT = 0.1, 0.5
-ENOUGH_TICKS = 0.5  # of the negotiations: fewer with ticks are those of the start
+TIMELINE, LATE = "timeline", "late ranks"
+NOTABLE = 0.1  # a share of a step below this is not worth a sentence
 LATE_SHARE = 0.01  # of a step
 MAX_RUNS = 3
-_HOROVOD = (NEGOTIATION, QUEUE, COPIES, REDUCTION, WAIT)
-# What it means if a phase takes most of Horovod's time (threads: docs/guide/profiles.md).
+# What it means if a phase takes most of Horovod's time (docs/guide/profiles.md).
 _MEANS = {
     NEGOTIATION: "a rank arrives late",
     QUEUE: "the network is slow, or calls are small and many",
     WAIT: "the device still computes the gradient",
     REDUCTION: "the network binds",
-    IDLE: "input, the forward pass or too many threads take the time",
-}
-_WARNED = {
-    "stalls": ("ranks missing for long", "check that all ranks have as many batches"),
-    "evictions": ("responses evicted from the cache", "raise HOROVOD_CACHE_CAPACITY"),
 }
 
 
 def timeline_signs(results: ExperimentResults) -> list[Finding]:
-    """What the timelines of an experiment show, at the largest scale first."""
+    """The phase of Horovod that takes most of a step, of each timeline."""
     runs: dict[str, list[TimelinePhase]] = {}
     for row in results.of(TimelinePhase):
-        runs.setdefault(row.run_id, []).append(row)
-
-    def scale(rows: Sequence[TimelinePhase]) -> float:
-        value = rows[0].point.get(results.scale)
-        return float(value) if finite(value) else 0.0
-
-    shown = sorted(runs.values(), key=scale, reverse=True)[:MAX_RUNS]
-    return [finding for rows in shown for finding in _said(results, rows)]
-
-
-def _said(results: ExperimentResults, rows: Sequence[TimelinePhase]) -> Iterator[Finding]:
-    """What a timeline with these shares of a step shows."""
-    row, key = rows[0], {"run_id": rows[0].run_id}
-    for name, (subject, then) in _WARNED.items():
-        if count := getattr(row, name):
-            yield _finding(results, WARNED, ATTENTION, row, key, subject, {"count": count}, then)
-    shares = {each.phase: each.share for each in rows if each.share is not None}
-    known = {phase: shares[phase] for phase in _HOROVOD if phase in shares}
-    lead = max(known, key=lambda phase: known[phase], default=IDLE)
-    ticked = row.ticked >= ENOUGH_TICKS * row.negotiations
-    if lead in _MEANS and known.get(lead, 0.0) >= NOTABLE:
-        which = "run again with HOROVOD_CACHE_CAPACITY=0 to see which"
-        then = which if lead == NEGOTIATION and not ticked else ""
-        yield _finding(results, TIMELINE, NOTE, row, key, lead, {"share": known[lead]}, then)
-        if lead == NEGOTIATION and ticked:
-            numbers = {"last": row.last, "ticked": row.ticked, "late_ms": row.late_ms}
-            yield _finding(results, LAST, NOTE, row, key, f"rank {row.last_rank}", numbers)
-    if shares.get(IDLE, 0.0) >= DOMINANT:
-        yield _finding(results, TIMELINE, NOTE, row, key, IDLE, {"share": shares[IDLE]})
+        if row.phase != IDLE and (row.share or 0.0) >= NOTABLE:
+            runs.setdefault(row.run_id, []).append(row)
+    leads = [max(rows, key=lambda row: row.share or 0.0) for rows in runs.values()]
+    return [
+        _finding(results, TIMELINE, row, {"run_id": row.run_id}, row.phase, {"share": row.share})
+        for row in leads[-MAX_RUNS:]
+        if row.phase in _MEANS
+    ]
 
 
 def late_ranks(results: ExperimentResults) -> list[Finding]:
@@ -79,9 +49,9 @@ def late_ranks(results: ExperimentResults) -> list[Finding]:
     shown = list(dict.fromkeys(row.run_id for row in late))[:MAX_RUNS]
     return [
         _finding(
-            results, LATE, NOTE, row,
-            {"run_id": row.run_id, "group": row.group, "rank": row.rank}, f"rank {row.rank}",
-            {"last_share": row.last_share, "late_ms": row.late_median_ms},
+            results, LATE, row, {"run_id": row.run_id, "group": row.group, "rank": row.rank},
+            f"rank {row.rank}", {"last_share": row.last_share, "late_ms": row.late_median_ms},
+            f"group {row.group}" if row.group else "its group",
         )
         for row in late
         if row.run_id in shown
@@ -89,20 +59,13 @@ def late_ranks(results: ExperimentResults) -> list[Finding]:
 
 
 def _finding(
-    results: ExperimentResults,
-    rule: str,
-    state: str,
-    row: TimelinePhase | RankLateness,
-    key: Mapping[str, Any],
-    subject: str,
-    numbers: Mapping[str, float | None],
-    then: str = "",
-) -> Finding:
-    """A finding on a profiled run; of results of one source it has the source."""
+    results: ExperimentResults, rule: str, row: TimelinePhase | RankLateness,
+    key: Mapping[str, Any], subject: str, numbers: Mapping[str, float | None], group: str = "",
+) -> Finding:  # fmt: skip
+    """A note on a profiled run; of results of one source it has the source."""
     source = {"source": next(iter(results.sources))} if len(results.sources) == 1 else {}
-    group = f"group {row.group}" if isinstance(row, RankLateness) and row.group else "its group"
     return Finding(
-        results.name, rule, state, subject=subject, next=then,
+        results.name, rule, NOTE, subject=subject,
         words={
             "at": f" at {results.describe(row.point)}" if results.axes else "",
             "means": _MEANS.get(subject, ""), "group": group,
@@ -119,12 +82,6 @@ RULES = (
     Rule(
         TIMELINE, timeline_signs,
         says={NOTE: "Horovod's timeline{at}: {subject} takes {share:%} of a step; {means}."},
-    ),
-    Rule(WARNED, None, says={ATTENTION: "Horovod warned{at} of {subject}, {count} times."}),
-    Rule(
-        LAST, None,
-        says={NOTE: "In Horovod's timeline{at}, {subject} is last in {last} of {ticked} "
-              "negotiations, {late_ms} after the median rank."},
     ),
     Rule(
         LATE, late_ranks,

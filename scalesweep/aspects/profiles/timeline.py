@@ -6,8 +6,6 @@ timelines, from what the import noted in their records.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from scalesweep.analysis.horovod_timeline import NOTE, read_timeline, timeline_rows
 from scalesweep.aspects.profiles.functions import done_runs, head_of, noted, profile_files
@@ -17,34 +15,17 @@ from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import TableInputs
 
 MAX_RUNS = 12
-# What Horovod prints (response_cache.cc, stall_inspector.cc), and the column that counts it.
-SIGNS = {
-    "evictions": "response has been evicted from cache",
-    "stalls": "waiting for remainder of ranks for more than",
-}
-_LOGS = ("stderr.log", "stdout.log")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimelinePhase(DeclaredRow, table="timeline", leading=("run_id",)):
-    """A phase of a step in a run with a timeline; what a run does not show is missing."""
+    """A phase of a step in a run with a timeline; what it does not show is missing."""
 
     run_id: str = column("the run with a timeline")
     phase: str = column("what Horovod does: negotiation, queue, wait for data, copies, ... idle")
     share: float | None = column("share of a step", "1")
     ms: float | None = column("time per step", "ms")
     steps: int = column("steps of the whole run", "1")
-    negotiations: int = column("negotiations of the whole run", "1")
-    ticked: int = column("those that show when each rank was ready", "1")
-    last_rank: int | None = column("the rank that came last in most of them")
-    last: int | None = column("in how many it did", "1")
-    late_ms: float | None = column("how far behind the median rank, mean over these", "ms")
-    evictions: int | None = column(
-        "lines in the logs on responses evicted from the cache", "1", default=None
-    )
-    stalls: int | None = column(
-        "lines in the logs on ranks that were waited for", "1", default=None
-    )
 
 
 def phase_rows(inputs: TableInputs) -> Iterator[TimelinePhase]:
@@ -61,15 +42,6 @@ def phase_rows(inputs: TableInputs) -> Iterator[TimelinePhase]:
         except (UserError, OSError, ValueError):
             data.unread.append(run["run_id"])
             continue
-        signs = _signs(file.parent.parent)
-        yield from (TimelinePhase(**head_of(run, data.axes), **row, **signs) for row in rows)
+        yield from (TimelinePhase(**head_of(run, data.axes), **row) for row in rows)
     for imported, rows in noted(inputs, NOTE, MAX_RUNS):
         yield from (TimelinePhase(**head_of(imported, data.axes), **row) for row in rows)
-
-
-def _signs(attempt: Path) -> dict[str, Any]:
-    """How many lines of the logs say each of SIGNS; None where there is no log."""
-    logs = [attempt / name for name in _LOGS if (attempt / name).is_file()]
-    texts = [path.read_text(errors="replace") for path in logs]
-    return {name: sum(text.count(words) for text in texts) if texts else None
-            for name, words in SIGNS.items()}  # fmt: skip

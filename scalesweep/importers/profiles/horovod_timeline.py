@@ -4,24 +4,22 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.horovod_timeline import (
     CALL,
     NEGOTIATE,
     NOTE,
     NoTimelineError,
-    Timeline,
     read_timeline,
     timeline_rows,
 )
-from scalesweep.analysis.horovod_timeline import Phase as Span
-from scalesweep.analysis.profile import Message, Phase, Profile, merged, union_length
+from scalesweep.analysis.profile import Message, Profile
+from scalesweep.analysis.trace_account import union
 from scalesweep.importers.imported_run import ImportRefusedError, metric
 from scalesweep.importers.profiles.base import each, text_of
 
 MAX_SIZES = 200
-_US = 1e-6
 
 
 def sign(head: str) -> bool:
@@ -42,17 +40,17 @@ def _profiles(file: Path, ranks: int | None) -> Iterator[Profile]:
         timeline = read_timeline(text_of(file))
     except NoTimelineError as error:
         raise ImportRefusedError(str(error)) from None
-    if not timeline.phases:
+    known = timeline.attrs
+    if timeline.empty:
         raise ImportRefusedError("no phase of any tensor in it begins and ends")
-    if timeline.ranks and ranks and ranks < timeline.ranks:
-        raise ImportRefusedError(f"names rank {timeline.ranks - 1}, but --ranks {ranks}")
-    length = (timeline.last - timeline.first) * _US
-    phases = _phases(timeline)
-    metrics: dict[str, dict[str, object]] = {"timeline_length": metric(length, "s", "lower")}
-    for phase in phases:
-        name = re.sub(r"\W+", "_", phase.name.lower()).strip("_")
-        metrics[f"{name}_sum"] = metric(phase.sum_s, "s", "lower")
-        metrics[f"{name}_union"] = metric(phase.union_s, "s", "lower")
+    if known["ranks"] and ranks and ranks < known["ranks"]:
+        raise ImportRefusedError(f"names rank {known['ranks'] - 1}, but --ranks {ranks}")
+    metrics = {"timeline_length": metric(known["length"], "s", "lower")}
+    for name, phases in timeline.groupby("name", sort=False):
+        plain = re.sub(r"\W+", "_", str(name).lower()).strip("_")
+        spans = phases[["begin", "end"]].to_numpy(float)
+        for kind, of in (("sum", spans), ("union", union(spans))):
+            metrics[f"{plain}_{kind}"] = metric(float((of[:, 1] - of[:, 0]).sum()), "s", "lower")
     rows = timeline_rows(timeline)
     for row in rows:
         if row["share"] is not None:
@@ -60,63 +58,45 @@ def _profiles(file: Path, ranks: int | None) -> Iterator[Profile]:
     notes: dict[str, object] = {
         "clock": "that of rank 0",
         "phases": "sum: over all tensors; union: while at least one tensor was in it",
+        **({NOTE: rows} if rows else {}),
     }
-    if rows:
-        notes[NOTE] = rows
-    if not timeline.closed:
+    if not known["closed"]:
         notes["unclosed"] = "the file was not closed, as of a run that was ended"
-    if timeline.unfinished:
-        notes["unfinished"] = f"{timeline.unfinished} phases had begun and not ended: not counted"
+    if known["unfinished"]:
+        notes["unfinished"] = f"{known['unfinished']} phases had begun and not ended: not counted"
     yield Profile(
-        tool="horovod_timeline", file=file, ranks=ranks or timeline.ranks, elapsed_s=length,
-        phases=phases, messages=_messages(timeline), metrics=metrics, notes=notes,
+        tool="horovod_timeline", file=file, ranks=ranks or known["ranks"],
+        elapsed_s=known["length"], messages=_messages(timeline), metrics=metrics, notes=notes,
     )  # fmt: skip
 
 
 read = each(_profiles)
 
 
-def _phases(timeline: Timeline) -> tuple[Phase, ...]:
-    by_name: dict[str, list[tuple[float, float]]] = {}
-    for phase in timeline.phases:
-        by_name.setdefault(phase.name, []).append((phase.begin, phase.end))
-    return tuple(
-        Phase(name, len(spans), sum(b - a for a, b in spans) * _US, union_length(spans) * _US)
-        for name, spans in by_name.items()
-    )
-
-
-def _messages(timeline: Timeline) -> tuple[Message, ...]:
+def _messages(timeline: pd.DataFrame) -> tuple[Message, ...]:
     """Calls by operation and size, those that take most time.
 
     Tensors whose calls overlap were fused into one: its size is theirs together, its time is from
     the first begin to the last end. Where an operation makes several kinds of calls, as a
     hierarchical allreduce within nodes and between them, each is of a part of the ranks.
     """
-    kinds: dict[int, set[str]] = {}
-    calls: dict[str, list[Span]] = {}
-    for phase in timeline.phases:
-        if phase.outer is not None and CALL.fullmatch(phase.name):
-            calls.setdefault(phase.name, []).append(phase)
-            kinds.setdefault(id(phase.outermost), set()).add(phase.name)
-    times: dict[tuple[str, int], list[float]] = {}
-    parted: set[tuple[str, int]] = set()
-    for name, own in calls.items():
-        for begin, end, places in merged((phase.begin, phase.end) for phase in own):
-            operations = [own[place].outermost for place in places]
-            sizes = [operation.size for operation in operations if operation.size]
-            if len(sizes) == len(operations) and end > begin:
-                key = name, sum(sizes)
-                times.setdefault(key, []).append((end - begin) * _US)
-                if any(len(kinds[id(operation)]) > 1 for operation in operations):
-                    parted.add(key)
-    messages = [
-        Message(
-            operation, size, len(seconds), float(np.mean(seconds)),
-            float(np.std(seconds, ddof=1)) if len(seconds) > 1 else None,
-            (operation, size) not in parted,
-        )
-        for (operation, size), seconds in times.items()
-    ]  # fmt: skip
+    calls = timeline[timeline["inner"] & timeline["name"].str.fullmatch(CALL)].sort_values("begin")
+    calls["parted"] = calls.groupby("operation")["name"].transform("nunique") > 1
+    messages = []
+    for name, own in calls.groupby("name"):
+        call = (own["begin"] >= own["end"].cummax().shift(fill_value=0)).cumsum()
+        fused = own.groupby(call).agg(
+            begin=("begin", "min"), end=("end", "max"), parted=("parted", "any"),
+            size=("size", lambda sizes: sizes.sum(skipna=False)),
+        )  # fmt: skip
+        fused["seconds"] = fused["end"] - fused["begin"]
+        for size, alike in fused[(fused["size"] > 0) & (fused["seconds"] > 0)].groupby("size"):
+            mean, std = alike["seconds"].mean(), alike["seconds"].std()
+            messages.append(
+                Message(
+                    str(name), int(size), len(alike), float(mean),  # type: ignore[arg-type]
+                    float(std) if len(alike) > 1 else None, not alike["parted"].any(),
+                )
+            )  # fmt: skip
     messages.sort(key=lambda message: -message.count * message.mean_s)
     return tuple(sorted(messages[:MAX_SIZES], key=lambda each: (each.operation, each.size)))

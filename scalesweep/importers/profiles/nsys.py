@@ -97,7 +97,7 @@ def _profile(run: Mapping[int | None, Recording], ranks: int | None) -> Profile:
     if elapsed:
         metrics["runtime"] = metric(max(elapsed), "s", "lower")
     # A rank without an event may have been idle, or not been recorded.
-    busy = [held.gpu.union_s for held in files if held.gpu]
+    busy = [held.gpu_s for held in files if held.gpu_s is not None]
     several = [float(np.mean(held.busy_s)) for held in files if held.busy_s]
     for name, seconds in (("gpu_busy", busy), ("gpu_busy_each", several)):
         if len(seconds) == len(elapsed) == len(files):
@@ -109,7 +109,6 @@ def _profile(run: Mapping[int | None, Recording], ranks: int | None) -> Profile:
         ranks=len(numbers) or ranks or 1,
         profiled_ranks=len(files),
         elapsed_s=max(elapsed) if elapsed else None,
-        phases=(files[0].gpu,) if files[0].gpu else (),
         functions=tuple(functions),
         metrics=metrics,
         notes={

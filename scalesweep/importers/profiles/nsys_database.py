@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalesweep.analysis.profile import Function, Phase
+from scalesweep.analysis.profile import Function
+from scalesweep.analysis.trace_account import union
 from scalesweep.importers.imported_run import ImportRefusedError
 
 SQLITE = "SQLite format 3"
@@ -41,7 +42,7 @@ class Recording:
 
     file: Path
     functions: list[Function] = field(default_factory=list)
-    gpu: Phase | None = None
+    gpu_s: float | None = None
     elapsed: float | None = None
     notes: dict[str, object] = field(default_factory=dict)
     tool: str = "nsys"
@@ -103,11 +104,11 @@ def _database(database: sqlite3.Connection, file: Path) -> Recording:
     ]
     every = spans[0] if len(spans) == 1 else np.concatenate([np.empty(0, _SPAN), *spans])
     if every.size:
-        recording.gpu = _busy(every)
+        recording.gpu_s = _busy(every)
         devices = np.unique(every["device"])
         if len(devices) > 1:
             parts = [every[every["device"] == device] for device in devices]
-            recording.busy_s = [_busy(part).union_s for part in parts]
+            recording.busy_s = [_busy(part) for part in parts]
         recording.elapsed = (last - first) * _NS
         if "ANALYSIS_DETAILS" in tables:
             stated = database.execute("SELECT max(duration) FROM ANALYSIS_DETAILS").fetchone()[0]
@@ -160,15 +161,10 @@ def _event_name(table: str, key: Any, names: Mapping[Any, str]) -> str:
     return names.get(key, f"kernel {key}") if isinstance(key, int) else str(key)
 
 
-def _busy(spans: NDArray[Any]) -> Phase:
-    """The time of all events, and the time during which there was one."""
-    order = np.argsort(spans["begin"], kind="stable")
-    begin, latest = spans["begin"][order], np.maximum.accumulate(spans["end"][order])
-    # What of each event lies behind all that began before it.
-    before = np.concatenate([begin[:1], latest[:-1]])
-    union = np.maximum(latest - np.maximum(begin, before), 0).sum()
-    total = (spans["end"] - spans["begin"]).sum()
-    return Phase("GPU", len(spans), float(total) * _NS, float(union) * _NS)
+def _busy(spans: NDArray[Any]) -> float:
+    """Seconds during which there was an event."""
+    merged = union(np.column_stack([spans["begin"], spans["end"]]))
+    return float((merged[:, 1] - merged[:, 0]).sum()) * _NS
 
 
 def _notes(

@@ -1,11 +1,11 @@
-"""What a profile says: POP's factors in two variants, unions of intervals, parts."""
+"""What a profile says: POP's factors in two variants, and parts."""
 
 from pathlib import Path
 
 import pytest
 
 from scalesweep.analysis.pop import PYPOP, Replay, pop_factors
-from scalesweep.analysis.profile import Function, Profile, parts_of, union_length
+from scalesweep.analysis.profile import Function, Profile, parts_of
 
 
 def test_the_two_variants_of_serialisation_and_transfer() -> None:
@@ -21,8 +21,7 @@ def test_the_two_variants_of_serialisation_and_transfer() -> None:
         pop_factors(2.0, 1.0, 3.0)
 
 
-def test_union_of_intervals_and_parts() -> None:
-    assert union_length([(0, 2), (1, 3), (3, 4), (10, 11)]) == 5
+def test_parts_by_rank() -> None:
     functions = tuple(
         Function(name, rank, kind, 1, time, time)
         for name, rank, kind, time in (
