@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 # errors are printed on descriptor 3 too, where a log takes its output.
 SCRIPT = (
     "SCALESWEEP_SNAKEMAKE=$PPID exec 3>&2"
-    f" {shlex.quote(sys.executable)} {shlex.quote(str(ROOT))}/workflow/scripts"
+    f" {shlex.quote(sys.executable)} {shlex.quote(str(ROOT))}/workflow/scripts/step.py"
 )
 
 from scalesweep.core.errors import UserError

@@ -48,7 +48,7 @@ for number, (experiment, run) in enumerate(campaign.unique_runs().values()):
     (out / "run.json").write_text(json.dumps({**run_file, "time_limit_s": order["time_limit_s"]}))
 """
 LOOPS = {
-    "launchers": "{python} workflow/scripts/launch.py --order launchers/$i.json"
+    "launchers": "{python} workflow/scripts/step.py launch --order launchers/$i.json"
     " 2>&1 | tee launchers/$i.log",
     "programs": "{python} workflow/benchmarks/toy/main.py --run programs/$i/run.json"
     " > programs/$i/stdout.log 2> programs/$i/stderr.log",
@@ -92,7 +92,7 @@ def start_ms(order: Order, work: Path, launcher: Path, env: dict[str, str]) -> f
         changed = order.copy()
         changed.update({"folder": str(folder), "argv": ["date", "+%s.%N"]})
         write_order(file, changed)
-        command = [sys.executable, str(launcher), "--order", str(file)]
+        command = [sys.executable, str(launcher), "launch", "--order", str(file)]
         began = time.time()
         subprocess.run(command, cwd=work, env=env, capture_output=True, check=False)
         return 1000 * (float((folder / "attempt-1" / "stdout.log").read_text()) - began)
@@ -114,7 +114,7 @@ def start_times(scratch: Path, rounds: int) -> dict[str, float]:
     for folder in list(bare.rglob("__pycache__")):
         shutil.rmtree(folder)
     unkept = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    script = Path("workflow", "scripts", "launch.py")
+    script = Path("workflow", "scripts", "step.py")
     ways: dict[str, Callable[[], float]] = {
         "launcher": lambda: start_ms(order, scratch, scratch / "project" / script, kept),
         "launcher without bytecode": lambda: start_ms(order, scratch, bare / script, unkept),

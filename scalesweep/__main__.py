@@ -1,4 +1,4 @@
-"""``python -m scalesweep``: the command ``scalesweep``, and what the workflow's scripts call."""
+"""``python -m scalesweep``: the command ``scalesweep``."""
 
 from scalesweep.commands import main
 

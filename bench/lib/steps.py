@@ -34,6 +34,6 @@ def take_steps(made: Made, *names: str) -> dict[str, Cost]:
     for name in names or words:
         if name in ("tables", "figures"):
             shutil.rmtree(made.results / name, ignore_errors=True)  # as Snakemake does first
-        command = [sys.executable, f"workflow/scripts/{name}.py", *words[name]]
+        command = [sys.executable, "workflow/scripts/step.py", name, *words[name]]
         costs[name] = timed(command, made.folder)
     return costs

@@ -35,7 +35,7 @@ from scalesweep.smk.cli import SNAKEMAKE
 from scalesweep.state.stock import take_stock
 
 CHECKOUTS = "checkouts"  # folder in FOLDER
-_SCRIPT = REPO / "workflow" / "scripts" / "launch.py"
+_SCRIPT = REPO / "workflow" / "scripts" / "step.py"
 _TELL_S = 10.0  # between two lines on the progress
 
 
@@ -188,7 +188,15 @@ def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool) -> No
 
 def _launch(order: Path, digest: str) -> int:
     """Launch a run, which ends when this process does; the launcher's exit code."""
-    words = [sys.executable, str(_SCRIPT), "--order", str(order.resolve()), "--digest", digest]
+    words = [
+        sys.executable,
+        str(_SCRIPT),
+        "launch",
+        "--order",
+        str(order.resolve()),
+        "--digest",
+        digest,
+    ]
     with (
         order.with_name(LAUNCHER_LOG).open("w") as log,
         subprocess.Popen(

@@ -1,7 +1,7 @@
 """The commands of ``scalesweep``, one module each; ``interface`` says what a user may type.
 
 ``run(args)`` of a module carries the command out. Of the verbs that rules of the workflow call
-(``INTERNAL``) three have ``add_arguments(parser)`` too; the others are functions of ``steps``.
+(``call``) three have ``add_arguments(parser)`` too; the others are functions of ``steps``.
 Imports every other package, each command only what it needs: ``launch`` starts on compute nodes,
 where nothing outside the standard library may be loaded.
 """
@@ -15,36 +15,30 @@ from typing import Any, NoReturn
 
 from scalesweep.smk.cli import run_main
 
-# What the scripts of the workflow call, and no help lists: `python -m scalesweep VERB`.
 STEPS = ("accounting", "figures", "page", "summarise", "tables")
-INTERNAL = (*STEPS, "inventory", "launch", "session")
 
 
-def main(argv: Sequence[str] | None = None) -> NoReturn:
+def main() -> NoReturn:
     """Carry out the command that comes first, and exit; without one, list the commands."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in INTERNAL:
-        call(words[0], words[1:])
 
     def load() -> Callable[[], None]:
         from scalesweep.commands.interface import read  # which a launch is spared
 
-        module, args = read(words)
+        module, args = read(sys.argv[1:])
         command = import_module(f"{__name__}.{module}")
         return lambda: command.run(args)
 
     run_main(load)
 
 
-def call(verb: str, argv: Sequence[str] | None = None) -> NoReturn:
-    """Parse ``argv`` (None: this process's arguments) for an internal verb, do it, and exit."""
+def call(verb: str, argv: Sequence[str]) -> NoReturn:
+    """Parse the arguments of a verb that rules call (``workflow/scripts/step.py``), do it, and
+    exit."""
 
     def load() -> Callable[[], None]:
         module = import_module(f"{__name__}.{'steps' if verb in STEPS else verb}")
         step: Any = getattr(module, verb) if verb in STEPS else module
-        parser = argparse.ArgumentParser(
-            prog=f"python -m scalesweep {verb}", description=step.__doc__
-        )
+        parser = argparse.ArgumentParser(prog=f"step.py {verb}", description=step.__doc__)
         if verb not in STEPS:
             module.add_arguments(parser)
             return lambda: module.run(parser.parse_args(argv))

@@ -1,7 +1,7 @@
 """The steps from records to the report, each called by a rule of the workflow.
 
-The arguments of a function are those of its verb, ``python -m scalesweep tables --plan ...``. Each
-imports what it needs: processes that read records start before pandas is imported.
+The arguments of a function are those of its verb, ``step.py tables --plan ...``. Each imports what
+it needs: processes that read records start before pandas is imported.
 """
 
 import gc

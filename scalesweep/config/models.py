@@ -268,7 +268,8 @@ def read(model: type[_Model], content: Any, path: Path | str, key: str = "") -> 
     except ValidationError as error:
         lines = []
         for where, text in map(_mistake, error.errors(include_url=False)):
-            place = ".".join(filter(None, (key, *map(str, where))))
+            steps = [f"[{it}]" if isinstance(it, int) else f".{it}" for it in where]
+            place = f"{key}{''.join(steps)}".lstrip(".")
             between = "" if not place else " " if text.startswith("is ") else ": "
             lines.append(f"{path}: {place}{between}{text}")
         raise UserError(*lines) from None

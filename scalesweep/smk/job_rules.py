@@ -178,7 +178,7 @@ class JobRules:
     def run_job(self, run_id: str) -> str:
         """Shell command of the job of a run."""
         folder = f"{self.context.runs_folder}/{run_id}"
-        words = [sys.executable, str(REPO / "workflow" / "scripts" / "launch.py")]
+        words = [sys.executable, str(REPO / "workflow" / "scripts" / "step.py"), "launch"]
         words += ["--order", f"{folder}/{ORDER}", f"--digest={self._digests.get(run_id, '')}"]
         words += ["--marker", *self.context.markers([run_id])]
         # Slurm's executor judges a failure; of others the job succeeds, which failure.json tells.

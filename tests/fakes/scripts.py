@@ -1,4 +1,4 @@
-"""The scripts of workflow/scripts, called in this process: starting one takes seconds."""
+"""The steps of the workflow, called in this process: starting one takes seconds."""
 
 import contextlib
 import gc
@@ -11,23 +11,23 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from unittest import mock
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "workflow" / "scripts"
+STEP = Path(__file__).resolve().parents[2] / "workflow" / "scripts" / "step.py"
 
 
 def run_script(
     name: str, *words: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> "CompletedProcess[str]":
-    """Run a script as the interpreter would: exit code, and what it writes to stdout and stderr.
+    """Run a step as the interpreter would: exit code, and what it writes to stdout and stderr.
 
     ``env`` is added to the environment. What a script changes of this process is changed back:
     ``sys.path`` and how garbage is collected.
     """
-    command = [str(SCRIPTS / name), *map(str, words)]
+    command = [str(STEP), name, *map(str, words)]
     out, err = io.StringIO(), io.StringIO()
     threshold = gc.get_threshold()
     with (
         mock.patch.object(sys, "argv", command),
-        mock.patch.object(sys, "path", [str(SCRIPTS), *sys.path]),
+        mock.patch.object(sys, "path", [str(STEP.parent), *sys.path]),
         mock.patch.dict(os.environ, env or {}),
         contextlib.chdir(cwd or Path.cwd()),
         contextlib.redirect_stdout(out),

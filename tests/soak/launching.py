@@ -28,9 +28,11 @@ def start(spec: dict[str, Any]) -> "subprocess.Popen[bytes]":
     """Start a launcher."""
     path = Path(spec["folder"]).with_suffix(".order")
     write_order(path, spec)
-    script = ROOT / "workflow" / "scripts" / "launch.py"
+    script = ROOT / "workflow" / "scripts" / "step.py"
     return subprocess.Popen(
-        [sys.executable, script, "--order", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [sys.executable, script, "launch", "--order", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
 
 

@@ -100,8 +100,9 @@ def test_a_campaign_goes_on_once_there_is_space(disk: Path, project: Project) ->
     project.write("c.yaml", CAMPAIGN)
     (disk / "results").mkdir()
     (project.path / "results").symlink_to(disk / "results")
-    script = project.path / "workflow" / "scripts" / "inventory.py"
-    wait = "import time; from pathlib import Path\nwhile Path('hold').exists(): time.sleep(0.01)\n"
+    script = project.path / "workflow" / "scripts" / "step.py"
+    held = "sys.argv[1] == 'inventory' and Path('hold').exists()"
+    wait = f"import sys, time; from pathlib import Path\nwhile {held}: time.sleep(0.01)\n"
     script.write_text(wait + script.read_text())
 
     def call(until: int) -> tuple[int, list[str]]:

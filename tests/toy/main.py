@@ -35,7 +35,7 @@ if behaviour == "hungry":
     time.sleep(4)  # Slurm looks at memory every second
 if behaviour == "stuck":  # with its launcher, so that only Slurm can end it
     found = subprocess.run(
-        ["pgrep", "-f", f"launch.py --order .*{run['run_id']}"], capture_output=True, check=True
+        ["pgrep", "-f", f"step.py launch .*{run['run_id']}"], capture_output=True, check=True
     )
     for pid in found.stdout.split():
         os.kill(int(pid), signal.SIGSTOP)

@@ -23,7 +23,7 @@ rule accounting:
     log:
         f"{RESULTS}/logs/accounting.log",
     params:
-        script=f"{SCRIPT}/accounting.py",
+        script=f"{SCRIPT} accounting",
         runs=RUNS,
     message:
         (

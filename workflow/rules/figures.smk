@@ -25,7 +25,7 @@ rule experiment_figures:
         experiment="[^/]+",
     threads: 4
     params:
-        script=f"{SCRIPT}/figures.py",
+        script=f"{SCRIPT} figures",
         results=lambda wildcards: RESULTS,
         experiments=lambda wildcards: wildcards.experiment,
     message:
@@ -52,7 +52,7 @@ if SWEEP.together:
         log:
             f"{RESULTS}/logs/figures.log",
         params:
-            script=f"{SCRIPT}/figures.py",
+            script=f"{SCRIPT} figures",
             results=lambda wildcards: RESULTS,
             experiments=SWEEP.together,
         message:

@@ -18,7 +18,7 @@ rule session:
     log:
         f"{RESULTS}/logs/session.log",
     params:
-        script=f"{SCRIPT}/session.py",
+        script=f"{SCRIPT} session",
         campaign=SWEEP.campaign_arguments(),
     message:
         "Keeping a session"

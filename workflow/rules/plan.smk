@@ -12,7 +12,7 @@ rule plan:
     log:
         f"{RESULTS}/logs/plan.log",
     params:
-        script=f"{SCRIPT}/inventory.py",
+        script=f"{SCRIPT} inventory",
         campaign=SWEEP.campaign_arguments(),
         slurm="--ask-slurm" if SWEEP.submission else "",
         batch=lambda _: facts.submit_command(workflow) if SWEEP.batch else "",
@@ -39,7 +39,7 @@ rule inventory:
     log:
         f"{RESULTS}/logs/inventory.log",
     params:
-        script=f"{SCRIPT}/inventory.py",
+        script=f"{SCRIPT} inventory",
         campaign=SWEEP.campaign_arguments(),
         # Evaluated once more when the job starts: from then on no other report is made.
         claim=lambda wildcards: PREFLIGHT.claims.report(),

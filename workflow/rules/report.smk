@@ -37,7 +37,7 @@ rule page:
     log:
         f"{RESULTS}/logs/report.log",
     params:
-        script=f"{SCRIPT}/page.py",
+        script=f"{SCRIPT} page",
         runs=RUNS,
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",

@@ -22,7 +22,7 @@ rule run:
     resources:
         **JOBS.run_resources(),
     params:
-        script=f"{SCRIPT}/launch.py",
+        script=f"{SCRIPT} launch",
         order=lambda wildcards: JOBS.run_order(wildcards.run_id),
         step=lambda wildcards: JOBS.step(wildcards.run_id, workflow.dryrun),
     message:

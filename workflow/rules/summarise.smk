@@ -15,7 +15,7 @@ checkpoint summarise:
         f"{RESULTS}/logs/summarise.log",
     threads: 4
     params:
-        script=f"{SCRIPT}/summarise.py",
+        script=f"{SCRIPT} summarise",
         runs=RUNS,
     message:
         "Summarising finished runs"

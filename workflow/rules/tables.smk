@@ -34,7 +34,7 @@ rule experiment_tables:
         experiment="[^/]+",
     threads: 4
     params:
-        script=f"{SCRIPT}/tables.py",
+        script=f"{SCRIPT} tables",
         results=lambda wildcards: RESULTS,
         runs=RUNS,
         captions=shown_tables(),
@@ -64,7 +64,7 @@ if SWEEP.together:
         log:
             f"{RESULTS}/logs/tables.log",
         params:
-            script=f"{SCRIPT}/tables.py",
+            script=f"{SCRIPT} tables",
             results=lambda wildcards: RESULTS,
             runs=RUNS,
             experiments=SWEEP.together,

@@ -214,7 +214,7 @@ def test_the_page_is_written_without_matplotlib() -> None:
 def test_command_line(tmp_path: Path) -> None:
     root = make_results(tmp_path / "my results", [ONE])
     figures = root / "figures"
-    words = ["page.py", "--plan", root / "plan.json", "--summary", root / "summary.parquet",
+    words = ["page", "--plan", root / "plan.json", "--summary", root / "summary.parquet",
              "--tables", root / "tables", "--figures", figures, "--runs", root / "runs" / SITE,
              "--out", root / "report.html"]  # fmt: skip
     render(root)

@@ -173,7 +173,7 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     plan.write_text(json.dumps(whole_plan({"campaign": "c", "experiments": experiments})))
     summary, out = tmp_path / "summary.parquet", tmp_path / "tables"
     arguments = ("--plan", plan, "--runs", tmp_path / "runs", "--out", summary)
-    done = run_script("summarise.py", *arguments)
+    done = run_script("summarise", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(pd.read_parquet(summary)) == 2
     # Samples that are damaged after the summary.
@@ -181,7 +181,7 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
         samples = path.parent / "samples.npz"
         samples.write_bytes(b"x" * samples.stat().st_size)
     inputs = ("--plan", plan, "--summary", summary, "--runs", tmp_path / "runs")
-    done = run_script("tables.py", *inputs, "--out", out)
+    done = run_script("tables", *inputs, "--out", out)
     # Two tables read samples again, that of ranks of runs of more than one.
     left_out = "samples.npz was changed: checksum differs: left out of the"
     warnings = f"warning: io-1: {left_out} tables of steps\nwarning: io-0: {left_out} warm-up\n"
@@ -189,7 +189,7 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     assert len(pd.read_csv(out / "io" / "points.csv")) == 3
     for path in study.records:
         path.write_text("{")
-    done = run_script("summarise.py", *arguments)
+    done = run_script("summarise", *arguments)
     assert done.returncode == 0
     assert done.stdout.startswith(
         "2 records cannot be trusted and were set aside: io-0 (the record is not whole JSON"
@@ -197,6 +197,6 @@ def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
     assert {run["cause"] for run in read_plan(plan)["experiments"][0]["runs"]} >= {"BAD_RECORD"}
     assert all((path.parent / "record.json.broken").is_file() for path in study.records)
     summary.write_text("no")
-    done = run_script("tables.py", *inputs, "--out", out)
+    done = run_script("tables", *inputs, "--out", out)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr

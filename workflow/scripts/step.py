@@ -1,4 +1,4 @@
-"""Keep the finished points of a campaign in its history, as a session."""
+"""A step of the workflow, as its rules call it: ``step.py VERB --option VALUE ...``."""
 
 import sys
 from pathlib import Path
@@ -7,4 +7,4 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalesweep.commands import call
 
-call("session")
+call(sys.argv[1], sys.argv[2:])
