@@ -188,7 +188,6 @@ EPOCH_CURVES: dict[str, Quantity] = {quantity.name: quantity for quantity in _CU
 ACCURACY_CURVES = tuple(
     prefix + name for name in ("loss", "mae", "accuracy") for prefix in ("", "validation_")
 )
-ENERGY_SO_FAR = Quantity("energy", "Energy", "J", "lower", "total", "since the first epoch began")
 
 # Between which runs a metric is compared: any; those that train to a target or as much as each
 # other; none. Losses, errors and accuracies after a window of timed steps say how long that was.

@@ -26,7 +26,6 @@ The imbalance is known where the traces of all ranks are. Traces without steps h
 from collections.abc import Mapping
 from typing import Any
 
-from scalesweep.analysis.pop import MODELFACTORS
 from scalesweep.analysis.step_account import PROFILE, TRACE, StepAccount
 from scalesweep.core.formatting import finite
 
@@ -43,12 +42,9 @@ def profile_account(metrics: Mapping[str, Any], ranks: int) -> StepAccount | Non
     holds their losses too).
     """
     names = (
-        "runtime", "parallel_efficiency", "load_balance", "communication_efficiency",
-        "serialisation_efficiency", "transfer_efficiency", IDEAL_RUNTIME,
+        "runtime", "parallel_efficiency", "load_balance", "communication_efficiency", IDEAL_RUNTIME,
     )  # fmt: skip
-    runtime, parallel, balance, communication, serial, transfer, ideal = (
-        _value(metrics.get(name)) for name in names
-    )
+    runtime, parallel, balance, communication, ideal = (_value(metrics.get(name)) for name in names)
     if runtime is None or parallel is None or balance is None or communication is None:
         return None
     if min(runtime, parallel, balance, communication) <= 0:
@@ -62,11 +58,7 @@ def profile_account(metrics: Mapping[str, Any], ranks: int) -> StepAccount | Non
         terms["communication"] = runtime - highest
     else:
         terms |= {"alternating": replayed - highest, "transfer": runtime - replayed}
-    factors = (serial, transfer) if serial is not None and transfer is not None else None
-    return StepAccount(
-        PROFILE, 1, ranks, runtime, terms, mean, highest, variant=MODELFACTORS if factors else "",
-        replayed=factors,
-    )  # fmt: skip
+    return StepAccount(PROFILE, 1, ranks, runtime, terms)
 
 
 def trace_breakdown(metrics: Mapping[str, Any], ranks: int) -> StepAccount | None:
@@ -82,9 +74,7 @@ def trace_breakdown(metrics: Mapping[str, Any], ranks: int) -> StepAccount | Non
     exchange = exposed / steps
     waited = min(largest - mean, exchange)
     terms = {"compute": mean, "persistent": waited, "communication": exchange - waited}
-    return StepAccount(
-        TRACE, int(steps), ranks, window / steps, terms, mean, largest, per_epoch=int(steps)
-    )
+    return StepAccount(TRACE, int(steps), ranks, window / steps, terms, int(steps))
 
 
 def _value(metric: Any) -> float | None:

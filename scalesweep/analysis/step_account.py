@@ -1,4 +1,4 @@
-"""Where the time of a step goes: the account of a run, and the efficiency factors that follow.
+"""Where the time of a step goes: the account of a run.
 
 Training steps are synchronous: all ranks meet in the exchange of each step, so the run takes the
 path of whichever rank is last. ``step_work`` has what each rank does by itself, w[k][r, s] by
@@ -17,10 +17,6 @@ without them gains, in this order (docs/methods/time_breakdown.md has each with 
 
 with C[r] the sum over the steps of a rank's own work, all of it, S the sum over the steps of the
 largest, and T the time of all steps. What lies inside steps in no span is unattributed.
-
-The factors are those of POP (https://pop-coe.eu/node/69) in a variant of their own, which needs no
-replay on an ideal network, since every step ends in a collective. With input and computation c:
-load balance = mean C / max C, serialisation = max C / S, transfer = S / T.
 """
 
 import math
@@ -94,8 +90,6 @@ STEP_WORDS = {
 }
 # The finer account first, where repeats have several.
 FINEST = (STEPS, NOEXCHANGE, TRACE, PROFILE, EPOCHS, FIRST)
-# How serialisation and transfer are defined: here, every step ends in a collective.
-COLLECTIVE = "collective"
 # A rank waits for input if it does so for this share of a step.
 NOTABLE_INPUT = 0.02
 
@@ -111,10 +105,7 @@ class StepAccount:
     another tool measured the whole run (``profile_account``); NOEXCHANGE if a run without
     exchange says what a step computes; TRACE if the traces of its ranks do
     (``profile_account``). ``per_epoch``: steps that the samples of an epoch are shared among.
-    ``parts`` are those of computation. ``mean_busy`` and ``max_busy`` are over the ranks' means of
-    input and computation, ``busiest`` is the mean over steps of the largest. ``replayed`` are
-    serialisation and transfer as a profile's replay on an ideal network gave them, ``variant`` how
-    they are defined.
+    ``parts`` are those of computation.
     """
 
     form: str
@@ -122,45 +113,14 @@ class StepAccount:
     ranks: int
     elapsed: float
     terms: Mapping[str, float]
-    mean_busy: float
-    max_busy: float
-    busiest: float | None = None
     per_epoch: int = 1
     parts: Mapping[str, float] = field(default_factory=dict)
-    variant: str = ""
-    replayed: tuple[float, float] | None = None
 
     def term(self, name: str) -> float | None:
         """A term, what no term explains, or a part of computation; None: not known."""
         if name == REST:  # the terms and it add up to ``elapsed``
             return self.elapsed - math.fsum(self.terms.values())
         return self.terms.get(name, self.parts.get(name))
-
-    def factors(self) -> dict[str, float]:
-        """The efficiency factors of the run, each multiplicative; their product is the last.
-
-        Without ``busiest`` communication efficiency takes the place of serialisation and transfer,
-        which follow it if a replay gave them. A trace also shows time that is none of these: of it
-        there is parallel efficiency alone.
-        """
-        whole = {"parallel_efficiency": self.mean_busy / self.elapsed}
-        if self.form == TRACE:
-            return whole
-        factors = {"load_balance": self.mean_busy / self.max_busy}
-        if self.busiest is None:
-            names = ("serialisation", "transfer")
-            factors["communication"] = self.max_busy / self.elapsed
-            factors |= dict(zip(names, self.replayed or (), strict=False))
-        else:
-            factors["serialisation"] = self.max_busy / self.busiest
-            factors["transfer"] = self.busiest / self.elapsed
-        return {**factors, **whole}
-
-    @staticmethod
-    def from_json(content: Mapping[str, Any]) -> "StepAccount":
-        """The account of a mapping of its fields."""
-        replayed = content["replayed"]
-        return StepAccount(**{**content, "replayed": tuple(replayed) if replayed else None})
 
 
 def account_of(
@@ -252,10 +212,7 @@ def companion_account(
     terms |= {"communication": whole.last - highest}
     if whole.elapsed > whole.last:
         terms["barrier"] = whole.elapsed - whole.last
-    return StepAccount(
-        NOEXCHANGE, whole.steps, ranks, whole.elapsed, terms, float(single.own.mean()), highest,
-        per_epoch=whole.per_epoch,
-    )  # fmt: skip
+    return StepAccount(NOEXCHANGE, whole.steps, ranks, whole.elapsed, terms, whole.per_epoch)
 
 
 def _mean_steps(samples: Samples, notes: Mapping[str, Any], ranks: int) -> _MeanSteps | None:
@@ -326,8 +283,7 @@ def _of_sums(
     busiest, transfer = (float(each[later].sum()) / count for each in over_ranks)
     elapsed, last = (float(each[later].max(axis=1).sum()) / count for each in (total, local))
     reading, computing = means[SPANS[0]], means[SPANS[1]]
-    busy = reading + computing
-    highest = float(busy.max())
+    highest = float((reading + computing).max())
     if not 0 < highest <= busiest * (1 + 1e-9) or elapsed <= 0:
         return None
     terms = {"input": _middle(reading), "compute": _middle(computing)}
@@ -335,10 +291,7 @@ def _of_sums(
     terms |= {"alternating": max(0.0, busiest - highest), "transfer": transfer}
     if SPAN_BETWEEN in means:
         terms["between"] = _middle(means[SPAN_BETWEEN])
-    return StepAccount(
-        STEPS, count, local.shape[1], elapsed, terms, float(busy.mean()), highest,
-        max(busiest, highest), per_epoch, variant=COLLECTIVE,
-    )  # fmt: skip
+    return StepAccount(STEPS, count, local.shape[1], elapsed, terms, per_epoch)
 
 
 def _matrix(samples: Samples, name: str, ranks: int) -> Floats | None:
@@ -380,12 +333,8 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         usual[INPUT] += highest - terms["persistent"] - math.fsum(usual.values())
     terms |= {INPUT: usual[INPUT], COMPUTE: usual[COMPUTE], **rest.transfers()}
     terms |= {} if work.between == UNKNOWN else {BETWEEN: usual[BETWEEN]}
-    means = busy.mean(axis=0)
-    return StepAccount(
-        STEPS, steps, ranks, elapsed, terms, float(means.mean()), float(means.max()),
-        float(busy.max(axis=1).mean()), steps_per_epoch(notes) or steps,
-        _parts(work, usual[COMPUTE]), COLLECTIVE,
-    )  # fmt: skip
+    per_epoch, parts = steps_per_epoch(notes) or steps, _parts(work, usual[COMPUTE])
+    return StepAccount(STEPS, steps, ranks, elapsed, terms, per_epoch, parts)
 
 
 def _parts(work: StepWork, computing: float) -> dict[str, float]:
@@ -419,7 +368,4 @@ def _by_epoch(local: Floats, total: Floats, reading: Floats | None) -> StepAccou
     what = "input" if reading is not None and np.array_equal(reading, local) else "busy"
     terms = {what: common, "persistent": highest - common, "alternating": busiest - highest}
     terms |= {"barrier": float((ends - latest).mean())}
-    return StepAccount(
-        EPOCHS, len(local), local.shape[1], elapsed, terms, float(own.mean()), highest, busiest,
-        variant=COLLECTIVE,
-    )  # fmt: skip
+    return StepAccount(EPOCHS, len(local), local.shape[1], elapsed, terms)

@@ -166,12 +166,6 @@ def declared_evidence(results: ExperimentResults, row: DeclaredRow) -> dict[str,
     return evidence_of(results, row.TABLE, {**row.point, "source": getattr(row, "source", None)})
 
 
-def one_source(results: ExperimentResults) -> list[Row]:
-    """Points of one source, measured where there are any: sources do not compete."""
-    chosen = "measured" if "measured" in results.sources else next(iter(results.sources), None)
-    return [row for row in results.points if row.get("source") == chosen]
-
-
 def figure_of(
     finding: Finding, figures: Mapping[str, Mapping[str, Any]], begin: Sequence[str] = ()
 ) -> str | None:

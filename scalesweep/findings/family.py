@@ -14,12 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from scalesweep.analysis.multiple import LEVELS, OTHERS, holm_cut
+from scalesweep.analysis.multiple import LEVELS, holm_cut
 from scalesweep.core.formatting import counted
 from scalesweep.findings.base import CLEAR, OPEN, SILENT, Finding
-
-# Lists that are searched for what is odd among many (stragglers, drift) keep this by themselves.
-LISTS = LEVELS[OTHERS]
 
 
 def judged(findings: Sequence[Finding], part_of: Mapping[str, str]) -> list[Finding]:

@@ -193,7 +193,7 @@ def _parts(parts: Mapping[str, float]) -> Iterator[dict[str, Any]]:
 
 def _terms(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The terms of a run's step in ms, by their titles, and the whole."""
-    account = StepAccount.from_json(content)
+    account = StepAccount(**content)
     for term, title in {**TERMS, "elapsed": WHOLE}.items():
         value = account.elapsed if term == "elapsed" else account.term(term)
         if value is not None and math.isfinite(value):

@@ -1,7 +1,7 @@
 """What a run keeps in its row of the summary beside numbers: the columns ``CURVES``.
 
-``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``, and the energy
-used by the end of each epoch; ``_phases``: seconds by phase; ``_energy``: joules by phase;
+``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``; ``_phases``:
+seconds by phase; ``_energy``: joules by phase;
 ``_account``: where the time of a step went (``StepAccount``), ``_first_epoch``:
 that of the first of several epochs; ``_parts``: seconds by named part;
 ``_stated``: standard deviation and count of the metrics whose source states them; ``_rounded``: by
@@ -15,7 +15,6 @@ Missing (None) where a record has none. In the summary they are JSON text (``as_
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,11 +32,9 @@ from scalesweep.analysis.step_account import (
 )
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import finite
-from scalesweep.core.record import POWER
 from scalesweep.core.record_check import MAX_NUMBER
 from scalesweep.tables.layers import LAYERS, layers_of
 from scalesweep.tables.machine_load import LOAD, load_of
-from scalesweep.tables.power_series import energy_between, read_power
 from scalesweep.tables.provenance import FACTS, kept_facts
 
 ACCOUNT = "_account"
@@ -64,19 +61,18 @@ def as_text(value: Any) -> str | None:
 def curves_of(
     record: Mapping[str, Any],
     samples: Mapping[str, NDArray[Any]],
-    folder: Path | None,
     machines: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """The columns ``CURVES`` of a record's row.
 
     ``samples`` are its arrays ``[epoch, rank]``; of an imported run one column may represent all
-    ranks. ``folder`` holds power.csv, if there is one; ``machines`` as for ``run_facts``. Raises
+    ranks. ``machines`` as for ``run_facts``. Raises
     UserError where an array is not [epoch, rank], arrays differ in their epochs, or the record's
     numbers are none.
     """
     energy = record.get("energy") or {}
     return {
-        "_epochs": _epochs(record, samples, folder),
+        "_epochs": _epochs(record, samples),
         "_phases": _numbers(record.get("phases"), "phases"),
         "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
         ACCOUNT: _account(record, samples),
@@ -177,7 +173,7 @@ def _finite(value: Any, name: str) -> float | None:
 
 
 def _epochs(
-    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]], folder: Path | None
+    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
 ) -> dict[str, list[float | None]] | None:
     # A program that times steps keeps its losses by step too.
     if not any(name in samples for name in ACCURACY_CURVES) or "step_times" in samples:
@@ -193,8 +189,6 @@ def _epochs(
     if len(epochs) > 1:
         lengths = ", ".join(f"{name} {count}" for count, name in epochs.items())
         raise UserError(f"arrays hold different numbers of epochs: {lengths}")
-    if "epoch_ends" in curves and (used := _energy_so_far(record, curves["epoch_ends"], folder)):
-        curves["energy"] = used
     return curves or None
 
 
@@ -209,29 +203,6 @@ def _rank_means(name: str, array: NDArray[Any], record: Mapping[str, Any]) -> li
     with np.errstate(invalid="ignore", over="ignore"):
         means = array.astype(np.float64, copy=False).mean(axis=1).tolist()
     return [value if abs(value) < MAX_NUMBER else None for value in means]
-
-
-def _energy_so_far(
-    record: Mapping[str, Any], ends: list[float | None], folder: Path | None
-) -> list[float | None] | None:
-    """Joules from the start of the first epoch to the end of each, over counted domains and hosts.
-
-    None where power was not watched all that time, or its samples are gone or too far apart.
-    """
-    energy = record.get("energy") or {}
-    spans = record.get("phase_spans") or []
-    begin = next((float(start) for name, start, _ in spans if name == "training"), None)
-    known = [end for end in ends if end is not None]
-    path = None if folder is None else folder / POWER
-    # Without joules by phase the hosts' clocks could not be related to each other.
-    if begin is None or path is None or not known or not energy.get("phases"):
-        return None
-    # Between two samples power is taken to be constant: epochs must not be shorter on average.
-    if max(known) / len(ends) < (energy.get("interval_s") or 0) or not path.is_file():
-        return None
-    power = read_power(path, energy)
-    used = [None if end is None else energy_between(power, begin, begin + end) for end in ends]
-    return used if any(value is not None for value in used) else None
 
 
 def sweep_of(

@@ -6,7 +6,7 @@ series. A power sensor has watts from the first row on; between two values its p
 """
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,14 +103,6 @@ def _channel(names: tuple[str, str, bool], times: Floats, watts: Floats) -> Chan
 
     joules = summed(np.where(unwatched, 0.0, steps))
     return Channel(*names, times, joules, summed(np.where(unwatched, seconds, 0.0)))
-
-
-def energy_between(power: Sequence[Channel], begin: float, end: float) -> float | None:
-    """Joules over the counted channels between two moments; None if one was not watched."""
-    counted = [channel for channel in power if channel.counted]
-    edges = np.array([begin, end])
-    total = sum(float(channel.between(edges)[0]) for channel in counted)
-    return total if counted and np.isfinite(total) else None
 
 
 def mean_power(channels: Iterable[Channel], edges: Floats) -> Floats:

@@ -38,7 +38,6 @@ from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import (
-    POWER,
     RECORD,
     SAMPLES,
     dates_of,
@@ -63,15 +62,14 @@ _TAKEN = frozenset((*IDENTITY, *EPOCH_COLUMNS))
 _SHORTEST_S = 1 / MAX_NUMBER  # rates are finite
 
 
-def row_of(record: Mapping[str, Any], samples: Arrays, folder: Path | None = None) -> Row:
+def row_of(record: Mapping[str, Any], samples: Arrays) -> Row:
     """What the summary keeps of one record and its arrays.
 
-    ``folder``: of the run, for files that the record names. Raises UserError naming the run if the
-    record or an array is not as it must be.
+    Raises UserError naming the run if the record or an array is not as it must be.
     """
     run_id = str(record.get("run_id"))
     try:
-        return _row(record, told_arrays(record, samples), folder)
+        return _row(record, told_arrays(record, samples))
     except UserError as error:
         raise type(error)(f"{run_id}: {error}") from None
     except KeyError as error:
@@ -82,7 +80,7 @@ def row_of(record: Mapping[str, Any], samples: Arrays, folder: Path | None = Non
         raise UserError(f"{run_id}: the record cannot be summarised ({_line(error)})") from None
 
 
-def _row(record: Mapping[str, Any], samples: Arrays, folder: Path | None) -> Row:
+def _row(record: Mapping[str, Any], samples: Arrays) -> Row:
     point, work = record["point"], record.get("work") or {}
     identity = {name: record[name] for name in IDENTITY[:8]}
     identity["started"] = dates_of(record)[0] or None
@@ -99,7 +97,7 @@ def _row(record: Mapping[str, Any], samples: Arrays, folder: Path | None) -> Row
     if len({array.shape for array in times.values()}) > 1:
         raise UserError("local_times and global_times have different shapes")
     plain, meanings, left_out = _plain_metrics(record.get("metrics") or {})
-    curves = curves_of(record, samples, folder, machines)
+    curves = curves_of(record, samples, machines)
     for name in point:
         if name in _TAKEN or name in plain or name.startswith("_"):
             raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
@@ -245,7 +243,7 @@ def _kept_rows(remember: Path) -> dict[str, list[Any]]:
 
 def _stamps(path: Path) -> list[str | None]:
     """Of all files that a row is made of."""
-    return [stamp_of(f"{path.parent}/{name}") for name in (RECORD, SAMPLES, POWER)]
+    return [stamp_of(f"{path.parent}/{name}") for name in (RECORD, SAMPLES)]
 
 
 def _import_tables() -> None:
@@ -276,7 +274,7 @@ def _read_run(path: Path) -> Row:
     except FileNotFoundError:
         raise BadRecordError(f"{run_id}: {RECORD} is missing") from None
     if record["samples"] is None:
-        return row_of(record, {}, folder)
+        return row_of(record, {})
     try:
         content = read_samples(folder, record)
     except BadRecordError as error:
@@ -285,7 +283,7 @@ def _read_run(path: Path) -> Row:
         arrays = open_arrays(content)
     except NOT_ARRAYS as error:
         raise UserError(f"{run_id}: {SAMPLES} cannot be read ({_line(error)})") from None
-    return row_of(record, arrays, folder)
+    return row_of(record, arrays)
 
 
 def _frame(rows: Sequence[Row]) -> "pd.DataFrame":

@@ -48,7 +48,7 @@ MIN_SERIES = 3
 _FIGURES = {
     PHASE: ["scaling", "parameter", "heatmap", "groups"],
     INPUT: ["compare-input", "ratio-input"], SCALING: ["accuracy-"], TARGET: ["accuracy-"],
-    ENERGY: ["energy-phases", "accuracy-energy", "power-"],
+    ENERGY: ["energy-phases", "power-"],
 }  # fmt: skip
 # Questions of which one sentence names the point where the two values differ most clearly.
 CLEAREST = (PHASE, INPUT)

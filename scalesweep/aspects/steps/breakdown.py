@@ -36,8 +36,7 @@ class LedgerRow(SourceRow):
     form: str = column(
         "of the accounts: `steps`, `noexchange`, `trace`, `epochs`, `profile` or `first`"
     )
-    kind: str = column("`ledger`, `part` (of computation) or `multiplicative`")
-    variant: str | None = column("how serialisation and transfer are defined", default=None)
+    kind: str = column("`ledger` or `part` (of computation)")
     term: str = column("the term (docs/methods/time_breakdown.md)")
     value: Estimate = column("the term", ends=("low", "high"))
     unit: str = column("its unit: ms (of a step) or 1")
@@ -67,7 +66,7 @@ class LedgerRow(SourceRow):
 
 @dataclass(frozen=True, kw_only=True)
 class EfficiencyRow(LedgerRow, table="efficiency"):
-    """A term of a point's ledger, or one of its factors.
+    """A term of a point's ledger.
 
     Terms of the ledger add up to ``elapsed``; they are means over repeats with the weight of 1 over
     the step of their main rate.
@@ -157,7 +156,12 @@ def _noexchange(
     return NoExchangeRow(
         point=point.values, source=point.source, pairs=len(pairs), method=NOEXCHANGE,
         step_ms=mean_of(steps * _MS),
-        without_ms=mean_of([account.max_busy * _MS for account in every]),
+        without_ms=mean_of([_alone(account) * _MS for account in every]),
         communication_ms=signed_mean_of(exposed * _MS),
         communication_share=signed_mean_of(exposed / steps), stamped_ms=by_stamps,
     )  # fmt: skip
+
+
+def _alone(account: StepAccount) -> float:
+    """Seconds of a step of the slowest rank without exchange."""
+    return sum(s for name, s in account.terms.items() if name not in ("communication", "barrier"))

@@ -16,9 +16,6 @@ from scalesweep.analysis.stats import (
     Estimate,
     LogError,
     joined,
-    mean_of,
-    ratio_of_means,
-    stated_ratio_error,
     t_chance,
     t_quantile,
 )
@@ -30,7 +27,7 @@ from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
-LEDGER, MULTIPLICATIVE = "ledger", "multiplicative"
+LEDGER = "ledger"
 PART = "part"  # of computation: forward, backward and optimiser
 IDEAL, ELAPSED = "ideal", "elapsed"
 # Of a computation term, in the ledger: as at the reference, and what is slower than that.
@@ -53,12 +50,6 @@ LABELS = {
     "forward": "Forward pass",
     "backward": "Backward pass",
     "optimizer": "Optimiser",
-    "load_balance": "Load balance",
-    "serialisation": "Serialisation",
-    "communication": TERMS["communication"],
-    "parallel_efficiency": "Parallel efficiency",
-    "computation_scaling": "Computation scaling",
-    "global_efficiency": "Global efficiency",
 }
 _MS = 1e3
 _OF_TOOLS = (PROFILE, TRACE)  # they know no samples
@@ -77,9 +68,9 @@ def efficiency_rows(
     series by scale, ``known`` the accounts of runs by row of the summary, ``rate`` that of samples
     which their steps follow from (``main_rate``).
 
-    Kinds: ``ledger`` in ms per step, whose terms add up to ``elapsed``; ``part``; the efficiency
-    factors. Where the scale does not vary, and no run is a profile, no point is the reference of
-    others: there are no losses, and only accounts by step have rows.
+    Kinds: ``ledger`` in ms per step, whose terms add up to ``elapsed``; ``part``. Where the
+    scale does not vary, and no run is a profile, no point is the reference of others: there are no
+    losses, and only accounts by step have rows.
     """
     groups = measured_steps(data, series, known, rate)
     tools = any(each.form in _OF_TOOLS for group in groups for each in group)
@@ -98,7 +89,7 @@ def efficiency_rows(
             batch = _same_batch(data, here, base, every)
             head = {"repeats": len(here.accounts), "form": here.form}
             reference = None if base is None or ratio is None else (base, ratio)
-            for row in (*_ledger(here, reference, batch, outside), *_factors(here, reference)):
+            for row in _ledger(here, reference, batch, outside):
                 yield here.point, head | row
 
 
@@ -189,8 +180,8 @@ class _Part:
         return {"loss": Estimate(more, more - half, more + half), "loss_p": p}
 
 
-def _row(kind: str, term: str, value: Estimate, unit: str = "ms", **cells: Any) -> Cells:
-    return {"kind": kind, "term": term, "value": value, "unit": unit, **cells}
+def _row(kind: str, term: str, value: Estimate, **cells: Any) -> Cells:
+    return {"kind": kind, "term": term, "value": value, "unit": "ms", **cells}
 
 
 def _ledger(
@@ -282,30 +273,3 @@ def _computation(here: _Part, ideal: _Part, batch: MeasuredSteps | None) -> Iter
 def _slower(term: str, loss: Cells) -> Cells:
     """A term that is all loss."""
     return _row(LEDGER, term, loss["loss"], **loss)
-
-
-def _factors(
-    steps: MeasuredSteps, reference: tuple[MeasuredSteps, float] | None
-) -> Iterator[Cells]:
-    """The factors of the efficiency, their means over repeats; computation scaling and global
-    efficiency against the reference."""
-    of_runs = [account.factors() for account in steps.accounts]
-    for term in of_runs[0]:
-        if all(term in factors for factors in of_runs):
-            split = term in ("serialisation", "transfer")
-            mean = mean_of([factors[term] for factors in of_runs])
-            variant = steps.accounts[0].variant if split else None
-            yield _row(MULTIPLICATIVE, term, mean, "1", variant=variant)
-    if reference is None:
-        return
-    base, ratio = reference
-    for term, of, here in (
-        ("computation_scaling", "mean_busy", steps.busy),
-        ("global_efficiency", "elapsed", steps.elapsed),
-    ):
-        known = None if steps is base else steps.errors.ratio(steps.point, base.point, of)
-        error = known or stated_ratio_error(base.busy, here)
-        share: Estimate = ratio_of_means(base.busy, here, error, per=1 / ratio)
-        if steps is base and of == "mean_busy":
-            share = Estimate(1.0)  # by definition
-        yield _row(MULTIPLICATIVE, term, share, "1")

@@ -34,7 +34,7 @@ def stated_accounts(data: ExperimentData, name: str = ACCOUNT) -> dict[int, Step
 
     ``name``: the column, ACCOUNT or FIRST_EPOCH.
     """
-    return {row: StepAccount.from_json(noted) for row, noted in data.notes(name).items()}
+    return {row: StepAccount(**noted) for row, noted in data.notes(name).items()}
 
 
 class StepErrors:
@@ -43,7 +43,7 @@ class StepErrors:
     def __init__(self, data: ExperimentData) -> None:
         self._data = data
         self.accounts: dict[int, StepAccount] = {}  # by row of the summary; all before a question
-        self._kept: dict[tuple[int | None, str], Mapping[str | None, Errors]] = {}
+        self._of_steps: Mapping[str | None, Errors] = {}
         self._terms: dict[str | None, dict[Hashable, Floats]] = {}
         self._of_terms: dict[str | None, Errors] = {}
 
@@ -71,22 +71,14 @@ class StepErrors:
             return LogError(error.error * float(values.mean()), error.degrees)
         return Errors({name: values}, logs=False).mean(name)
 
-    def ratio(self, point: Point, base: Point, of: str, busy: bool = True) -> LogError | None:
-        """Of the logarithm of the base's mean computation (of its own ``of``, unless ``busy``) over
-        a point's ``of``, an attribute of its accounts; None where nothing tells it."""
-        errors = self.of_steps(base if busy else None, of)[point.source]
-        return errors.ratio(place_of(point), place_of(base))
-
-    def of_steps(self, base: Point | None, of: str) -> Mapping[str | None, Errors]:
-        """By source those of an attribute at all points, at the base of ``mean_busy``."""
-        key = (None if base is None else place_of(base), of)
-        if key not in self._kept:
+    def of_steps(self) -> Mapping[str | None, Errors]:
+        """By source those of the accounted steps at all points."""
+        if not self._of_steps:
             values = np.full(len(self._data.summary), math.nan)
-            at_base = set() if base is None else {*base.rows.tolist()}
             for row, account in self.accounts.items():
-                values[row] = getattr(account, "mean_busy" if row in at_base else of)
-            self._kept[key] = self._data.errors_in(values)
-        return self._kept[key]
+                values[row] = account.elapsed
+            self._of_steps = self._data.errors_in(values)
+        return self._of_steps
 
 
 @dataclass(frozen=True)
@@ -123,11 +115,6 @@ class MeasuredSteps:
         return None if None in values else self._weighted(np.array(values, np.float64))
 
     @property
-    def busy(self) -> Floats:
-        """Input and computation, mean over the ranks, as ``term``."""
-        return self._weighted(np.array([account.mean_busy for account in self.accounts]))
-
-    @property
     def elapsed(self) -> Floats:
         """The measured step, as ``term``."""
         return self._weighted(self._own if self.lengths is None else self.lengths)
@@ -144,7 +131,7 @@ class MeasuredSteps:
         if self.rate is not None:
             mean = self.data.mean(self.point, self.rate)
             return mean.over(mean.value * step)
-        error = self.errors.of_steps(None, "elapsed")[self.point.source].mean(place_of(self.point))
+        error = self.errors.of_steps()[self.point.source].mean(place_of(self.point))
         if error is not None:
             return error.around(step, level)
         own = mean_of(self._own if self.lengths is None else self.lengths, level)
@@ -162,7 +149,9 @@ class MeasuredSteps:
             rates = self.data.compare(self.point, base.point, self.rate)
             whole = rates.over(rates.value * step)
         else:
-            error = self.errors.ratio(self.point, base.point, "elapsed", busy=False)
+            error = self.errors.of_steps()[self.point.source].ratio(
+                place_of(self.point), place_of(base.point)
+            )
             whole = Estimate(step) if error is None else error.around(step, self.data.level)
         return whole.less(ideal)
 

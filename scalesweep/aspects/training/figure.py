@@ -1,4 +1,4 @@
-"""Accuracy against wall time and against energy, and the loss by epoch."""
+"""Accuracy against wall time, and the loss by epoch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.metrics import EPOCH_CURVES, column
-from scalesweep.aspects.training.curves import PREFERRED, accuracy_curve, epochs_of, mean_epochs
+from scalesweep.analysis.metrics import EPOCH_CURVES
+from scalesweep.aspects.training.curves import accuracy_curve, epochs_of, mean_epochs
 from scalesweep.aspects.training.table import curve_column
 from scalesweep.core.formatting import finite, scaled_unit, shorten
 from scalesweep.experiment.results import ExperimentResults, Row
@@ -17,13 +17,12 @@ from scalesweep.figures.theme import Axis
 
 
 def accuracy_figures(results: ExperimentResults) -> list[Drawing]:
-    """Accuracy, error or loss over time and energy, and the losses by epoch, as far as known."""
+    """Accuracy, error or loss over time, and the losses by epoch, as far as known."""
     epochs = epochs_of(results)
     name = accuracy_curve(results, epochs)
     if name is None:
-        return _final_over_energy(results)
-    over_energy = _over(results, epochs, name, "energy") or _final_over_energy(results)
-    return _over(results, epochs, name, "time") + over_energy + _losses(results, epochs)
+        return []
+    return _over(results, epochs, name) + _losses(results, epochs)
 
 
 def _labels(results: ExperimentResults, points: Sequence[Row]) -> list[str]:
@@ -40,10 +39,9 @@ def _chosen(
     return dict(zip(chosen, _labels(results, points), strict=True))
 
 
-def _over(results: ExperimentResults, epochs: pd.DataFrame, name: str, what: str) -> list[Drawing]:
+def _over(results: ExperimentResults, epochs: pd.DataFrame, name: str) -> list[Drawing]:
     """One line per point: its mean over repeats, and the repeats themselves thinly."""
-    over = "epoch_ends" if what == "time" else what
-    x, y = (curve_column(each, results.axes) for each in (over, name))
+    x, y = (curve_column(each, results.axes) for each in ("epoch_ends", name))
     if x not in epochs:
         return []
     means = mean_epochs(epochs, (x, y)).dropna().assign(run_id="", style="")
@@ -58,15 +56,14 @@ def _over(results: ExperimentResults, epochs: pd.DataFrame, name: str, what: str
         return []
     frame = pd.concat(pieces).rename(columns={x: "x", y: "y"}).reset_index(drop=True)
     frame["series"] = frame["place"].map(labels)
-    factor, unit = scaled_unit("s" if what == "time" else "J", float(frame["x"].max()))
+    factor, unit = scaled_unit("s", float(frame["x"].max()))
     frame["x"] *= factor
-    words = "wall time" if what == "time" else "energy"
     label = EPOCH_CURVES[name].label
-    panel = Lines(frame, Axis(f"{words.capitalize()} since training began [{unit}]", "zero"),
+    panel = Lines(frame, Axis(f"Wall time since training began [{unit}]", "zero"),
                   Axis(label, marks=_goals(results, name)))  # fmt: skip
     note = f"Markers: end of each epoch. Thin lines: single repeats.{_dummy_words(results)}"
     lower = label[:1].lower() + label[1:]
-    return drawn(results, f"accuracy-{what}", f"{lower} against {words}", note, [panel],
+    return drawn(results, "accuracy-time", f"{lower} against wall time", note, [panel],
                  len(known) - len(labels))  # fmt: skip
 
 
@@ -99,32 +96,6 @@ def _losses(results: ExperimentResults, epochs: pd.DataFrame) -> list[Drawing]:
     note = "Means over ranks and repeats; the training loss is that during the epoch."
     return drawn(results, "accuracy-loss", "losses by epoch", note + _dummy_words(results), panels,
                  len(every) - len(labels), columns=max(1, len(panels)))  # fmt: skip
-
-
-def _final_over_energy(results: ExperimentResults) -> list[Drawing]:
-    """One mark per run: its final accuracy against the energy of the whole program."""
-    names = [f"final_{name}" for name in PREFERRED]
-    names.insert(1, "test_accuracy")
-    final = next((results.measures[name] for name in names if name in results.measures), None)
-    energy = results.measures.get("energy")
-    if final is None or energy is None:
-        return []
-    x, y = (column(metric, "mean", "run") for metric in ("energy", final.metric))
-    known = [
-        row
-        for row in results.rows("runs")
-        if results.learns(row) and finite(row.get(x), row.get(y))
-    ]
-    frame = pd.DataFrame(
-        {"x": row[x] * energy.factor, "y": row[y], "series": label, "style": "dots"}
-        for row, label in zip(known, _labels(results, known), strict=True)
-    )
-    marks = _goals(results, final.metric.removeprefix("final_"))
-    panel = Lines(frame, Axis(f"Energy of the whole run [{energy.unit}]"),
-                  Axis(final.label, marks=marks))  # fmt: skip
-    note = f"One marker per run; energy of all hosts.{_dummy_words(results)}"
-    what = f"{final.label[:1].lower()}{final.label[1:]} against energy"
-    return drawn(results, "accuracy-energy", what, note, [panel] if known else [])
 
 
 FIGURES = (accuracy_figures,)

@@ -10,7 +10,6 @@ import pandas as pd
 
 from scalesweep.analysis.metrics import (
     ENERGY,
-    ENERGY_SO_FAR,
     EPOCH_CURVES,
     Quantity,
     column,
@@ -71,9 +70,8 @@ def epochs_frame(inputs: TableInputs) -> pd.DataFrame | None:
         table[name] = typed_values([point.values[name] for point, _, _ in flat])
     table["source"] = typed_values([point.source for point, _, _ in flat])
     table["epoch"] = np.array([epoch for _, _, epoch in flat], np.int64)
-    known = {**EPOCH_CURVES, "energy": ENERGY_SO_FAR}
     units = {}
-    for name, quantity in known.items():
+    for name, quantity in EPOCH_CURVES.items():
         if not any(name in curves[row] for _, row in rows):
             continue
         title = curve_column(name, data.axes)

@@ -21,8 +21,7 @@ def test_terms_of_a_step_add_up() -> None:
     assert account.terms["persistent"] == pytest.approx(0.01)
     assert account.terms["communication"] == pytest.approx(0.01)
     assert account.term("unattributed") == pytest.approx(0.02)  # copies and idle: no communication
-    assert account.factors() == {"parallel_efficiency": pytest.approx(0.6)}
-    assert StepAccount.from_json(asdict(account)) == account
+    assert StepAccount(**asdict(account)) == account
 
 
 def test_an_imbalance_that_no_rank_waits_for_is_none() -> None:

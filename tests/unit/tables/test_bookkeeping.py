@@ -15,7 +15,7 @@ def record(**changes: Any) -> dict[str, Any]:
 
 
 def epochs_of(samples: dict[str, Any], **changes: Any) -> Any:
-    return curves_of(record(**changes), samples, None)["_epochs"]
+    return curves_of(record(**changes), samples)["_epochs"]
 
 
 def test_epochs_are_means_over_the_ranks() -> None:
@@ -57,8 +57,8 @@ def test_phases_and_energy_of_a_record() -> None:
         phases={"import": 1.5, "training": math.nan},
         energy={"joules": None, "phases": {}},
     )
-    found = curves_of(told, {}, None)
+    found = curves_of(told, {})
     assert found["_phases"] == {"import": 1.5}
     assert found["_energy"] is None
     with pytest.raises(UserError, match=r"phases\.import is 'x'"):
-        curves_of(record(phases={"import": "x"}), {}, None)
+        curves_of(record(phases={"import": "x"}), {})

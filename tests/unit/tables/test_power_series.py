@@ -12,7 +12,7 @@ from scalesweep.compute.power.counters import Domain
 from scalesweep.compute.power.energy import Host, energy_of, power_table, series_of
 from scalesweep.core.rank_columns import by_column
 from scalesweep.core.record import BadRecordError
-from scalesweep.tables.power_series import energy_between, mean_power, read_power
+from scalesweep.tables.power_series import Channel, mean_power, read_power
 from tests.fakes.training import BEGAN
 
 
@@ -29,6 +29,13 @@ def power_file(folder: Path, rows: list[tuple[float, str, str, Any]]) -> Path:
 ROWS = {"hosts": ["n"], "domains": {"n": {"p": {"joules": 1.0, "counted": True}}}}
 BARE = {"point": {"ranks": 1}, "resources": {}, "environment": {}}
 COUNTED = by_column({**BARE, "energy": ROWS})["energy"]  # as a record has it
+
+
+def energy_between(power: list[Channel], begin: float, end: float) -> float | None:
+    """Joules over the counted channels; None if one was not watched."""
+    counted = [channel for channel in power if channel.counted]
+    watts = float(mean_power(counted, np.array([begin, end]))[0])
+    return watts * (end - begin) if counted and math.isfinite(watts) else None
 
 
 def test_counters_step_and_sensors_slope(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def test_steps_that_a_log_gives_in_seconds_have_an_account(tmp_path: Path, unit:
     notes = {"extract": {"extract_digest": "ab", "metrics": {}}}
     path = write_run(tmp_path, "a", {**arrays, "loss": np.ones(3)}, metrics=metrics, notes=notes)
     (text,) = summary.build_summary([path])[ACCOUNT].tolist()
-    account = StepAccount.from_json(json.loads(text)) if unit == "s" else None
+    account = StepAccount(**json.loads(text)) if unit == "s" else None
     assert text is None if account is None else account.terms["input"] == pytest.approx(0.02)
 
 

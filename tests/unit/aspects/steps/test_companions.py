@@ -33,9 +33,6 @@ def test_the_account_by_hand() -> None:
     assert found.terms == pytest.approx(
         {"busy": 0.070, "persistent": 0.020, "communication": 0.010}
     )
-    assert found.factors() == pytest.approx(
-        {"load_balance": 0.22 / 0.27, "communication": 0.9, "parallel_efficiency": 0.22 / 0.3}
-    )
 
 
 def test_epochs_leave_out_the_first_and_have_a_barrier() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from scalesweep.analysis.pop import MODELFACTORS
 from scalesweep.analysis.profile_account import profile_account
 from scalesweep.analysis.step_account import PROFILE, StepAccount
 from scalesweep.aspects.steps.breakdown_figure import ledger_figures, waterfall_figures
@@ -62,21 +61,9 @@ def study(found: Mapping[int, StepAccount], scaling: str = "strong") -> Experime
     return study_of(points, scaling=scaling)
 
 
-def test_the_published_factors_come_out_exactly(tmp_path: Path) -> None:
+def test_the_ledger_of_a_published_profile_adds_up(tmp_path: Path) -> None:
     one = study(accounts(tmp_path, modelfactors__csv=PUBLISHED))
-    found = {name: round(value, 6) for name, value in terms_of(one, 16, "multiplicative").items()}
-    assert found == {
-        "load_balance": 0.992483, "communication": 0.958719, "serialisation": 0.979529,
-        "transfer": 0.978755, "parallel_efficiency": 0.951512, "computation_scaling": 0.614364,
-        "global_efficiency": 0.584575,
-    }  # fmt: skip
-    rows = [row for row in one.rows("efficiency") if row["ranks"] == 16]
-    variants = {(row["kind"], row["term"]): row["variant"] for row in rows if row["variant"]}
-    assert variants == {
-        ("multiplicative", "serialisation"): MODELFACTORS,
-        ("multiplicative", "transfer"): MODELFACTORS,
-    }
-    assert {row["form"] for row in rows} == {PROFILE}
+    assert {row["form"] for row in one.rows("efficiency")} == {PROFILE}
     # The ledger adds up to the run, whose ideal is that of one process over 16.
     ledger = terms_of(one, 16)
     elapsed, ideal = ledger.pop("elapsed"), ledger.pop("ideal")
@@ -105,9 +92,6 @@ def test_talp_and_mpitrace_have_no_replay_and_split_nothing(tmp_path: Path) -> N
     )
     assert account.term("unattributed") == pytest.approx(0)
     one = study(found, scaling="none")
-    assert set(terms_of(one, 4, "multiplicative")) == {
-        "load_balance", "communication", "parallel_efficiency",
-    }  # fmt: skip
     # Its source states no kind of scaling: there is no ideal, and no loss.
     assert "ideal" not in terms_of(one, 4)
     assert largest_loss(one) == []

@@ -16,7 +16,7 @@ from tests.fakes.drawn import figures_of
 from tests.fakes.training import Training, make_training, nt3
 
 NAMES = [
-    "scaling-run", "ledger", "waterfall", "warm-up", "accuracy-time", "accuracy-energy",
+    "scaling-run", "ledger", "waterfall", "warm-up", "accuracy-time",
     "accuracy-loss", "phases-time", "energy-phases", "power-time",
 ]  # fmt: skip
 
@@ -66,25 +66,11 @@ def test_accuracy_over_time_is_drawn_by_point_and_repeat(study: ExperimentResult
     # Each of the three repeats is a thin line of its own.
     thin = named(study, "accuracy-time").panels[0].frame.query("style == 'thin'")
     assert thin["y"].isna().sum() == 3 * 3
-    energy = means_of(study, "accuracy-energy").groupby("series")["x"].max()
-    assert energy["1 rank"] == pytest.approx(17.7, abs=0.5)  # kJ
 
 
-@pytest.mark.parametrize(
-    ("changes", "missing"),
-    [
-        ({"changes": lambda p, r: {"phase_spans": None}}, set()),
-        ({"watts": lambda p, r: None}, {"accuracy-energy", "energy-phases", "power-time"}),
-    ],
-)
-def test_what_was_not_sampled_is_not_drawn(
-    tmp_path: Path, changes: dict[str, Any], missing: set[str]
-) -> None:
-    study = made(tmp_path, nt3(**changes))
-    names = {drawing.name for drawing in draw(study)}
-    assert not names & missing
-    if "watts" not in changes:  # then a mark for each run, at the energy of all of it
-        assert len(named(study, "accuracy-energy").panels[0].frame) == 9
+def test_what_was_not_sampled_is_not_drawn(tmp_path: Path) -> None:
+    names = {drawing.name for drawing in draw(made(tmp_path, nt3(watts=lambda p, r: None)))}
+    assert not names & {"energy-phases", "power-time"}
 
 
 def test_error_has_its_target_and_dummy_input_learns_nothing(tmp_path: Path) -> None:

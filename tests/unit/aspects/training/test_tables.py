@@ -50,7 +50,6 @@ def test_epochs_table(tmp_path: Path) -> None:
     assert units["loss"] == {
         "label": "Training loss", "unit": "1", "better": "lower", "scope": "total",
     }  # fmt: skip
-    assert units["energy"]["unit"] == "J"
 
 
 def test_a_parameter_that_is_also_a_curve_keeps_its_column(tmp_path: Path) -> None:
@@ -58,36 +57,6 @@ def test_a_parameter_that_is_also_a_curve_keeps_its_column(tmp_path: Path) -> No
     table = frame(study, "epochs")
     assert set(table["learning_rate"]) == {0.1, 0.2}
     assert set(table["epoch_learning_rate"]) == {0.001}
-
-
-def test_energy_by_the_end_of_an_epoch(tmp_path: Path) -> None:
-    # 200 W in training, 100 W else; epochs of 10 s, each with 2 s of validation.
-    fake = Training(
-        {"ranks": [1]}, repeats=1, noise=0.0, epoch_s=lambda p: 10 / 1.01, load_s=lambda p: 6.0,
-        arrays=lambda a, p, r: a.update(validation_times=np.full((4, 1), 2.0)),
-    )  # fmt: skip
-    table = frame(one(tmp_path, fake), "epochs")
-    ends = table["epoch_ends"].to_numpy()
-    expected = [200.0 * 10 * k + 100 * (end - 10 * k) for k, end in enumerate(ends, 1)]
-    # A sample straddles the end of a phase by up to a second.
-    assert table["energy"].to_numpy() == pytest.approx(expected, abs=210)
-    assert table["energy"].is_monotonic_increasing
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"phase_spans": None},
-        {"energy": {"joules": 1.0, "interval_s": 1.0, "phases": {}}},  # clocks were moved
-        {"energy": {"joules": 1.0, "interval_s": 60.0, "phases": {"training": 1.0}}},
-        {"energy": {"joules": 1.0, "interval_s": 1.0, "phases": {"training": 1.0}, "domains": {}}},
-    ],
-)
-def test_energy_so_far_is_missing_where_it_cannot_be_known(
-    tmp_path: Path, change: dict[str, Any]
-) -> None:
-    fake = nt3(axes={"ranks": [1]}, repeats=1, changes=lambda p, r: change)
-    assert "energy" not in frame(one(tmp_path, fake), "epochs")
 
 
 def test_accuracy_table(tmp_path: Path) -> None:
