@@ -10,7 +10,6 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.fakes.torch_python import needs_torch
-from tests.slurm.cluster import missing_packages
 
 pytestmark = pytest.mark.slow
 
@@ -32,13 +31,11 @@ SHORTEST = {
     "layouts": "--sweeps 1",
     "log_warm_up": "--runs 2",
     "noop": "--runs 100 --rounds 1",
-    "nt3": "--rounds 1 --rows 4",
     "prediction": "--series 1",
     "probes": "--rounds 1",
     "refresh": SMALL,
     "repeats": "--rounds 2",
     "report": SMALL,
-    "slurm_job": "--points 100 --rounds 1",
     "spans_protocol": "--rounds 1",
     "step_causes": "--campaigns 1",
     "summaries": "--repeats 1 --largest 2",
@@ -49,19 +46,13 @@ SHORTEST = {
 # Their shortest form takes more than 4 s of CPU.
 LONG = (
     *("cnn_training", "comparisons", "data_loading", "execute", "history"),
-    *("noop", "nt3", "prediction", "probes", "refresh", "repeats", "report"),
-    *("slurm_job", "summaries", "torch_loop", "torch_stamps", "traces"),
+    *("noop", "prediction", "probes", "refresh", "repeats", "report"),
+    *("summaries", "torch_loop", "torch_stamps", "traces"),
 )
-WITHOUT_SLURM = missing_packages()
 
 
 def case(name: str) -> Any:
     marks = [pytest.mark.whole] if name in LONG else []
-    if name.startswith("slurm_"):
-        marks += [
-            pytest.mark.slurm,
-            pytest.mark.skipif(bool(WITHOUT_SLURM), reason=str(WITHOUT_SLURM)),
-        ]
     if name.startswith("torch_"):
         marks.append(needs_torch)
     return pytest.param(name, marks=marks)

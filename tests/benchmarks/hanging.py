@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import time
-from pathlib import Path
 
 from harness import program, watch
 from harness.phases import Phases, since_start
@@ -34,23 +33,6 @@ def backtracks(out):
     """Hang in C, with the lock, at full load."""
     ready(out)
     re.match("(a+)+$", 40 * "a" + "b")
-
-
-def goes_on(out):
-    """Get further for ever."""
-    ready(out)
-    while True:
-        time.sleep(0.01)
-        watch.advance()
-
-
-def reads(out):
-    """Read for ever, without a step that Python could tell of."""
-    ready(out)
-    with Path("/dev/zero").open("rb", buffering=0) as file:
-        while True:
-            file.read(1 << 20)
-            time.sleep(0.01)
 
 
 def ends_well(out):

@@ -3,11 +3,9 @@
 ``planted.py FOLDER``, on two ranks. Of each case of `CASES` rank 0 writes ``FOLDER/<case>.npz``:
 the arrays that a training program keeps, and `planted[step, rank]`, the seconds of a step of the
 last epoch that each rank slept in the planted place, as its own clock saw them: on a busy machine
-these are more than were asked for, on one rank or the other. Of the cases of `ALONE` it writes
-``<case>-alone.npz`` too: the same without the exchange of gradients.
+these are more than were asked for, on one rank or the other.
 """
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -22,17 +20,14 @@ import tensorflow as tf
 
 from harness import ranks, tf_training
 from harness.phases import Phases
-from scalesweep.core.profilers import NOEXCHANGE, environment
 
 EPOCHS, STEPS, DELAY_S = 2, 8, 0.1
 # Where to sleep, and on which ranks.
 CASES = {
-    "none": ("nowhere", ()),
     "straggler": ("compute", (1,)),
     "reader": ("input", (0, 1)),
     "network": ("network", (0, 1)),
 }
-ALONE = ("none", "straggler", "network")
 
 
 class Fault:
@@ -78,7 +73,7 @@ def batches(fault, count):
         yield x, tf.reduce_sum(x, axis=1, keepdims=True)
 
 
-def run(folder, case, name):
+def run(folder, case):
     fault = Fault(*CASES[case])
     model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
     optimizer = tf.keras.optimizers.legacy.SGD(0.01)
@@ -108,7 +103,7 @@ def run(folder, case, name):
     arrays = history.arrays()
     planted = ranks.gather(fault.by_step())
     if ranks.rank() == 0:
-        np.savez(folder / f"{name}.npz", planted=planted, **arrays)
+        np.savez(folder / f"{case}.npz", planted=planted, **arrays)
 
 
 def main():
@@ -116,10 +111,7 @@ def main():
     ranks.start(2)
     folder = Path(sys.argv[1])
     for case in CASES:
-        run(folder, case, case)
-    os.environ.update(environment(NOEXCHANGE, folder))
-    for case in ALONE:
-        run(folder, case, f"{case}-alone")
+        run(folder, case)
     ranks.stop()
 
 

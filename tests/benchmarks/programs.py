@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from harness.native import Native
+from scalesweep.compute.program_output import read_native
 from tests.benchmarks import warm as warm_start
-from tests.benchmarks.typed import check
 from tests.fakes.torch_python import TORCH
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -225,6 +224,5 @@ def read(done, out):
     with np.load(out / "samples.npz") as arrays:
         samples = dict(arrays)
     assert all(np.isfinite(each).all() for each in samples.values())
-    native = json.loads((out / "native.json").read_text())
-    assert check(native, Native) == []
-    return native, samples
+    read_native(out)  # as the launcher checks it
+    return json.loads((out / "native.json").read_text()), samples

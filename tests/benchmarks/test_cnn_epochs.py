@@ -8,13 +8,13 @@ from harness.program import ProgramError
 from harness.staging import file_path
 from tests.benchmarks.cnn_programs import CIFAR10, PROGRAM, start, steps
 from tests.benchmarks.programs import Later, read, warm
-from tests.benchmarks.test_cnn_cifar10 import COUNTS, write
 
 pytestmark = pytest.mark.slow
 images = Later("cnn_training.images")
 
 PER_FILE = 64
 TRAINED, CHECKED = 256, 128
+COUNTS = (7, 6, 5, 4, 8)  # images in each file of CIFAR-10; really 10,000
 
 
 @pytest.fixture(scope="module")
@@ -34,25 +34,37 @@ PARAMS = CIFAR10 | {
 }  # fmt: skip
 
 
+def published(seed):
+    """Images [30, 3, 32, 32] and labels [30] of a small CIFAR-10."""
+    rng, total = np.random.default_rng(seed), sum(COUNTS)
+    return rng.integers(0, 256, (total, 3, 32, 32), np.uint8), rng.integers(0, 10, total)
+
+
+def write(folder, published):
+    """Write it as its authors do."""
+    folder.mkdir(parents=True)
+    rows = np.column_stack([published[1].astype(np.uint8), published[0].reshape(sum(COUNTS), -1)])
+    for number, part in enumerate(np.split(rows, np.cumsum(COUNTS)[:-1]), 1):
+        (folder / f"data_batch_{number}.bin").write_bytes(part.tobytes())
+
+
 def as_pixels(values):
     return np.rint((values + 1) * 127.5).astype(np.uint8)
 
 
 def test_images_of_the_real_cifar10(tmp_path, monkeypatch):
-    rng = np.random.default_rng(4)
-    total = sum(COUNTS)
-    published = rng.integers(0, 256, (total, 3, 32, 32), np.uint8), rng.integers(0, 10, total)
-    folder = tmp_path / "cifar-10-batches-bin"
-    write(folder, published)
+    rng, folder = np.random.default_rng(4), tmp_path / "cifar-10-batches-bin"
+    pixels_of_all, labels_of_all = published(9)
+    write(folder, (pixels_of_all, labels_of_all))
     monkeypatch.setenv("CIFAR10_DIR", str(tmp_path))
     params = PARAMS | {"input": "cifar10", "data_images": 20, "ranks": 2, "batch_size": 5}
     for rank in range(2):
         mine, labels = cifar.read(rank, 2, 20)
-        wanted = published[0][:20].transpose(0, 2, 3, 1)[rank::2]
+        wanted = pixels_of_all[:20].transpose(0, 2, 3, 1)[rank::2]
         np.testing.assert_array_equal(mine, wanted)
         # An epoch of a rank: its images of the first 20, each once.
         _, drawn = steps(images.rank_dataset(params, rank), 2)
-        assert sorted(drawn.ravel()) == sorted(published[1][:20][rank::2]) == sorted(labels)
+        assert sorted(drawn.ravel()) == sorted(labels_of_all[:20][rank::2]) == sorted(labels)
 
     def refused(**changes):
         with pytest.raises(ProgramError) as caught:
@@ -111,10 +123,23 @@ def test_training_ends_when_the_target_is_met(tmp_path, stand_in):
     assert native["notes"]["spans"]["steps_per_epoch"] == TRAINED // 32
 
 
-def test_repeats_start_from_other_weights(tmp_path, stand_in):
-    params = PARAMS | {"epochs": 1, "learning_rate": 0.0, "variable_update": "independent"}
-    losses = []
-    for repeat in (0, 1):
-        done, out = start(tmp_path / str(repeat), data=stand_in, repeat=repeat, **params)
-        losses.append(read(done, out)[1]["validation_loss"][0, 0])
-    assert abs(losses[1] / losses[0] - 1) > 1e-4
+@pytest.mark.parametrize("content", [b"", bytes(3074), bytes([10]) + bytes(3072)])
+def test_damaged_files_are_65(tmp_path, content):
+    path = tmp_path / "data_batch_1.bin"
+    path.write_bytes(content)
+    with pytest.raises(ProgramError, match=str(path)) as caught:
+        cifar.read_batch(path)
+    assert caught.value.code == 65
+
+
+def test_missing_cifar10_is_66_and_says_what_was_looked_for(tmp_path, monkeypatch):
+    monkeypatch.delenv("CIFAR10_DIR", raising=False)
+    for words in ("CIFAR10_DIR is not set", f"CIFAR10_DIR is {tmp_path}.* its cifar-10-batches-b"):
+        with pytest.raises(ProgramError, match=words) as caught:
+            cifar.read(0, 1)
+        assert caught.value.code == 66
+        monkeypatch.setenv("CIFAR10_DIR", str(tmp_path))
+    write(tmp_path / "cifar-10-batches-bin", published(0))
+    (tmp_path / "cifar-10-batches-bin" / "data_batch_5.bin").unlink()
+    with pytest.raises(ProgramError, match=str(tmp_path)):
+        cifar.read(0, 1)

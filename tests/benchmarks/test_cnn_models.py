@@ -99,17 +99,6 @@ def test_sizes_on_imagenet(model, monkeypatch):
     assert tf.keras.backend.image_data_format() == "channels_last"
 
 
-def test_every_declared_model_is_there():
-    assert set(models.BODIES) | {(name, "imagenet") for name in models.APPLICATIONS} == {
-        (model, data_set) for data_set, sizes in models.IMAGE_SIZES.items() for model in sizes
-    }
-    assert (models.classes_of("imagenet"), models.classes_of("cifar10")) == (1000, 10)
-    assert models.image_shape("inception3", "imagenet") == (299, 299, 3)
-    for model, data_set in (("resnet50", "cifar10"), ("resnet20", "imagenet"), ("x", "cifar10")):
-        with pytest.raises(ValueError, match=f"no model {model} for data_set {data_set}"):
-            models.build(model, data_set, "NHWC")
-
-
 LAYOUTS = [
     ("lenet", "imagenet"),
     ("alexnet", "cifar10"),
@@ -119,15 +108,11 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize(("model", "data_set"), LAYOUTS)
-def test_layouts_agree_and_both_learn(model, data_set):
-    """Equal weights and images give equal logits, also where rows are made of a layout's pixels.
-
-    Of densenet40, whose gradients take seconds to make, logits are compared only.
-    """
+def test_layouts_agree(model, data_set):
+    """Equal weights and images give equal logits, also if rows are made of a layout's pixels."""
     rng = np.random.default_rng(5)
     count = 2 if model == "alexnet" else 4
     images = rng.uniform(-1, 1, (count, *models.image_shape(model, data_set))).astype(np.float32)
-    labels = np.arange(count)
     weights, logits = {}, {}
     for data_format in ("NHWC", "NCHW"):
         network = models.build(model, data_set, data_format, seed=3)
@@ -137,29 +122,8 @@ def test_layouts_agree_and_both_learn(model, data_set):
         def forward(inputs, network=network):
             return network(inputs, training=False)
 
-        @tf.function
-        def step(inputs, network=network):
-            with tf.GradientTape() as tape:
-                logits = network(inputs, training=True)
-                loss = tf.reduce_mean(
-                    tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-                )
-            for weight, gradient in zip(
-                network.trainable_weights,
-                tape.gradient(loss, network.trainable_weights),
-                strict=True,
-            ):
-                weight.assign_sub(0.003 * gradient)
-            return loss
-
         weights[data_format] = network.get_weights()
         logits[data_format] = forward(inputs).numpy()
-        if model == "densenet40_k12":
-            continue
-        losses = [float(step(inputs)) for _ in range(2 if model == "alexnet" else 4)]
-        assert np.isfinite(losses).all()
-        if model != "alexnet":  # dropout
-            assert losses[-1] < losses[0]
     for one, other in zip(*weights.values(), strict=True):
         np.testing.assert_array_equal(one, other)
     assert logits["NHWC"].std() > 0.01
@@ -183,19 +147,6 @@ def test_initial_weights_depend_on_seed_and_number_alone():
     wider = models.initial_weights(models.build("lenet", "imagenet", "NHWC", classes=1001), 7)
     for one, same in zip(first[:-2], wider[:-2], strict=True):
         np.testing.assert_array_equal(one, same)
-
-
-def test_logits_are_float32_in_mixed_precision():
-    before = tf.keras.mixed_precision.global_policy()
-    tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    try:
-        for model, data_set in (("alexnet", "cifar10"), ("resnet20", "cifar10")):
-            network = models.build(model, data_set, "NHWC")
-            assert network.output.dtype == tf.float32
-            assert network.layers[1].compute_dtype == "bfloat16"
-            assert {weight.dtype for weight in network.weights} == {tf.float32}
-    finally:
-        tf.keras.mixed_precision.set_global_policy(before)
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])

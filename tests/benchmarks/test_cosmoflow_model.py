@@ -73,30 +73,6 @@ def test_results_and_gradients_are_those_of_the_originals_order(kernel_size):
         assert abs(other.numpy()).max() > 1e-4
 
 
-def test_loss_and_error_of_each_sample():
-    y = tf.constant([[0.0, 0.0, 0.0, 0.0], [1.0, -1.0, 0.5, 0.0]])
-    prediction = tf.constant([[0.1, -0.3, 0.0, 0.0], [1.0, -1.0, 0.5, 0.8]])
-    loss, error = model.make_measure("mse")(y, prediction)
-    np.testing.assert_allclose(loss, [0.1 / 4, 0.64 / 4], rtol=1e-6)
-    np.testing.assert_allclose(error, [0.1, 0.2], rtol=1e-6)
-    np.testing.assert_array_equal(*model.make_measure("mae")(y, prediction))
-
-
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
-def test_predictions_are_float32_and_reach_beyond_the_targets(precision):
-    tf.keras.mixed_precision.set_global_policy(precision)
-    try:
-        network = model.build((4, 4, 4, 4), 2, 4)
-    finally:
-        tf.keras.mixed_precision.set_global_policy("float32")
-    assert network(np.ones((2, 4, 4, 4, 4), np.float32)).dtype == tf.float32
-    assert {variable.dtype for variable in network.variables} == {tf.float32}
-    network.layers[-2].bias.assign([9.0, -9.0, 9.0, -9.0])
-    network.layers[-2].kernel.assign(tf.zeros_like(network.layers[-2].kernel))
-    found = network(np.ones((1, 4, 4, 4, 4), np.float32)).numpy()[0]
-    np.testing.assert_allclose(found, [1.2, -1.2, 1.2, -1.2], rtol=1e-3)
-
-
 def test_learning_rate_by_step():
     """The published run on 128 GPUs: 0.001 x 256 / 64, four epochs of warm-up, two decays."""
     peak = tf_training.scaled_rate(0.001, "linear", 256 / 64)

@@ -41,68 +41,16 @@ def value(native, name):
     return native["metrics"][name]["value"]
 
 
-@pytest.mark.slow
-@pytest.mark.measured
-def test_one_rank(tmp_path, data):
-    done, out = start(tmp_path, data)
-    native, samples = read(done, out)
-    assert done.stderr == ""
-    order = ["import", "init", "data_staging", "build", "broadcast"]
-    order += ["training", "validation"] * 3 + ["teardown"]
-    assert [name for name, *_ in native["phase_spans"]] == order
-    over_ranks = [samples.pop("span_busiest"), samples.pop("span_transfer")]
-    assert {array.shape for array in over_ranks} == {(3,)}
-    assert {array.shape for array in samples.values()} == {(3, 1)}
-    own = samples["span_input"] + samples["span_compute"]
-    np.testing.assert_allclose(over_ranks[0], own[:, 0])  # of one rank
-    assert (samples["span_communication"] == 0).all()
-    assert (own < samples["local_times"]).all()
-    times = samples["global_times"]
-    assert (times >= samples["local_times"]).all()
-    assert (samples["span_input"] < samples["local_times"]).all()
-    np.testing.assert_array_equal(samples["span_wait"], times - samples["local_times"])
-    # Epochs follow each other, each made of training and validation.
-    parts = times + samples["validation_times"]
-    lengths = np.diff(samples["epoch_ends"], axis=0, prepend=0)
-    assert (lengths >= parts).all()
-    begins = {name: begin for name, begin, _ in native["phase_spans"]}
-    assert lengths.sum() <= begins["teardown"] - begins["broadcast"]
-    assert native["phases"]["training"] >= times.sum()
-
-    assert samples["loss"][-1] < 0.7 * samples["loss"][0]
-    assert samples["validation_mae"][-1] < 0.9 * samples["validation_mae"][0]
-    # Peak 0.01 x 4 / 4, as is the base; half of it from epoch 2.
-    np.testing.assert_allclose(samples["learning_rate"][:, 0], [0.01, 0.01, 0.005])
-
-    assert native["work"] == {
-        "samples_per_epoch": 64,
-        "bytes_per_epoch": sum(p.stat().st_size for p in sorted(data.glob("train/*"))[:16]),
-        "samples": 192,
-        "phases": ["training"],
-    }
-    assert set(native["metrics"]) == set(DECLARED["metrics"]) - {"time_to_target", "run_time"}
-    assert value(native, "training_samples_per_second") == pytest.approx(192 / times.sum())
-    assert value(native, "training_time") == pytest.approx(times.sum())
-    assert value(native, "final_validation_mae") == samples["validation_mae"][-1, 0]
-    assert value(native, "epochs_run") == 3
-
-
 SHORT = {"target_mae": 2.0, "dropout": 0.5}  # a target that every error meets
 
 
-@pytest.fixture(scope="module")
-def short(tmp_path_factory, data):
-    """A run of one epoch: native.json and arrays."""
-    done, out = start(tmp_path_factory.mktemp("short"), data, **SHORT)
-    return read(done, out)
-
-
 @pytest.mark.slow
-def test_runs_of_one_seed_agree_and_repeats_differ(tmp_path, data, short):
+def test_runs_of_one_seed_agree_and_repeats_differ(tmp_path, data):
     """Weights, dropout and the order of files all come from the seed; see SAME."""
-    losses = [short[1]["loss"]]
-    for number, repeat in enumerate((0, 1)):
-        losses.append(read(*start(tmp_path / str(number), data, repeat, **SHORT))[1]["loss"])
+    losses = [
+        read(*start(tmp_path / str(number), data, repeat, **SHORT))[1]["loss"]
+        for number, repeat in enumerate((0, 0, 1))
+    ]
     np.testing.assert_allclose(losses[0], losses[1], **SAME)
     assert not np.isclose(losses[0], losses[2], rtol=1e-3).any()
 
@@ -125,21 +73,19 @@ def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     assert native["work"]["bytes_per_epoch"] == sum(
         path.stat().st_size for path in data.glob("train/*")
     )
+    times = samples["global_times"]
+    np.testing.assert_array_equal(samples["span_wait"], times - samples["local_times"])
+    lengths = np.diff(samples["epoch_ends"], axis=0, prepend=0)
+    assert (lengths >= times + samples["validation_times"]).all()
+    assert value(native, "training_time") == pytest.approx(times.max(axis=1).sum())
     assert native["notes"]["batch"]["global"] == 8
     weights = native["metrics"]["model_parameters"]["value"]
     assert sum(native["notes"]["exchange"]["tensor_bytes"]) == 4 * weights
     assert native["notes"]["learning_rate"]["peak"] == pytest.approx(0.02)
-
-
-@pytest.mark.slow
-def test_dummy_input_needs_no_data_and_claims_no_error(tmp_path):
-    done, out = start(tmp_path, input="dummy", precision="mixed_bfloat16", epochs=1)
-    native, samples = read(done, out)
-    assert "loss" not in samples
-    assert not [name for name in native["metrics"] if name.startswith("final_")]
-    assert "bytes_per_epoch" not in native["work"]
-    assert value(native, "training_samples_per_second") > 0
-    assert (samples["validation_times"] > 0).all()
+    lines = (out / "mlperf.log").read_text().splitlines()
+    log = [json.loads(line.removeprefix(":::MLLOG ")) for line in lines]
+    errors_logged = [each["value"] for each in log if each["key"] == "eval_error"]
+    np.testing.assert_allclose(errors_logged, errors.mean(axis=1))
 
 
 @pytest.mark.slow
@@ -167,20 +113,6 @@ def test_declared_files_are_those_the_program_reads(given):
     }
     reads = files.files_in_data_set(params)
     assert declared == (dict.fromkeys(reads, 0) if given == "dummy" else reads)
-
-
-def test_training_files_are_shuffled_by_seed_and_validation_files_never():
-    params = DEFAULTS | SMALL | {"ranks": 2}
-
-    def chosen(seed, epoch):
-        return files.files_of_rank(params, 1, epoch, seed, ["train"])
-
-    for split, block in (("train", range(16, 32)), ("valid", range(4, 8))):
-        assert sorted(chosen(1, 0)[split]) == list(block)
-    assert list(chosen(1, 0)["valid"]) == [4, 5, 6, 7]
-    orders = [list(chosen(seed, epoch)["train"]) for seed, epoch in ((1, 0), (1, 1), (2, 0))]
-    assert orders[0] != orders[1] != orders[2] != orders[0]
-    assert orders[0] == list(chosen(1, 0)["train"])
 
 
 def test_every_repeat_and_seed_has_a_seed_of_its_own():

@@ -1,13 +1,11 @@
 """The data-loading benchmark as the launcher starts it: one process per rank, ``--run FILE``."""
 
-import json
-
 import numpy as np
 import pytest
 
 from cosmoflow_data import dataset
 from cosmoflow_data.files import files_in_data_set, files_of_rank
-from tests.benchmarks.programs import Program, read, start_helper, warm
+from tests.benchmarks.programs import Program, read
 
 SHAPE = [32, 32, 32, 4]
 SMALL = {
@@ -84,33 +82,6 @@ def test_cache_and_node_local_copy(tmp_path, data):
     assert np.isfinite(samples["local_times"]).all()
 
 
-@pytest.mark.slow
-def test_compressed_data(tmp_path):
-    identity = {"samples_per_file": 2, "compression": "GZIP"}
-    done = PROGRAM.stage(tmp_path / "set", {"train": 8, "valid": 2}, how=warm, **identity)
-    assert done.returncode == 0, done.stderr
-    changes = {"samples_per_file": 2, "compression": "GZIP", "batch_size": 2, "epochs": 1}
-    done, out = start(tmp_path, tmp_path / "set", **changes, shuffle="after_shard")
-    native, samples = read(done, out)
-    assert samples["local_times"].shape == (1, 1)
-    size = sum(path.stat().st_size for path in (tmp_path / "set").rglob("*.tfrecord"))
-    assert native["work"]["bytes_per_epoch"] == size
-    assert size < 0.5 * 20 * dataset.Format(tuple(SHAPE)).file_bytes
-
-
-@pytest.mark.slow
-def test_nothing_is_read_ahead(data):
-    report = json.loads(start_helper("read_ahead.py", data).stdout)
-
-    def reads_ahead(reads):
-        inside = np.array(reads["inside"]) / report["bytes"]
-        between = np.array(reads["between"]) / report["bytes"]
-        return bool((abs(inside - 1) > 0.02).any() or (between[1:] > 0.02).any())
-
-    assert not reads_ahead(report["right"])
-    assert reads_ahead(report["wrong"])  # else this test could not fail
-
-
 @pytest.mark.parametrize("shuffle", ["off", "before_shard", "after_shard"])
 def test_ranks_share_all_files_and_none_twice(shuffle):
     params = DEFAULTS | SMALL | {"ranks": 4, "shuffle": shuffle}
@@ -121,14 +92,6 @@ def test_ranks_share_all_files_and_none_twice(shuffle):
     own = [files_of_rank(params, 1, epoch)["train"] for epoch in range(2)]
     assert (list(own[0]) == list(own[1])) == (shuffle == "off")
     assert (set(own[0]) == set(own[1])) == (shuffle != "before_shard")
-
-
-def test_without_shards_every_rank_reads_the_same():
-    params = DEFAULTS | SMALL | {"ranks": 3, "shard": False}
-    chosen = [files_of_rank(params, rank, 0) for rank in range(3)]
-    for each in chosen:
-        np.testing.assert_array_equal(each["train"], np.arange(16))
-        np.testing.assert_array_equal(each["valid"], np.arange(4))
 
 
 @pytest.mark.parametrize("shard", [True, False])

@@ -1,6 +1,5 @@
 """How programs of the benchmarks are started: ``python workflow/benchmarks PROGRAM``."""
 
-import json
 import os
 import subprocess
 import sys
@@ -51,16 +50,3 @@ def test_neither_folder_nor_variables_matter(tmp_path, safe):
     usage = "nt3: usage: nt3 --run FILE\n"
     assert call(*entry("nt3"), cwd=tmp_path, env=env).stderr == usage
     assert call(sys.executable, "benchmarks", "nt3", cwd=WORKFLOW, env=env).stderr == usage
-
-
-def test_a_package_of_ones_own_is_a_program(tmp_path):
-    """With what it needs of the harness, and the arguments after its name."""
-    (tmp_path / "__main__.py").write_text((BENCHMARKS / "__main__.py").read_text())
-    (tmp_path / "harness").symlink_to(BENCHMARKS / "harness")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "main.py").write_text(
-        "import json\nfrom harness.program import EXIT_BAD_DATA\n"
-        "def main(arguments):\n    print(json.dumps(arguments))\n    return EXIT_BAD_DATA\n"
-    )
-    done = call(sys.executable, str(tmp_path), "mine", "--run", "a b")
-    assert (done.returncode, json.loads(done.stdout)) == (65, ["--run", "a b"])

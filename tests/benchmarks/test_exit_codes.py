@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tests.benchmarks import cnn_programs, nt3_programs, test_cosmoflow_training
-from tests.benchmarks.programs import warm
+from tests.benchmarks.programs import Program, warm
 
 COSMOFLOW, CNN, NT3 = test_cosmoflow_training.PROGRAM, cnn_programs.PROGRAM, nt3_programs.PROGRAM
 # Program, parameters, exit code, words of the line; of runs that have no data set.
@@ -28,6 +28,9 @@ FAILING = [
     (COSMOFLOW, {"decay_epochs": [4, 2], "decay_factors": [0.5, 0.2]}, 2, ["must ascend"]),
     (COSMOFLOW, {"input": "dummy", "precision": "mixed_float16"}, 69, ["mixed_float16: "]),
     (NT3, {}, 66, ["names no data set"]),
+    (Program("compute_peak", {}), {"tf32": True}, 69, ["no GPU of compute capability 8.0"]),
+    (Program("copy_bandwidth", {}), {"direction": "device_to_device"}, 69, ["no GPU here"]),
+    (Program("file_read", {"ranks": 1}), {}, 66, ["names no data set"]),
 ]
 
 

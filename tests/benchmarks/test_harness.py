@@ -4,10 +4,8 @@ import gzip
 import io
 import json
 import os
-import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,12 +44,6 @@ def test_unusable_run_file_is_one_line(tmp_path, content, word):
     assert "\n" not in str(caught.value)
 
 
-def test_number_ranges():
-    assert facts.number_ranges({0, 1, 2, 3, 7}) == "0-3,7"
-    assert facts.number_ranges({5}) == "5"
-    assert facts.number_ranges(set()) == ""
-
-
 def test_variables_keep_no_secret(monkeypatch):
     monkeypatch.setenv("SLURM_JWT", "x")
     monkeypatch.setenv("HOROVOD_SECRET_KEY", "x")
@@ -62,49 +54,6 @@ def test_variables_keep_no_secret(monkeypatch):
     assert kept["OMPI_MCA_btl"] == "self,tcp"
     assert kept["SLURM_JOB_ID"] == "7"
     assert not {"SLURM_JWT", "HOROVOD_SECRET_KEY", "TF_VAR_password"} & set(kept)
-
-
-@pytest.mark.parametrize(
-    ("said", "version"),
-    [
-        (b"Open MPI v4.1.4, package: Debian OpenMPI, May 26, 2022", "Open MPI v4.1.4"),
-        (b"MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7", "MPICH Version: 4.0.2"),
-    ],
-)
-def test_mpi_tells_its_version_only_when_in_use(monkeypatch, said, version):
-    class Loaded:
-        """An MPI library as ctypes shows it."""
-
-        def MPI_Initialized(self, flag):
-            flag._obj.value = initialised
-
-        def MPI_Get_library_version(self, text, length):
-            text.value = said
-
-    monkeypatch.setattr(facts.ctypes, "CDLL", lambda _: Loaded())
-    initialised = 0
-    assert facts.mpi_version() is None
-    initialised = 1
-    assert facts.mpi_version() == version
-    monkeypatch.setattr(facts.ctypes, "CDLL", lambda _: object())
-    assert facts.mpi_version() is None
-
-
-def test_since_start(monkeypatch):
-    before = time.time()
-    monkeypatch.setenv("SCALESWEEP_STARTED", str(before - 5))
-    assert 5 <= phases.since_start() <= 5 + time.time() - before
-    monkeypatch.setenv("SCALESWEEP_STARTED", str(time.time() + 500))  # another host's clock
-    assert 0 <= phases.since_start() < 3600
-
-
-def test_phases_add_up_and_survive_errors():
-    timer, began = phases.Phases(), time.perf_counter()
-    for _ in range(2):
-        with pytest.raises(KeyError), timer("a"):
-            time.sleep(0.01)
-            raise KeyError
-    assert 0.02 <= timer.seconds["a"] <= time.perf_counter() - began
 
 
 def test_epochs_order_of_events_and_times(monkeypatch):
@@ -125,30 +74,6 @@ def test_epochs_order_of_events_and_times(monkeypatch):
     assert events == ["barrier", "work 0", "barrier", "barrier", "work 1", "barrier"]
     # The opening barrier is not part of the time.
     assert (times.local, times.total) == ([10, 10], [30, 30])
-
-
-def test_epochs_stop_together_after_a_failure():
-    calls = []
-    times = epochs.time_epochs(5, calls.append, lambda _: len(calls) < 2, lambda ok: ok)
-    assert calls == [0, 1]
-    assert len(times.total) == 1
-
-
-def test_epochs_see_reading_ahead(tmp_path):
-    """Bytes read outside the timed part are counted as such."""
-    path = tmp_path / "data"
-    path.write_bytes(bytes(1 << 20))
-
-    def read(_):
-        path.read_bytes()
-        return True
-
-    right = epochs.time_epochs(3, lambda _: None, read, lambda ok: ok)
-    wrong = epochs.time_epochs(3, read, lambda _: True, lambda ok: ok)
-    assert min(right.read_inside) >= 1 << 20
-    assert max(right.read_between) < 1 << 16
-    assert max(wrong.read_inside) < 1 << 16
-    assert min(wrong.read_between) >= 1 << 20
 
 
 def timed_phases():
@@ -229,25 +154,3 @@ def check_gathered(report):
     assert report["mean"] == {"a": 0.5, "b": 2.0}
     assert report["raised"] == [65, "it broke"]
     assert report["place"] == [0, 2, True]
-
-
-@needs_torch
-@pytest.mark.slow
-def test_a_rank_of_torch_that_never_joins_is_named(tmp_path):
-    waiting, *others = start_torch("absent_rank.py", ranks=2, started=1)
-    assert others == [] and waiting.returncode == program.EXIT_LAUNCH, waiting
-    line = r"absent: rank 1 of 2 did not join rank 0 on \S+ within 1 s"
-    assert re.fullmatch(line, waiting.stderr.splitlines()[-1]), waiting.stderr
-    refused = json.loads(waiting.stdout.splitlines()[-1])
-    assert refused == [
-        [75, "rank 1: rank 0 did not answer at MASTER_ADDR 127.0.0.1, MASTER_PORT 1 within 1 s"],
-        [2, "started with 3 ranks, the run file says 2"],
-        [0, "rank 0 of 1"],
-    ]
-
-
-def test_page_cache_summary():
-    assert page_cache.summary([1.0, 0.5], [0.0, 0.004])["worked"] is True
-    assert page_cache.summary([1.0, 1.0], [0.0, 0.2])["worked"] is False
-    unknown = page_cache.summary([None, 1.0], [None, 0.0])
-    assert (unknown["worked"], unknown["verified"]) == (None, False)

@@ -1,18 +1,11 @@
 """The input pipelines: each does what its name says, and ranks take each sample exactly once."""
 
 import json
-import multiprocessing
-import os
-import select
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from cosmoflow_data import dataset
-from harness.program import EXIT_MISSING_DATA
 from input_pipeline import python_samples
 from tests.benchmarks.programs import Program, read, start_helper
 
@@ -73,68 +66,6 @@ def test_ranks_take_each_sample_once(tmp_path, data):
 
 
 @pytest.mark.slow
-def test_a_file_that_python_misses_is_missing_data():
-    # Seconds, which other tests are spared.
-    import tensorflow as tf
-
-    from harness import input_errors
-
-    def generate():
-        yield from python_samples.records("/nowhere/a.tfrecord")
-
-    signature = tf.TensorSpec([], tf.string)
-    data = tf.data.Dataset.from_generator(generate, output_signature=signature)
-    with pytest.raises(tf.errors.OpError) as error:
-        next(iter(data))
-    code, said = input_errors.describe(error.value, [])
-    assert code == EXIT_MISSING_DATA and "/nowhere/a.tfrecord" in said
-
-
-@pytest.mark.slow
-def test_a_killed_worker_ends_the_samples(data):
-    workers = python_samples.Workers(2)
-    path = next((data / "train").rglob("*.tfrecord"))
-    task = python_samples.Task(str(path), 0, tuple(SHAPE), 1, "none")
-    samples = workers.samples([task] * 100)
-    next(samples)
-    for process in multiprocessing.active_children():
-        os.kill(process.pid, signal.SIGKILL)
-        break
-    with pytest.raises(RuntimeError, match="worker process was ended"):
-        list(samples)
-    workers.close()
-    assert not multiprocessing.active_children()
-
-
-# What starts workers, and is killed.
-PARENT = """
-import multiprocessing
-from input_pipeline.python_samples import Workers
-if __name__ == "__main__":
-    workers = Workers(2)
-    print(*(process.pid for process in multiprocessing.active_children()), flush=True)
-    input()
-"""
-
-
-@pytest.mark.slow
-def test_workers_end_with_their_rank(tmp_path):
-    script = tmp_path / "parent.py"
-    script.write_text(PARENT)
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(
-        [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ
-    ) as parent:
-        workers = [int(word) for word in parent.stdout.readline().split()]
-        handles = [os.pidfd_open(worker) for worker in workers]
-        parent.kill()
-    assert len(handles) == 2
-    for handle in handles:
-        assert select.select([handle], [], [], 30)[0], "a worker outlives its rank"
-        os.close(handle)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["generator", "processes"])
 def test_python_makes_the_same_samples(tmp_path, data, pipeline):
     done, out = start(tmp_path, data, pipeline=pipeline, epochs=2)
@@ -168,17 +99,6 @@ def test_a_record_is_parsed_and_mapped_without_tensorflow(tmp_path, data):
     cut.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ValueError, match=r"cut\.tfrecord ends within a record"):
         list(python_samples.records(str(cut)))
-
-
-@pytest.mark.slow
-def test_a_cache_reads_files_once_and_cold_files_are_cold(tmp_path, data):
-    done, out = start(tmp_path, data, pipeline="cached", page_cache="cold")
-    native, _ = read(done, out)
-    assert native["metrics"]["bytes_read_per_byte"]["value"] < 0.01
-    assert native["notes"]["touched"]["sum_y"] == pytest.approx([sum_y(1)] * 3, abs=1e-5)
-    cache = native["notes"]["page_cache"]
-    if cache["verified"]:
-        assert cache["worked"] == (cache["resident_after_max"] <= 0.01)
 
 
 @pytest.mark.slow

@@ -94,19 +94,6 @@ def test_the_first_layer_has_no_gradient_by_its_input():
     assert whole.bytes_backward - found.bytes_backward == 8 * 48 + 896
 
 
-def test_half_the_size_of_activations_leaves_weights_as_they_are():
-    layer, _ = BY_HAND["dense"]
-    assert cost(layer, 2, size=2).bytes_forward == 4 * (10 + 4) + 176
-    assert cost(layer, 2, size=2).flop == cost(layer, 2).flop
-
-
-def test_arithmetic_intensity_of_a_square_convolution():
-    # k*k*C/4 FLOP per byte where activations are large against weights (float32).
-    layer = Layer("conv2d", ((512, 512, 64),), (512, 512, 64), (3, 3, 64, 64), 9 * 64 * 64)
-    found = cost(layer, 64)
-    assert found.flop_forward / found.bytes_forward == pytest.approx(64 * 9 / 4, rel=1e-3)
-
-
 @pytest.mark.slow
 def test_published_counts(monkeypatch):
     """The models as they are shipped, against counts of others.

@@ -74,10 +74,3 @@ def test_what_it_computes(pools):
     shares = np.exp(values) / np.exp(values).sum(1, keepdims=True)
     np.testing.assert_allclose(loss, -np.log(shares[[0, 1], labels]), rtol=1e-4)
     np.testing.assert_array_equal(right, values.argmax(1) == labels)
-
-
-def test_dropout_only_in_training():
-    built = model.build(FULL | {"features": 90, "filters": [3, 4], "dropout": 0.5})
-    x = tf.random.uniform((4, 90, 1))
-    np.testing.assert_array_equal(built(x, training=False), built(x, training=False))
-    assert not np.array_equal(built(x, training=True), built(x, training=True))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nt3 import dataset, formats, loading
-from tests.benchmarks import nt3_programs
 from tests.benchmarks.programs import Later
 
 preprocessing = Later("nt3.preprocessing")
@@ -56,37 +55,6 @@ def test_text_has_the_originals_shape_and_length(folder):
         whole = np.maximum(np.floor(np.log10(values / formats.UNITS)), 0) + 1
         lengths.append((whole + 1 + 5 + 1).mean())
     assert np.mean(lengths) == pytest.approx(597e6 / 1120 / 60484, rel=0.02)
-
-
-def test_scales_are_unlike_and_the_signal_is_where_it_is_said_to_be():
-    tables = dataset.Tables(3200, 400, 100, "csv")
-    rows = [(label, values) for split in dataset.SPLITS for label, values in tables.rows(split)]
-    labels = np.array([label for label, _ in rows])
-    logs = np.log(np.stack([values for _, values in rows]) / formats.UNITS)
-    medians = np.median(logs, axis=0) / np.log(10)
-    assert medians.min() < -0.7 and medians.max() > 2.7
-    np.testing.assert_allclose(logs[labels == 0].std(axis=0), dataset.SPREAD, rtol=0.25)
-    effect = logs[labels == 1].mean(axis=0) - logs[labels == 0].mean(axis=0)
-    _, kinds, _ = tables._features
-    expected = np.array([0.0, dataset.SHIFT, -dataset.SHIFT])[kinds]
-    error = dataset.SPREAD * (2 / 250) ** 0.5
-    assert np.abs(effect - expected).max() < 5 * error
-    assert (kinds == 1).sum() == pytest.approx((kinds == 2).sum(), abs=dataset.BLOCK)
-    assert (kinds > 0).mean() == pytest.approx(dataset.SIGNAL, abs=0.01)
-    # A feature alone tells little: the classes overlap.
-    assert dataset.SHIFT < dataset.SPREAD
-
-
-def test_splits_and_rows_differ_and_labels_are_balanced():
-    rows = {split: [values for _, values in TABLES.rows(split)] for split in dataset.SPLITS}
-    assert not np.array_equal(rows["train"][0], rows["train"][1])
-    assert not np.array_equal(rows["train"][0], rows["test"][0])
-    again = next(TABLES.rows("train"))
-    assert np.array_equal(again[1], rows["train"][0])
-    for samples in (7, 8, 1120):
-        labels = dataset.Tables(4, samples, samples, "csv").labels("train")
-        assert labels.sum() == samples // 2
-    assert (np.diff(dataset.Tables(4, 1120, 280, "csv").labels("train")) != 0).sum() < 700
 
 
 @pytest.mark.slow
@@ -175,53 +143,3 @@ def test_scaling_is_by_the_largest_of_both_tables_and_all_ranks():
     # Another rank has seen values four times as large.
     preprocessing.scale(train, test, lambda values: 4 * values)
     np.testing.assert_allclose(train[:, 1:], expected[0] / 4, rtol=1e-6)
-
-
-def test_shares_are_blocks():
-    parts = [loading.part_of(12, rank, 3) for rank in range(3)]
-    assert [(part.start, part.count, part.whole) for part in parts] == [
-        (0, 4, False),
-        (4, 4, False),
-        (8, 4, False),
-    ]
-    assert loading.part_of(12, 0, 1) == loading.Part(0, 12, True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("data_format", formats.FORMATS)
-def test_a_table_cut_short_is_not_complete(folder, tmp_path, data_format):
-    tables = dataset.Tables(200, 40, 12, data_format)
-    whole = Path(tables.path(folder, "train")).read_bytes()
-    path = tmp_path / "train" / f"part-000000.{data_format}"
-    path.parent.mkdir()
-    assert not tables.is_complete(path)
-    for size in (0, 1, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        assert not tables.is_complete(path)
-    path.write_bytes(whole)
-    assert tables.is_complete(path)
-
-
-def hidden(tmp_path, *packages):
-    """Environment in which some packages are not installed."""
-    for package in packages:
-        (tmp_path / "hidden" / package).mkdir(parents=True)
-        (tmp_path / "hidden" / package / "__init__.py").write_text(
-            f"raise ModuleNotFoundError('No module named {package}', name='{package}')\n"
-        )
-    return {"PYTHONPATH": str(tmp_path / "hidden")}
-
-
-def test_staging_without_pyarrow_is_69_and_csv_needs_nothing(tmp_path):
-    env = hidden(tmp_path, "pyarrow", "pandas", "tensorflow")
-    done = nt3_programs.stage(tmp_path / "set", env=env, data_format="parquet")
-    assert done.returncode == 69
-    assert "needs the Python package pyarrow" in done.stderr
-    assert '"data_format": "parquet"' in done.stderr and done.stderr.count("\n") == 1
-    done = nt3_programs.stage(tmp_path / "other", env=env)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_second_file_of_a_table_is_refused(tmp_path):
-    with pytest.raises(OSError, match="train has one file"):
-        TABLES.write(str(tmp_path / "x"), "train", 1)

@@ -1,13 +1,11 @@
 """Staging the data set: content, growth, repair, kill, refusal."""
 
-import gzip
 import json
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cosmoflow_data import dataset
@@ -111,53 +109,4 @@ def test_refuses_a_folder_with_other_data(tmp_path):
     done = stage(tmp_path, 5, 2)
     assert done.returncode == 1
     assert "sample_shape" in done.stderr
-
-
-@pytest.mark.parametrize("params", [{}, [1]])
-def test_wrong_parameters_are_told(tmp_path, params):
-    done = stage(tmp_path, 5, 2, params=params)
-    assert done.returncode == 2
-    assert "--params" in done.stderr.splitlines()[-1]
-
-
-def test_missing_lists_no_more_than_names(tmp_path):
-    files = {"train": 2, "valid": 0}
-    assert FORMAT.missing(None, files) == (66, "the run file names no data set")
-    assert "2 of 2 train" in FORMAT.missing(tmp_path, files)[1]
-    (tmp_path / "train").mkdir()
-    (tmp_path / "train" / "part-000000.tfrecord").touch()
-    code, problem = FORMAT.missing(tmp_path, files)
-    assert code == 66 and "1 of 2 train files (first train/part-000001.tfrecord)" in problem
-    (tmp_path / "train" / "part-000001.tfrecord").touch()
-    assert FORMAT.missing(tmp_path, files) is None
-
-
-def test_compressed_file_is_checked_by_its_size_before_compression(tmp_path):
-    fmt = dataset.Format(SHAPE, 2, "GZIP")
-    path = tmp_path / "file"
-    path.write_bytes(gzip.compress(bytes(fmt.file_bytes)))
-    assert fmt.is_complete(path)
-    path.write_bytes(path.read_bytes()[:-6])
-    assert not fmt.is_complete(path)
-    path.write_bytes(b"")
-    assert not fmt.is_complete(path)
-
-
-def test_poisson_quantiles_have_the_mean_and_variance_of_poisson():
-    for rate in (0.5, 3.0, 8.2):
-        table = dataset.poisson_quantiles(rate).astype(float)
-        assert table.mean() == pytest.approx(rate, rel=2e-3)
-        assert table.var() == pytest.approx(rate, rel=5e-3)
-
-
-def test_x_depends_on_y_as_stated():
-    fmt = dataset.Format((16, 16, 16, 4), 20)
-    pairs = list(dataset.samples(fmt, "train", 3))
-    means = np.array([x.mean(axis=(0, 1, 2)) for x, _ in pairs])
-    targets = np.array([y for _, y in pairs])
-    rates = np.exp(dataset.LOG_RATE + dataset.RATE_SLOPE * targets)
-    np.testing.assert_allclose(means, rates, rtol=0.1)
-    again = next(dataset.samples(fmt, "train", 3))
-    assert np.array_equal(again[0], pairs[0][0])
-    other = next(dataset.samples(fmt, "valid", 3))
-    assert not np.array_equal(other[1], pairs[0][1])
+    assert stage(tmp_path, 5, 2, "--check").returncode == 66

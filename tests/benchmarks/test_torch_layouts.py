@@ -44,6 +44,12 @@ CASES = {
     "hybrid alone": HYBRID | {"alone": True},
     "tp alone": TP | {"alone": True},
 }
+# Of each layout: which rank waits for rank 1 if that is late, and in which array.
+LATE = {
+    "ddp": (0, "span_data_parallel"), "fsdp2": (0, "span_data_parallel"),
+    "tp": (0, "span_tensor_parallel"), "pp": (3, "span_pipeline_wait"),
+}  # fmt: skip
+CASES |= {f"{name} late": CASES[name] | {"late": True} for name in LATE}
 AGAIN = {"checkpointing": "full"}
 CASES |= {f"{name} again": SHARED[name] | AGAIN for name in ("tp fsdp2", "both")}
 CASES |= {
@@ -66,6 +72,7 @@ def trained(tmp_path_factory):
             report.losses = np.mean([rank["losses"] for rank in report.ranks], axis=0)
             report.exchange = report.ranks[0]["exchange"]
         reports[name] = report
+    reports["gpu"] = json.loads((folder / "gpu.json").read_text())
     return reports
 
 
@@ -169,6 +176,26 @@ def test_stamps_see_the_waits_of_every_layout(trained):
             assert named == pytest.approx(seconds["span_communication"])
             parts = [seconds[f"span_{n}"] for n in ("input", "compute", "communication")]
             assert sum(parts) <= seconds["step_times"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_late_rank_is_in_its_own_array_and_in_the_wait_of_another(trained, name):
+    ranks, (waiting, where) = trained[f"{name} late"].ranks, LATE[name]
+    planted = ranks[1]["slept"]
+    assert planted > 0.9
+    for rank, own in ((1, "span_forward"), (waiting, where)):
+        for array in ("span_input", "span_forward", "span_backward", "span_optimizer", where):
+            share = ranks[rank]["seconds"][array] / planted
+            assert share > 0.7 if array == own else share < 0.7, (rank, array)
+
+
+def test_a_gpu_is_timed_by_its_stream_and_its_host_waits_for_nothing(trained):
+    """Work of known length on a made-up stream that is behind the host."""
+    expected = {
+        "span_input": [1] * 3, "span_forward": [10, 11, 12], "span_data_parallel": [4] * 3,
+        "span_backward": [16] * 3, "step_times": [31, 32, 33], "span_between": [0, 0.5, 0.5],
+    }  # fmt: skip
+    assert {name: trained["gpu"][name] for name in expected} == expected
 
 
 def test_a_run_says_what_each_stage_is(tmp_path):

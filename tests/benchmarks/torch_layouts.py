@@ -3,13 +3,18 @@
 ``torch_layouts.py FOLDER STEPS CASE...`` on every rank; a CASE is JSON, all parameters. Rank 0
 writes ``FOLDER/<number of the case>.json``: `losses` (mean over data-parallel ranks), `exchange` of
 rank 0, `layout`, `by`, `seconds` by name and rank (sums over the steps after the first); or of each
-rank `refused`, an exit code and a message. A case with `alone` exchanges nothing.
+rank `refused`, an exit code and a message. A case with `alone` exchanges nothing; in one with
+`late` rank 1 sleeps in the forward pass of each step, `slept` seconds in the steps after the first.
+It also writes ``FOLDER/gpu.json``, seconds by name of steps on a made-up stream of a GPU.
 """
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import torch
 
@@ -19,9 +24,99 @@ from harness.program import ProgramError
 ranks.use("torch")
 
 from torch_training import benchmark, inputs, stamps, steps
+from torch_training.models.network import Network
+
+DELAY_S = 0.5
+
+
+class Stream:
+    """A stream of a GPU that is behind its host: what is enqueued takes time there only."""
+
+    enqueued_s = done_s = 0.0
+
+    def work(self, seconds):
+        self.enqueued_s += seconds
+
+
+class Cuda:
+    """What `StreamClock` needs of `torch.cuda`, on made-up streams."""
+
+    def __init__(self):
+        self.stream = Stream()
+
+    def current_stream(self):
+        return self.stream
+
+    class Event:
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self, stream):
+            self.stream, self.at = stream, stream.enqueued_s
+
+        def query(self):
+            return self.at <= self.stream.done_s
+
+        def synchronize(self):
+            self.stream.done_s = max(self.stream.done_s, self.at)
+
+        def elapsed_time(self, other):
+            assert self.query() and other.query(), "times of events that are not over"
+            return 1e3 * (other.at - self.at)
+
+
+def on_a_made_up_gpu():
+    """Seconds of three steps whose work is known; the host never waits for the stream."""
+    cuda = Cuda()
+    own, computing = stamps.Stamps(stamps.StreamClock(cuda)), cuda.stream
+    own.of_ddp(SimpleNamespace(_sync_buffers=len))
+    for number in range(3):
+        computing.work(0.5)  # between
+        own.begin()
+        computing.work(1.0)
+        own.fed()
+        own.phase(stamps.FORWARD)
+        computing.work(2.0)
+        cuda.stream = Stream()  # an exchange on a stream of its own: not what computes
+        with own.waiting(stamps.DATA_PARALLEL):
+            cuda.stream.work(100.0)
+        cuda.stream = computing
+        computing.work(8.0 + number)
+        own.phase(stamps.BACKWARD)
+        with own.waiting(stamps.DATA_PARALLEL):
+            computing.work(4.0)
+        computing.work(16.0)
+        own.end()
+        assert not own._rows or number == 2, "a step was read before its stream had come there"
+        if number == 1:  # the stream catches up with the host
+            computing.done_s = computing.enqueued_s
+    return {name: values.tolist() for name, values in own.arrays().items()}
+
+
+def late(passes):
+    """Have rank 1 sleep in forward passes; return what undoes it, and a list of the seconds."""
+    slept, forward = [], Network.forward
+
+    def sleeping(*args, **kwargs):
+        if ranks.rank() == 1:
+            began = time.perf_counter()
+            time.sleep(DELAY_S / passes)
+            slept.append(time.perf_counter() - began)
+        return forward(*args, **kwargs)
+
+    return mock.patch.object(Network, "forward", sleeping), slept
 
 
 def train(params, steps_taken):
+    planted, slept = late(params["micro_batches"] if params["pp"] > 1 else 1)
+    if params.pop("late", False):
+        with planted:
+            report, shared = take(params, steps_taken)
+        return report | {"slept": sum(slept[len(slept) // steps_taken :])}, shared
+    return take(params, steps_taken)
+
+
+def take(params, steps_taken):
     alone = params.pop("alone", False)
     os.environ["SCALESWEEP_PROFILE"] = no_exchange.NOEXCHANGE if alone else ""
     device = torch.device("cpu")
@@ -46,6 +141,8 @@ def train(params, steps_taken):
 def main():
     folder, steps_taken = Path(sys.argv[1]), int(sys.argv[2])
     ranks.start(4, 1, 1)
+    if ranks.rank() == 0:
+        (folder / "gpu.json").write_text(json.dumps(on_a_made_up_gpu()))
     for number, text in enumerate(sys.argv[3:]):
         try:
             own, shared = train(json.loads(text), steps_taken)

@@ -5,7 +5,6 @@ Keras's layout of weights, and facts of the transformer as JSON on standard outp
 """
 
 import json
-import resource
 import sys
 from hashlib import blake2b
 
@@ -13,8 +12,7 @@ import numpy as np
 import torch
 
 from harness import seeded, torch_ranks
-from harness.program import ProgramError
-from torch_training import benchmark, flops, inputs, memory, models
+from torch_training import benchmark, flops, inputs, models
 from torch_training.mesh import Shape
 from torch_training.models.network import count, initial_values
 
@@ -79,42 +77,6 @@ def transformer():
     }
 
 
-def out_of_memory():
-    """Exit codes and messages by what PyTorch raises."""
-    said = "CUDA out of memory. Tried to allocate 20.00 GiB. If reserved but unallocated memory is"
-    raised = [
-        torch.OutOfMemoryError(said),
-        RuntimeError("NCCL Error 1: unhandled cuda error: CUDA error: out of memory"),
-        MemoryError("Unable to allocate 3.00 TiB"),
-        RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. "),
-        RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
-        RuntimeError("can't start new thread"),  # nothing limits its memory
-    ]
-    ends = []
-    for error in raised:
-        try:
-            with memory.told_when_out("in timed steps"):
-                raise error
-        except ProgramError as ended:
-            ends.append([ended.code, str(ended)])
-        except RuntimeError:
-            ends.append(None)
-    return [*ends, thread_beyond_the_limit()]
-
-
-def thread_beyond_the_limit():
-    """The same of a thread that has no room below RLIMIT_DATA, with the words of the message."""
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (memory.of_status("VmData") + (1 << 20), most))
-    try:
-        with memory.told_when_out("in timed steps"):
-            raise RuntimeError(memory.NO_THREAD)
-    except ProgramError as ended:
-        return [ended.code, str(ended)]
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
 def main():
     torch.set_num_threads(1)
     seed = int(sys.argv[2])
@@ -122,7 +84,7 @@ def main():
     tf32 = {kind: torch_ranks.tf32_state(kind == "convolutions")[0] for kind in KINDS}
     names = ("mlp", "resnet20", "resnet50", "transformer")
     tf32["in"] = [n for n in names if benchmark.convolves(n)]
-    print(json.dumps(transformer() | {"out_of_memory": out_of_memory(), "tf32": tf32}))
+    print(json.dumps(transformer() | {"tf32": tf32}))
 
 
 if __name__ == "__main__":
