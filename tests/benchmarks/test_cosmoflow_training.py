@@ -82,10 +82,6 @@ def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     weights = native["metrics"]["model_parameters"]["value"]
     assert sum(native["notes"]["exchange"]["tensor_bytes"]) == 4 * weights
     assert native["notes"]["learning_rate"]["peak"] == pytest.approx(0.02)
-    lines = (out / "mlperf.log").read_text().splitlines()
-    log = [json.loads(line.removeprefix(":::MLLOG ")) for line in lines]
-    errors_logged = [each["value"] for each in log if each["key"] == "eval_error"]
-    np.testing.assert_allclose(errors_logged, errors.mean(axis=1))
 
 
 @pytest.mark.slow

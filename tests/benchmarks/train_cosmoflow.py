@@ -79,7 +79,7 @@ def main():
     trainer = Trainer(params, lambda *_: batches(GLOBAL_BATCH // world, rank))
     tf_training.broadcast(trainer.model, trainer.optimizer)
     first = [each.numpy() for each in trainer.model.trainable_variables]
-    history = trainer.run(Phases(), lambda *_: None)
+    history = trainer.run(Phases())
     weights = {f"w{n}": each.numpy() for n, each in enumerate(trainer.model.trainable_variables)}
     np.savez(folder / f"rank{rank}.npz", loss=history.values["loss"], **weights)
     if world == 1:

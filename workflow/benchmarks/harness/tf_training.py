@@ -241,7 +241,6 @@ class History:
     spans: list[np.ndarray] = field(default_factory=list)  # of its steps (tf_spans.of_steps)
     rates: list[float] = field(default_factory=list)  # learning rate of the last step
     values: dict[str, list[float]] = field(default_factory=dict)
-    averaged: list[dict[str, float]] = field(default_factory=list)  # over the ranks
     target_at: float | None = None  # s, since the first epoch began
     out_of_order: int = 0  # steps with such stamps on any rank; known on rank 0 after `arrays`
 
@@ -321,7 +320,6 @@ def train(
         for name, value in quantities.items():
             history.values.setdefault(name, []).append(value)
         mean = ranks.mean_over_ranks(quantities)
-        history.averaged.append(mean)
         ranks.raise_together(_diverged(quantities, epoch))
         if reached(mean):
             history.target_at = history.ends[-1]
