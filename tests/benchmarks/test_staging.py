@@ -109,4 +109,3 @@ def test_refuses_a_folder_with_other_data(tmp_path):
     done = stage(tmp_path, 5, 2)
     assert done.returncode == 1
     assert "sample_shape" in done.stderr
-    assert stage(tmp_path, 5, 2, "--check").returncode == 66
