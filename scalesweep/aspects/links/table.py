@@ -1,4 +1,12 @@
-"""The table `links`: the latency between every two ranks, and which links are slow."""
+"""The table `links`: the latency between every two ranks, and which links are slow.
+
+Logarithms of the latencies of links of one class (within a host, between hosts) are taken to be
+normal but for a minority that is slow. A link is slow if it lies more robust standard deviations
+(1.4826 MAD) above the median than the largest of as many normal values does in 5 % of cases, and
+takes at least 25 % longer than the median. The threshold is that of Student's t at 0.05 over the
+number of links (Bonferroni), with 0.37 degrees of freedom for each link: what the MAD knows of a
+spread is 37 % of what the standard deviation does (P. J. Huber, Robust Statistics, 1981, 5.1).
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -8,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from scalesweep.analysis.arrays import open_arrays
-from scalesweep.analysis.slow_links import judge_links
+from scalesweep.analysis.stats import MAD_TO_STD
 from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
@@ -26,6 +35,13 @@ SECONDS = "link_seconds"  # array of the samples, [repeat, rank, rank]
 SLOWEST_METRIC = ("slowest_latency", "run")  # only runs that have it are read
 MAX_ROWS = 200_000
 WITHIN, BETWEEN = "within a host", "between hosts"
+# Of fewer links of a class none is called slow: what is usual among them is not known.
+FEWEST_LINKS = 8
+_FALSE_ALARMS = 0.05
+_LEAST_EXCESS = 0.25  # what is slower by less is no reason to look at a cable
+_EFFICIENCY = 0.37
+# Clocks and schedulers have a grain: latencies never agree to better than this.
+_GRAIN = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,22 +57,8 @@ class Pair(DeclaredRow, table="links"):
     host_b: str | None = column("host of `rank_b`")
     link: str = column(f"the class of the link: `{WITHIN}` or `{BETWEEN}`")
     latency: float = column("half the time of a message to and fro, the best repeat", "s")
-    typical: float = column("the median of the run's links of that class", "s")
-    times: float = column("`latency` / `typical`", "1")
-    score: float = column("robust standard deviations of the logarithm above the median", "1")
-    threshold: float | None = column(
-        "the `score` above which a link is slow; missing where there are too few links", "1"
-    )
-    slow: bool = column("whether it is")
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """What it is a link of: hosts, or ranks where they share one or it is not known."""
-        if self.host_a is None or self.host_b is None or self.host_a == self.host_b:
-            on = f" on {self.host_a}" if self.host_a else ""
-            return f"rank {self.rank_a}{on}", f"rank {self.rank_b}{on}"
-        first, second = sorted((self.host_a, self.host_b))
-        return first, second
+    times: float = column("`latency` over the median of the run's links of that class", "1")
+    slow: bool = column("whether it is slow (docs/methods/machine.md)")
 
 
 def pair_rows(inputs: TableInputs) -> Iterator[Pair]:
@@ -71,71 +73,67 @@ def pair_rows(inputs: TableInputs) -> Iterator[Pair]:
     for point in inputs.points:
         ranks = int(point.values.get("ranks") or data.experiment["fixed"].get("ranks") or 1)
         for row in point.rows.tolist():
-            pairs = ranks * (ranks - 1) // 2
-            if rows + pairs > MAX_ROWS:
-                break
+            rows += ranks * (ranks - 1) // 2
+            if rows > MAX_ROWS:
+                return
             run_id = str(data.summary["run_id"].iloc[row])
             try:
-                columns = _links(runs / run_id, ranks)
+                links = _links(runs / run_id, ranks)
             except (UserError, *NOT_ARRAYS, *NO_USE) as error:
                 data.unread.append(run_id)
                 _log.warning("%s: %s: left out of the table of links", run_id, error)
                 continue
-            repeat = int(data.summary["repeat"].iloc[row])
-            for values in zip(*columns.values(), strict=True):
-                rows += 1
-                yield Pair(
-                    point=point.values, source=point.source, run_id=run_id, repeat=repeat,
-                    **dict(zip(columns, values, strict=True)),
-                )  # fmt: skip
+            head: dict[str, Any] = {
+                "point": point.values, "source": point.source, "run_id": run_id,
+                "repeat": int(data.summary["repeat"].iloc[row]),
+            }  # fmt: skip
+            yield from (Pair(**head, **link) for link in links)
 
 
-def _links(folder: Path, ranks: int) -> dict[str, Any]:
-    """Columns of a run's links; empty where it has timed none."""
+def _links(folder: Path, ranks: int) -> list[dict[str, Any]]:
+    """The links of a run; none if it has timed none. Raises UserError for times that are none."""
     record = read_record(folder / RECORD)
-    if record["samples"] is None:
-        return {}
-    arrays = open_arrays(read_samples(folder, record))
+    arrays = {} if record["samples"] is None else open_arrays(read_samples(folder, record))
     if SECONDS not in arrays:
-        return {}
-    seconds = _best(arrays[SECONDS], ranks)
-    names = by_rank(machine_column(record["resources"]), ranks)
-    hosts = [str(host) for host in names] if names and all(names) else [None] * ranks
-    return links_of(seconds, hosts)
-
-
-def _best(array: Any, ranks: int) -> Floats:
-    """The best repeat of each pair, ``[rank, rank]``."""
-    if array.ndim != 3 or array.dtype.kind != "f" or array.shape[1:] != (ranks, ranks):
-        raise UserError(f"{SECONDS} is {array.dtype} of shape {array.shape}")
-    best = np.asarray(array.astype(np.float64).min(axis=0), np.float64)
+        return []
+    times = arrays[SECONDS]
+    if times.ndim != 3 or times.dtype.kind != "f" or times.shape[1:] != (ranks, ranks):
+        raise UserError(f"{SECONDS} is {times.dtype} of shape {times.shape}")
+    best = times.astype(np.float64).min(axis=0)
     pairs = best[np.triu_indices(ranks, 1)]
     if not (pairs.size and pairs.min() > 0 and pairs.max() < MAX_NUMBER):
         raise UserError(f"{SECONDS} holds what is no positive time")
-    return best
+    names = by_rank(machine_column(record["resources"]), ranks)
+    hosts = [str(host) for host in names] if names and all(names) else [None] * ranks
+    return links_of(best, hosts).to_dict("records")  # type: ignore[return-value]
 
 
-def links_of(seconds: Floats, hosts: Sequence[str | None]) -> dict[str, Any]:
-    """Columns of the links of one run: ``seconds`` ``[rank, rank]``, the host of each rank."""
+def links_of(seconds: Floats, hosts: Sequence[str | None]) -> pd.DataFrame:
+    """The links of one run: ``seconds`` ``[rank, rank]``, the host of each rank."""
     first, second = np.triu_indices(len(seconds), 1)
-    ends = [(hosts[a], hosts[b]) for a, b in zip(first, second, strict=True)]
-    frame = pd.DataFrame({"rank_a": first, "rank_b": second, "latency": seconds[first, second]})
-    frame["host_a"], frame["host_b"] = [a for a, _ in ends], [b for _, b in ends]
-    frame["link"] = [_kind(*pair) for pair in ends]
-    parts = []
-    for kind in dict.fromkeys(frame["link"]):
-        own = frame[frame["link"] == kind]
-        judged = judge_links(own["latency"].to_numpy())
-        names = ("typical", "threshold", "score", "slow")
-        parts.append(own.assign(**{name: getattr(judged, name) for name in names}))
-    frame = pd.concat(parts).sort_index()
-    frame["times"] = frame["latency"] / frame["typical"]
-    return {str(name): own.tolist() for name, own in frame.items()}
+    frame = pd.DataFrame({"rank_a": first, "rank_b": second})
+    frame["host_a"], frame["host_b"] = ([hosts[rank] for rank in side] for side in (first, second))
+    # Where hosts are not known all links are of one class.
+    same = frame["host_a"].notna() & (frame["host_a"] == frame["host_b"])
+    frame["link"] = np.where(same, WITHIN, BETWEEN)
+    frame["latency"] = seconds[first, second]
+    classes = frame.groupby("link")["latency"]
+    frame["times"] = frame["latency"] / classes.transform("median")
+    frame["slow"] = classes.transform(lambda own: slow_ones(own.to_numpy())).astype(bool)
+    return frame.replace({np.nan: None})
 
 
-def _kind(first: str | None, second: str | None) -> str:
-    """The class of a link; where hosts are not known all links are of one."""
-    return WITHIN if first is not None and first == second else BETWEEN
+def slow_ones(seconds: Floats) -> NDArray[np.bool_]:
+    """Which of the links of one class are slow, by their latencies ``seconds`` ``[link]``."""
+    from scipy.special import stdtrit
+
+    count, logs = len(seconds), np.log(seconds)
+    if count < FEWEST_LINKS:
+        return np.zeros(count, np.bool_)
+    above = logs - np.median(logs)
+    spread = max(MAD_TO_STD * float(np.median(np.abs(above))), _GRAIN)
+    threshold = -stdtrit(_EFFICIENCY * count, _FALSE_ALARMS / count)
+    return np.asarray((above > threshold * spread) & (above >= np.log1p(_LEAST_EXCESS)))
 
 
 MAKERS = (Maker(Pair, pair_rows),)

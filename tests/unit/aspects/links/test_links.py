@@ -9,12 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.slow_links import FEWEST_LINKS, judge_links
 from scalesweep.aspects.links.figure import link_figures
 from scalesweep.aspects.links.findings import slow_links
-from scalesweep.aspects.links.table import BETWEEN, WITHIN, Pair, _best, links_of, pair_rows
+from scalesweep.aspects.links.table import (
+    BETWEEN,
+    FEWEST_LINKS,
+    WITHIN,
+    Pair,
+    links_of,
+    pair_rows,
+    slow_ones,
+)
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import columns_of
 from scalesweep.tables.machine import Machine
@@ -68,13 +74,13 @@ def test_the_threshold_holds_for_few_and_many_links(count: int) -> None:
     draw = np.random.default_rng(count)
     # A spread so wide that the 25 % do not protect.
     samples = 27e-6 * np.exp(0.5 * draw.standard_normal((1000, count)))
-    assert sum(bool(judge_links(one).slow.any()) for one in samples) <= 60
+    assert sum(bool(slow_ones(one).any()) for one in samples) <= 60
 
 
 def test_too_few_links_of_a_class_are_not_judged() -> None:
     values = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0])
-    assert not judge_links(values).slow.any()
-    assert judge_links(np.append(values, 1.0)).slow.tolist() == [False] * 6 + [True, False]
+    assert not slow_ones(values).any()
+    assert slow_ones(np.append(values, 1.0)).tolist() == [False] * 6 + [True, False]
 
 
 def test_links_are_compared_with_those_of_their_class() -> None:
@@ -85,20 +91,12 @@ def test_links_are_compared_with_those_of_their_class() -> None:
         seconds[rank, rank + 1] = 10e-6
     seconds[3, 8] = 90e-6
     columns = links_of(seconds, hosts)
-    assert columns["link"].count(WITHIN) == 5
-    assert columns["link"].count(BETWEEN) == 40
+    assert (columns["link"] == WITHIN).sum() == 5
+    assert (columns["link"] == BETWEEN).sum() == 40
     (place,) = np.flatnonzero(columns["slow"])
     assert (columns["host_a"][place], columns["host_b"][place]) == ("n01", "n04")
     assert columns["times"][place] == pytest.approx(3)
     assert set(links_of(seconds, [None] * 10)["link"]) == {BETWEEN}
-
-
-@pytest.mark.parametrize(
-    "array", [np.ones((2, 3, 3)), np.ones((4, 4)), np.ones((2, 4, 4), int), np.zeros((2, 4, 4))]
-)
-def test_matrices_that_cannot_be_used_are_refused(array: Any) -> None:
-    with pytest.raises(UserError, match="link_seconds"):
-        _best(array, 4)
 
 
 # --- from records to sentences ---
@@ -184,16 +182,22 @@ def test_a_network_of_two_kinds_of_links_is_no_broken_one(tmp_path: Path) -> Non
     assert "too many of them are slow" in finding.sentence
 
 
-def test_damaged_and_other_runs_have_no_links(tmp_path: Path) -> None:
-    study = study_of(tmp_path, [latencies(1)], HOSTS)
-    (tmp_path / "l-0" / "samples.npz").write_bytes(b"other")
+@pytest.mark.parametrize(
+    "array", [np.ones((2, 8, 7)), np.ones((8, 8)), np.ones((2, 8, 8), int), np.zeros((2, 8, 8))]
+)
+def test_runs_whose_times_cannot_be_used_are_left_out(tmp_path: Path, array: Any) -> None:
+    point = {"ranks": 8}
+    write_run(tmp_path, "l-0", {"link_seconds": array}, metrics={}, benchmark="b", point=point,
+              work={}, resources={"hosts": HOSTS, "slurm_nodes": [None] * 8})  # fmt: skip
+    run = {"run_id": "l-0", "repeat": 0, "point": point, "status": "done"}
+    plan = whole_plan({"experiments": [{"name": "links", "runs": [run], "fixed": point}]})
     summary = pd.DataFrame(
         {"run_id": ["l-0"], "source": ["measured"], "repeat": [0], "samples": [None],
          "slowest_latency_mean_run": [1e-5]}
     )  # fmt: skip
     meaning = {"unit": "s", "better": "lower", "scope": "total"}
     summary.attrs["metrics"] = {"b": {"slowest_latency": meaning}}
-    data = ExperimentData(summary, study.entry)
+    data = ExperimentData(summary, plan["experiments"][0])
     inputs = TableInputs(data, data.points(), [], Machine(), tmp_path)
     assert not list(pair_rows(inputs))
     assert data.unread == ["l-0"]
