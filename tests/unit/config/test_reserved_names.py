@@ -49,7 +49,7 @@ def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
         plan = read_plan(folder / "plan.json")
         summary = pd.read_parquet(folder / "summary.parquet")
         runs = folder / "runs" / plan["site"]
-        tables = make_tables(summary, plan, {"other": summary}, runs)
+        tables = make_tables(summary, plan, runs)
         for entry in plan["experiments"]:
             for name, frame in tables[entry["name"]].items():
                 if name not in declared:  # parameters have other columns there
