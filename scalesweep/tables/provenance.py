@@ -49,9 +49,6 @@ class EnergyFacts:
     missing: str
     sources: tuple[str, ...]
     interval_s: float | None
-    seconds: float | None
-    hosts: int
-    sampler_cpu_s: float | None
     notes: tuple[str, ...]
 
 
@@ -114,9 +111,6 @@ def _energy(energy: Any) -> EnergyFacts | None:
         str(energy.get("missing") or ""),
         tuple(map(str, energy.get("sources") or [])),
         _number(energy.get("interval_s")),
-        _number(energy.get("seconds")),
-        len(energy.get("hosts") or []),
-        _number(energy.get("sampler_cpu_s")),
         tuple(map(str, energy.get("notes") or [])),
     )
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.aspects.energy.table import ALL, TOTAL
 from scalesweep.aspects.phases.figure import looks_of
 from scalesweep.core.formatting import scaled_unit
 from scalesweep.experiment.results import ExperimentResults, Row
@@ -16,7 +15,7 @@ SLOTS = 200  # a phase narrower than one of these is not drawn
 
 
 def power_figures(results: ExperimentResults) -> list[Drawing]:
-    """A panel per run of the table `power`: the total and, below it, domains or hosts."""
+    """A panel per run of the table `power`: the total and, below it, domains."""
     runs: dict[str, list[Row]] = {}
     for row in results.rows("power"):
         runs.setdefault(str(row["run_id"]), []).append(row)
@@ -26,14 +25,17 @@ def power_figures(results: ExperimentResults) -> list[Drawing]:
     spans: dict[str, Any] = frame.attrs.get("spans", {})
     looks = looks_of({name for run_id in runs for name, *_ in spans.get(run_id, [])})
     factor, unit = scaled_unit("W", float(frame["watts"].max()))
-    domains = bool((frame.loc[frame["domain"] != TOTAL, "host"] == ALL).any())
     labels, shared = labels_of(results, [rows[0] for rows in runs.values()])
     panels = []
     for label, (run_id, rows) in zip(labels, runs.items(), strict=True):
         lines = pd.DataFrame(
-            {"x": row["seconds"], "y": row["watts"], "series": _line(row), "style": "steps"}
+            {
+                "x": row["seconds"],
+                "y": row["watts"],
+                "style": "steps",
+                "series": str(row["domain"]) + ("" if row["counted"] else " (not counted)"),
+            }
             for row in rows
-            if row["host"] == ALL or not domains
         )
         lines["y"] *= factor
         end = lines["x"].max()
@@ -47,14 +49,6 @@ def power_figures(results: ExperimentResults) -> list[Drawing]:
     note = "The first repeat with power samples of each point, all hosts. Shaded: phases of rank 0."
     return drawn(results, "power-time", "power over time", note, panels,
                  columns=min(2, len(panels)), detail=shared)  # fmt: skip
-
-
-def _line(row: Row) -> str:
-    """What a line is called: the total, a domain, or a host."""
-    if (row["host"], row["domain"]) == (ALL, TOTAL):
-        return "total"
-    name = str(row["domain"]) if row["host"] == ALL else f"host {row['host']}"
-    return name + ("" if row["counted"] else " (not counted)")
 
 
 FIGURES = (power_figures,)

@@ -1,13 +1,13 @@
 """The section of the page on power, and on how energy was measured."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from scalesweep.core.formatting import counted, listed, percent, text_of
+from scalesweep.core.formatting import counted, listed, text_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
-from scalesweep.tables.provenance import EnergyFacts, RunFacts
+from scalesweep.tables.provenance import RunFacts
 
 MAX_REASONS = 3
 # Of the metrics that the launcher adds to a program's own.
@@ -29,7 +29,13 @@ def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> l
     runs = [facts[run_id] for run_id in dict.fromkeys(done) if run_id in facts]
     known = [run.energy for run in runs if run.energy is not None]
     measured = [energy for energy in known if energy.joules is not None]
-    lines = [_how(measured, len(runs))] if measured else []
+    lines = []
+    if measured:
+        sources = listed([*{source: None for of in measured for source in of.sources}])
+        every = {text_of(of.interval_s): None for of in measured if of.interval_s}
+        sampled = f", sampled every {' or '.join(every)} s" if every else ""
+        whole = counted(len(runs), "run")
+        lines = [f"Energy: measured in {len(measured):,} of {whole} with {sources}{sampled}."]
     if notes := {note: None for energy in measured for note in energy.notes}:
         lines.append(f"Of the meters: {listed([*notes], MAX_REASONS)}.")
     reasons = Counter(e.missing or "no reason recorded" for e in known if e.joules is None)
@@ -39,27 +45,7 @@ def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> l
     for reason, count in reasons.most_common(MAX_REASONS):
         share = "" if count == len(runs) else f" in {count:,} of {counted(len(runs), 'run')}"
         lines.append(f"Energy: not measured{share}: {reason}.")
-    if len(reasons) > MAX_REASONS:
-        lines.append(f"{len(reasons) - MAX_REASONS} more reasons are in the records.")
     return lines
-
-
-def _how(measured: Sequence[EnergyFacts], runs: int) -> str:
-    sources = listed(list(dict.fromkeys(source for of in measured for source in of.sources)))
-    intervals = sorted({energy.interval_s for energy in measured if energy.interval_s})
-    ends = dict.fromkeys(text_of(seconds) for seconds in (*intervals[:1], *intervals[-1:]))
-    every = f", sampled every {' to '.join(ends)} s"
-    line = f"Energy: measured in {len(measured):,} of {counted(runs, 'run')} with {sources}"
-    line += every if intervals else ""
-    shares = [
-        energy.sampler_cpu_s / (energy.seconds * energy.hosts)
-        for energy in measured
-        if energy.sampler_cpu_s is not None and energy.seconds and energy.hosts
-    ]
-    if shares:
-        mean = percent(sum(shares) / len(shares)) if max(shares) >= 5e-4 else "less than 0.1 %"
-        line += f"; the sampler itself took {mean} of a core on each host"
-    return f"{line}."
 
 
 SECTION = Section(

@@ -20,21 +20,17 @@ _log = logging.getLogger(__name__)
 
 MAX_RUNS = 6
 MAX_ROWS = 1500  # of a run, a third of them of its total
-MAX_HOSTS = 4  # more are only in the total and in power.csv
 MAX_DOMAINS = 7
-ALL, TOTAL = "all", "total"
-
-# Host, domain and the channels that add up to them.
-_Line = tuple[str, str, bool, list[Channel]]
+TOTAL = "total"
 
 
 def power_frame(inputs: TableInputs) -> pd.DataFrame | None:
     """Watts over time of at most six runs: the first with power.csv of points over the scale.
 
-    Rows: run_id, repeat, varying parameters, source, host, domain, ``counted`` (part of the
+    Rows: run_id, repeat, varying parameters, source, domain of all hosts, ``counted`` (part of the
     total), ``seconds`` since the run began (end of the row's interval), ``watts`` (mean over it),
-    ``phase`` in the middle of it. Host ``all`` is the sum over hosts, domain ``total`` that over
-    the counted domains. ``attrs["spans"]`` holds each run's [phase, begin, end] in these seconds.
+    ``phase`` in the middle of it. Domain ``total`` is the sum over the counted domains.
+    ``attrs["spans"]`` holds each run's [phase, begin, end] in these seconds.
     None if no run has any. One that is not whole is left out, with a line.
     """
     data, runs = inputs.data, inputs.runs
@@ -91,47 +87,32 @@ def _chosen(data: ExperimentData, points: Sequence[Point], runs: Path) -> list[t
     return chosen
 
 
-def _lines(channels: Sequence[Channel]) -> list[_Line]:
-    """The total, each domain over the hosts, and each of a few hosts over its domains."""
-    counted = [channel for channel in channels if channel.counted]
-    by_domain: dict[tuple[str, bool], list[Channel]] = {}
-    by_host: dict[str, list[Channel]] = {}
-    for channel in channels:
-        by_domain.setdefault((channel.domain, channel.counted), []).append(channel)
-    for channel in counted:
-        by_host.setdefault(channel.host, []).append(channel)
-    domains = sorted(by_domain.items(), key=lambda item: not item[0][1])
-    lines = [(ALL, TOTAL, True, counted)]
-    # One that has all that is counted would be the total again.
-    lines += [(ALL, *key, of) for key, of in domains if of != counted][:MAX_DOMAINS]
-    if 1 < len(by_host) <= MAX_HOSTS:
-        lines += [(host, TOTAL, True, of) for host, of in by_host.items()]
-    return lines
-
-
 def _rows(
     channels: Sequence[Channel],
     begin: float,
     spans: Sequence[Sequence[Any]],
     identity: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Rows of all lines of a run; the total has a third of them, the others share the rest.
-
-    Intervals begin and end at the samples, or are even if these are too many.
-    """
-    lines = _lines(channels)
-    room = [MAX_ROWS // 3, *[MAX_ROWS * 2 // 3 // max(len(lines) - 1, 2)] * (len(lines) - 1)]
+    """Rows of the total and of each domain; the total has a third of them, the others share the
+    rest. Intervals begin and end at the samples, or are even if these are too many."""
+    lines = {(TOTAL, True): [channel for channel in channels if channel.counted]}
+    alone = len({channel.domain for channel in channels if channel.counted}) == 1
+    for channel in sorted(channels, key=lambda channel: not channel.counted):
+        if not (alone and channel.counted):  # which would be the total again
+            lines.setdefault((channel.domain, channel.counted), []).append(channel)
+    shown = [*lines.items()][: MAX_DOMAINS + 1]
     blocks = []
-    for (host, domain, counted, series), most in zip(lines, room, strict=True):
+    for (domain, counted), series in shown:
+        most = MAX_ROWS // 3 if domain == TOTAL else MAX_ROWS * 2 // 3 // max(len(shown) - 1, 2)
         edges = np.unique(max(series, key=lambda channel: channel.times.size).times)
         if edges.size > most + 1:
             edges = np.linspace(edges[0], edges[-1], most + 1)
         middle = ((edges[1:] + edges[:-1]) / 2 - begin).tolist()
         phases = [next((s[0] for s in spans if s[1] <= at < s[2]), None) for at in middle]
-        known = {"host": host, "domain": domain, "counted": counted}
+        fixed = {**identity, "domain": domain, "counted": counted}
         watts = {"seconds": edges[1:] - begin, "watts": mean_power(series, edges)}
-        fixed = {name: [value] * len(middle) for name, value in {**identity, **known}.items()}
-        blocks.append(pd.DataFrame({**fixed, **watts, "phase": phases}))
+        block = pd.DataFrame({**watts, "phase": phases})
+        blocks.append(pd.concat([pd.DataFrame([fixed] * len(block)), block], axis=1))
     return pd.concat(blocks, ignore_index=True)
 
 

@@ -26,7 +26,6 @@ from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.analysis.roofline import COMPUTE, share_of
 from scalesweep.analysis.stats import mean_of
 from scalesweep.analysis.types import Floats
-from scalesweep.analysis.utilisation import impossible, unlike
 from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
@@ -79,8 +78,7 @@ class Utilisation(PointRow, table="utilisation"):
     printed_mfu: float | None = column("MFU as the source prints it", "1", default=None)
     printed_hfu: float | None = column("HFU as the source prints it", "1", default=None)
     fault: str | None = column(
-        "why a share above 1 is left out, or the likely cause of a printed one that does not "
-        "follow from the rest of its row",
+        "why a share above 1 is left out, or a printed one that does not follow from its row",
         default=None,
     )
 
@@ -180,7 +178,7 @@ def _rows(
         if name in flops:
             row = Utilisation(**head, **known, convention=name, token_flop=flops[name].model)
             row = _with_shares(row, shape, flops[name], rates, probed)
-            yield _judged(row, shape, flops[name], rates.ranks, halves.get(name, 0.0))
+            yield _judged(row, halves.get(name, 0.0))
         elif shares:
             yield Utilisation(**head, **known, convention=name)
 
@@ -205,25 +203,17 @@ def _with_shares(
     return row
 
 
-def _judged(
-    row: Utilisation, shape: ModelShape, flop: TokenFlop, ranks: int, half: float
-) -> Utilisation:
+def _judged(row: Utilisation, half: float) -> Utilisation:
     """The row without shares that cannot be, and with what is wrong; ``half``: of the last digit of
     printed ones."""
     for name, share in (("MFU", row.mfu), ("HFU", row.hfu)):
         if share and share.value > 1:
-            cause = impossible(share.value, ranks, recomputes=name == "HFU")
-            fault = f"{name} would be {share.value:.4g}: {cause}"
+            fault = f"{name} would be {share.value:.4g}: a wrong scope of the rate, or a wrong peak"
             return replace(row, mfu=None, hfu=None, fault=fault)
     near = half + _AGREE * row.mfu.value if row.mfu else 0.0
     if row.mfu and row.printed_mfu and abs(row.printed_mfu - row.mfu.value) > near:
-        cause = unlike(row.printed_mfu, row.mfu.value, shape, flop, ranks)
-        because = f" ({cause})" if cause else ""
-        return replace(
-            row,
-            fault=f"the source prints {row.printed_mfu:.4g}, its own numbers give "
-            f"{row.mfu.value:.4g}{because}",
-        )
+        said = f"the source prints {row.printed_mfu:.4g}, its own numbers give {row.mfu.value:.4g}"
+        return replace(row, fault=said)
     return row
 
 

@@ -1,7 +1,6 @@
 """FLOP of a token by each convention, against published and counted ones, and names of metrics."""
 
 import math
-import random
 from dataclasses import replace
 
 import pytest
@@ -15,7 +14,6 @@ from scalesweep.analysis.flop_conventions import (
     unnamed_convention,
 )
 from scalesweep.analysis.model_shape import DTYPES, ModelShape
-from scalesweep.analysis.utilisation import impossible, unlike
 
 GPT2 = ModelShape(
     layers=12, width=768, sequence=1024, parameters=163_037_184, heads=12, ffn_width=3072,
@@ -121,41 +119,3 @@ def test_peaks_are_dense_and_of_float8_only_with_its_share() -> None:
         assert device.flops.get("float8", math.inf) > device.flops["float16"], name
     assert device_peak(replace(GPT2, device="h100_sxm")) is None
     assert device_peak(replace(GPT2, device="h100_sxm", dtype="tf32")) == 494.5e12
-
-
-@pytest.mark.parametrize(
-    ("share", "ranks", "words"),
-    [(41.25, 8, "a percentage"), (3.37, 8, "of all ranks"), (1.2, 1, "a slower device")],
-)
-def test_likely_causes_of_shares_that_cannot_be(share: float, ranks: int, words: str) -> None:
-    assert words in impossible(share, ranks)
-
-
-@pytest.mark.parametrize(
-    ("ratio", "cause"),
-    [
-        (64, "FLOP/s of all ranks over the peak of one, perhaps"),
-        (1 / 64, "FLOP/s of one rank over the peak of all, perhaps"),
-        (989.5 / 312, "the peak of a100_40gb in bfloat16 gives it"),
-        (0.2, ""),
-    ],
-)
-def test_likely_causes_of_a_printed_utilisation(ratio: float, cause: str) -> None:
-    shape = replace(LLAMA, device="h100_sxm", dtype="bfloat16")
-    flop = token_flops(shape)["palm"]
-    assert unlike(0.4 * ratio, 0.4, shape, flop, 64) == cause
-    megatron = token_flops(shape)["megatron"]
-    assert (
-        unlike(0.4 * megatron.model / flop.model, 0.4, shape, flop, 64)
-        == "the convention megatron gives it"
-    )
-
-
-def test_few_ratios_that_mean_nothing_get_a_cause() -> None:
-    """As docs/methods/utilisation.md states: of ratios from 1/4 to 4."""
-    shape = replace(LLAMA, device="h100_sxm", dtype="bfloat16")
-    flop = token_flops(shape)["palm"]
-    draw = random.Random(1)
-    ratios = [4 ** draw.uniform(-1, 1) for _ in range(4000)]
-    named = [bool(unlike(0.2 * ratio, 0.2, shape, flop, 64)) for ratio in ratios]
-    assert sum(named) / len(named) == pytest.approx(0.08, abs=0.02)

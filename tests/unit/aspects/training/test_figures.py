@@ -131,7 +131,6 @@ def test_power_has_a_panel_a_run_with_phases_behind(study: ExperimentResults) ->
     drawing = named(study, "power-time")
     assert [panel.title for panel in drawing.panels] == ["1 rank", "4 ranks", "16 ranks"]
     four: Any = drawing.panels[1]
-    # Total and core; hosts only where there is one domain.
     assert set(four.frame["series"]) == {"total", "core (not counted)"}
     assert four.frame.groupby("series")["y"].max()["total"] == pytest.approx(800)
     assert len(four.spans) == 3 + 2 * 4 + 1

@@ -151,8 +151,8 @@ def said(table: TableInputs, entry: PlanExperiment) -> dict[str, Finding]:
 @pytest.mark.parametrize(
     ("rate", "again", "words"),
     [
-        (1e6, False, "MFU would be 3.498: a rate of all ranks over the peak of one"),
-        (0.8 * 312e12 / PALM, True, "HFU would be 1.067: less is computed again than is stated"),
+        (1e6, False, "MFU would be 3.498: a wrong scope of the rate"),
+        (0.8 * 312e12 / PALM, True, "HFU would be 1.067"),
     ],
 )
 def test_a_share_above_all_of_the_peak_is_left_out_with_its_likely_cause(
@@ -173,7 +173,7 @@ def test_a_printed_mfu_that_does_not_follow_is_named() -> None:
     wrong = right * 312 / 989.5
     # Half of the last printed digit is no difference: 0.437 as 0.4, and not as 0.5.
     for printed, fault in (
-        ([right, right * 1.001, right * 0.999], None), ([wrong] * 3, "h100_sxm in bfloat16"),
+        ([right, right * 1.001, right * 0.999], None), ([wrong] * 3, "its own numbers give 0.4373"),
         ([0.4] * 3, None), ([0.5] * 3, "the source prints 0.5"),
     ):  # fmt: skip
         stated = {**TOKENS, "mfu_palm": ("1", "total", printed)}
@@ -215,13 +215,7 @@ def test_tokens_per_second_come_from_what_a_run_has() -> None:
         assert palm.tokens and palm.tokens.value == pytest.approx(400), main
     # A step says it with the global batch alone.
     assert rows({"step_time": ("ms", "total", [4.0])}, {"global_batch": "null"}) == {}
-
-
-def test_nothing_is_made_where_no_tokens_are_known() -> None:
     assert rows({"loss": ("1", "total", [1.0, 1.0])}) == {}
-    table, _ = inputs(TOKENS)
-    del table.data.experiment["transformer"]
-    assert not list(utilisation_rows(table))
 
 
 def test_points_whose_model_cannot_be_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
