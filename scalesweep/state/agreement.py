@@ -66,8 +66,17 @@ class Planned:
         # With the values that were measured: a command differs only if its template does.
         point = {**run.point, **{n: measured[n] for n in run.point if n in measured}}
         now = program_order(self._campaign, benchmark, point)
-        if text := _command(program, now, template_for(int(point["ranks"]))):
-            differences[COMMAND] = text
+        used = template_for(int(point["ranks"]))
+        parts = {
+            "the command": (program["command"], now["command"]),
+            "its variables": (program["env"], now["env"]),
+            f"launch.{used}": (
+                (program["launch"] or {}).get(used),
+                (now["launch"] or {}).get(used),
+            ),
+        }
+        if unlike := [name for name, (was, is_) in parts.items() if was != is_]:
+            differences[COMMAND] = f"{listed(unlike)} changed"
         if benchmark.extract is not None and (text := self._program(program["files"], now)):
             differences[PROGRAM] = text
         return differences
@@ -80,9 +89,7 @@ class Planned:
                 self._now[word] = described_file(located(word))
             before = measured.get(name)
             if before and _differ(before, self._now[word]):
-                git = before.get("git")
-                commit = f" at commit {git['commit'][:8]}" if git else ""
-                changed.append(f"{self._now[word]['path']} was edited since{commit}")
+                changed.append(f"{self._now[word]['path']} was edited since")
         return listed(changed, _SHOWN)
 
 
@@ -103,26 +110,3 @@ def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether two descriptions are of different content; by size where no digest is known."""
     by = "blake2b" if before.get("blake2b") and now["blake2b"] else "bytes"
     return None not in (before.get(by), now[by]) and before[by] != now[by]
-
-
-def _command(before: Mapping[str, Any], now: ProgramOrder, used: str) -> str:
-    """What of command, variables and launcher is another; empty if nothing is.
-
-    ``used``: which of the benchmark's launchers starts the run.
-    """
-    changes = []
-    if before["command"] != now["command"]:
-        gone = [word for word in before["command"] if word not in now["command"]]
-        new = [word for word in now["command"] if word not in before["command"]]
-        said = [f"had {' '.join(gone)}"] if gone else []
-        said += [f"has {' '.join(new)}"] if new else []
-        changes.append(f"the command {', '.join(said) or 'has its words in another order'}")
-    was, is_ = before["env"], now["env"]
-    changes += [
-        f"{name} was {was.get(name)}, is {is_.get(name)}"
-        for name in sorted({*was, *is_})
-        if was.get(name) != is_.get(name)
-    ]
-    if (before["launch"] or {}).get(used) != (now["launch"] or {}).get(used):
-        changes.append(f"the benchmark's launch.{used} was changed")
-    return listed(changes, _SHOWN)

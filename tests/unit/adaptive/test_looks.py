@@ -65,7 +65,7 @@ def entry_of(campaign: Campaign) -> tuple[PlanRepeats, str]:
 
 def test_only_what_is_wide_gets_another_repeat_until_the_maximum(campaign: Campaign) -> None:
     assert planned(campaign) == {1: 3, 2: 3} and states(campaign) == {}
-    assert "2 points of 6 to 10 runs in all, known once the first 3" in entry_of(campaign)[1]
+    assert "2 points not begun, at least 6 runs" in entry_of(campaign)[1]
     quiet, noisy = runs_of(campaign, 1), runs_of(campaign, 2)
     finish(campaign, quiet[:3], [1.0, 1.01, 0.99])
     finish(campaign, noisy[:2], [1.0, 1.3])
@@ -75,7 +75,7 @@ def test_only_what_is_wide_gets_another_repeat_until_the_maximum(campaign: Campa
     assert planned(campaign) == {1: 3, 2: 4} and states(campaign)[2] == "more"
     entry, text = entry_of(campaign)
     assert entry["metric"] == "speed" and entry["level"] == pytest.approx(0.9683, abs=1e-4)
-    assert "until ±5 % of speed: 1 point needs about 2 runs more; 1 point precise after" in text
+    assert "until ±5 % of speed: 1 point to be repeated, about 2 runs; 1 point precise" in text
     for count in (3, 4):
         finish(campaign, noisy[count : count + 1], [1.1])
     assert planned(campaign) == {1: 3, 2: 5} and states(campaign)[2] == "wide"

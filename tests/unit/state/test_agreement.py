@@ -176,10 +176,10 @@ def test_nothing_is_read_again_while_the_plan_stays(
     [
         (
             {"command": ["{python}", "{program:speaker}", "--size={size}", "--out={out}", "-v"]},
-            "the command had --sizes=1,2 --fast=true, has -v",
+            "the command changed",
         ),
-        ({"env": {"SIZE": "size"}}, "SIZE was None, is 4"),
-        ({"launch": {"single": ["x"], "multi": []}}, "the benchmark's launch.single was changed"),
+        ({"env": {"SIZE": "size"}}, "its variables changed"),
+        ({"launch": {"single": ["x"], "multi": []}}, "launch.single changed"),
     ],
 )
 def test_a_changed_command_is_stale(
