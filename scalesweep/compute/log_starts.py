@@ -156,6 +156,9 @@ class _Splitter:
             if (row := self._row(text, line, printer)) is None:
                 self.start.broken.append(line)
                 return ended
+            rows = self.start.rows.get(printer)
+            if rows and (rows[-1].step, rows[-1].texts) == (row.step, row.texts):
+                return ended  # two loggers print each line
             if self._begins_anew(row, printer):
                 ended = self.next_start()
             self._keep(row, printer)

@@ -176,51 +176,12 @@ class TestLauncher:
 
     pytestmark = needs_slurm
 
-    def test_serves_on_loopback_only_and_while_the_step_runs(self, cluster: Cluster) -> None:
-        look = "echo $HOROVOD_GLOO_RENDEZVOUS_PORT; cat /proc/net/tcp /proc/net/tcp6"
-        words = shlex.join([*on_gloo(2, 2), "sh", "-c", f'[ "$HOROVOD_RANK" = 1 ] || ({look})'])
-        # The kernel ends the server when srun ends, which on a busy machine is not at once.
-        after_it = "echo after\nsleep 2\ncat /proc/net/tcp /proc/net/tcp6"
-        said = run_job(cluster, f"{words}\n{after_it}", 30)
-        port, *lines = said.splitlines()
-        after = lines.index("after")
-
-        def listening(lines: list[str]) -> list[str]:
-            """Local addresses of sockets in state LISTEN (0A)."""
-            fields = [line.split()[1:4] for line in lines]
-            return [f[0] for f in fields if f[2:] == ["0A"] and int(f[0][-4:], 16) == int(port)]
-
-        assert listening(lines[:after]) == [f"0100007F:{int(port):04X}"]
-        assert listening(lines[after + 1 :]) == []
-
-    def test_each_rank_of_an_uneven_step_knows_its_place(self, cluster: Cluster) -> None:
-        names = [f"{kind}_{what}" for kind in ("LOCAL", "CROSS") for what in ("RANK", "SIZE")]
-        echo = " ".join(f"$HOROVOD_{name}" for name in ("RANK", "SIZE", *names, "HOSTNAME"))
-        words = shlex.join([*on_gloo(2, 3, "--interface", "lo"), "sh", "-c", f"echo {echo}"])
-        assert sorted(run_job(cluster, words, 30).splitlines()) == [
-            "0 3 0 2 0 2 node1",
-            "1 3 1 2 0 1 node1",
-            "2 3 0 1 1 2 node2",
-        ]
-
     def test_a_rank_that_fails_ends_the_others(self, cluster: Cluster) -> None:
         words = [*on_gloo(2, 3), "sh", "-c", "[ $HOROVOD_RANK = 1 ] && exit 3; exec sleep 621"]
         *said, code = run_job(cluster, f"{shlex.join(words)}\necho $?", 30).splitlines()
         assert int(code) > 0
         assert any("task 1: Exited with exit code 3" in line for line in said)
         assert tasks(cluster, "621") == []
-
-    def test_sigterm_ends_the_step(self, cluster: Cluster) -> None:
-        words = shlex.join([*on_gloo(2, 2), "sh", "-c", "echo here; exec sleep 622"])
-        script = f"""
-            cd $(mktemp -d)
-            {words} >said & launcher=$!
-            until [ "$(grep -c here said)" = 2 ]; do sleep 0.1; done
-            kill $launcher; wait $launcher; echo $?
-        """
-        said = run_job(cluster, script, 30)
-        assert int(said.splitlines()[-1]) > 128
-        assert tasks(cluster, "622") == []
 
 
 @pytest.mark.parametrize(

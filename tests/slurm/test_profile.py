@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.config.campaign import load_campaign
-from scalesweep.slurm.job_shape import run_shape
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm, run_out
 from tests.slurm.support import SlurmProject, slurm_project
@@ -227,24 +225,3 @@ def test_without_a_word_of_the_queue(project: SlurmProject) -> None:
     code, said = project.slurm("--configfile", "good.yaml", SLURM_CONF=None)
     assert code != 0 and len(re.findall(r"^error: squeue: ", said, re.M)) == 1
     assert "Traceback" not in said
-
-
-def test_slurm_takes_every_shape_of_the_published_study(cluster: Cluster, tmp_path: Path) -> None:
-    project = slurm_project(tmp_path / "p", cluster)
-    text = (project.path / "config" / "campaigns" / "studies" / "cosmoflow_io.yaml").read_text()
-    assert "site: piz_daint" in text
-    # The study had one rank a node; the test cluster has 4 nodes with 256 places each.
-    text = text.replace("site: piz_daint", "site: test_cluster")
-    text = text.replace(
-        "samples_per_rank: 256", "samples_per_rank: 256\n      ranks_per_node: 256", 1
-    )
-    project.write("cosmoflow_io.yaml", text)
-    campaign = load_campaign(project.path / "cosmoflow_io.yaml")
-    (experiment,) = campaign.experiments
-    points = {int(point["ranks"]): point for point in experiment.points}
-    assert sorted(points) == [2**n for n in range(11)]
-    for ranks, point in points.items():
-        shape = run_shape(campaign.site, point, 600)
-        said = cluster.run("sbatch", "--test-only", *shape.sbatch_words(), "--wrap=true")
-        assert said == "", (ranks, said)
-        assert shape.nodes == -(-ranks // 256)

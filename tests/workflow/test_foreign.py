@@ -87,18 +87,6 @@ def edit(project: Project, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_a_foreign_campaign_is_reported(finished: Project) -> None:
-    assert totals(finished) == [8.5, 16.5, 8.5, 16.5]
-    assert [record["metrics"]["peak"]["value"] for record in records(finished)] == [
-        1000, 1000, 1000.5, 1000.5,
-    ]  # fmt: skip
-    assert "strangers" in (finished.path / "results" / "report.html").read_text()
-    before = finished.records()
-    again = finished.snakemake("--configfile", "c.yaml")
-    assert "Nothing to be done" in again.stdout + again.stderr
-    assert finished.records() == before and starts(finished) == 6
-
-
 def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
     before = finished.records()
     old = records(finished)
@@ -166,26 +154,6 @@ def test_stale_runs_are_neither_counted_nor_run_again(finished: Project) -> None
     assert reasons(finished) == {("done", "", f"accepted although {why}")}
     assert counts(finished) == [("1", "0")] * 4
     assert "Accepted runs" in (finished.path / "results" / "report.html").read_text()
-
-
-def test_a_bad_result_is_told_and_mended_without_a_run(tmp_path: Path) -> None:
-    project = foreign_project(tmp_path / "project")
-    project.write("c.yaml", CAMPAIGN.replace("ranks: [1, 2], size: [4, 8]", "size: [4, 8]"))
-    edit(project, r"'total: (\S+)'", r"'Total: (\S+)'")
-    done = project.snakemake("--configfile", "c.yaml")
-    assert done.returncode != 0
-    told = "BAD_RESULT: metric total_rate: pattern 'Total: (\\S+)' matches no line of stdout.log"
-    assert told in done.stderr
-    failures = list(project.path.glob("results/runs/toy/*/failure.json"))
-    assert len(failures) == 2
-    assert "step 0: " in "".join(json.loads(failures[0].read_text())["last_lines"])
-    edit(project, r"'Total: (\S+)'", r"'total: (\S+)'")
-    project.scalesweep("reread", "c.yaml")
-    done = project.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert totals(project) == [8.5, 16.5] and starts(project) == 2
-    again = project.snakemake("--configfile", "c.yaml")
-    assert "Nothing to be done" in again.stdout + again.stderr
 
 
 def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:

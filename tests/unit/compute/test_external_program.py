@@ -81,18 +81,6 @@ def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
         words(campaign())
 
 
-def test_words_under_a_condition(
-    edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
-) -> None:
-    edited(command=["x", {"when": "size > 2", "words": ["{program:tool}", "--extra={extra}"]}])
-    assert words(campaign("", size=2)) == ["x"]
-    assert not campaign("", size=2).programs.unknown
-    with pytest.raises(UserError, match="starts the program 'tool'"):
-        words(campaign("", size=3, extra="a"))
-    with pytest.raises(UserError, match=r"command\[1\]: extra is null where 'size > 2' holds, in"):
-        campaign(size=3)
-
-
 def test_a_program_that_nobody_names(foreign: Path, campaign: Callable[..., Campaign]) -> None:
     with pytest.raises(UserError) as error:
         words(campaign(""))

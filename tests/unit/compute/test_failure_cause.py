@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.compute.error_lines import OWN, WAITED, reason_of
-from scalesweep.compute.failure_cause import Said, has_labels
+from scalesweep.compute.failure_cause import Said
 from scalesweep.compute.launcher import launch
 from scalesweep.core.causes import Cause
 from tests.conftest import ROOT
@@ -105,39 +105,6 @@ def test_a_failure_has_the_cause_of_the_rank_that_failed_first(
     assert detail in found["detail"]
 
 
-def of_many(ranks: int, labels: bool) -> str:
-    """What srun printed of so many ranks, of which one had no quota left (Slurm 22.05, four nodes):
-    its own words come before its end, those of the others, which lost it, after."""
-
-    def line(rank: int, text: str) -> str:
-        return f"{rank:>4}: {text}" if labels else text
-
-    early = [line(3, "WARNING: a slow start"), line(517, "error: quota exceeded")]
-    srun = [
-        "srun: error: node3: task 517: Exited with exit code 7",
-        "srun: launch/slurm: _step_signal: Terminating StepId=11.0",
-        "slurmstepd-node1: error: *** STEP 11.0 ON node1 CANCELLED AT 2026-11-23T04:10:40 ***",
-        "srun: error: node2: task 254: Terminated",
-    ]
-    lost = "error: peer is gone " + 2000 * "x"  # two megabytes of tracebacks
-    late = [line(rank, lost) for rank in range(ranks) if rank != 517] + [line(0, "Terminated")]
-    end = ["srun: error: node1: tasks 0,3,5-700: Exited with exit code 1"]
-    return "\n".join([*early, *srun, *late, *end, "srun: Force Terminated StepId=11.0", ""])
-
-
-@pytest.mark.parametrize("labels", [False, True])
-def test_of_a_thousand_ranks_the_first_says_why(tmp_path: Path, labels: bool) -> None:
-    srun, log = tmp_path / "srun", tmp_path / "said"
-    log.write_text(of_many(1024, labels))
-    srun.write_text(f"#!/bin/sh\ncat {log} >&2\nexit 143\n")
-    srun.chmod(0o755)
-    argv = [str(srun), "-n1024", *["--label"] * labels, "program"]
-    assert launch(spec(tmp_path, argv=argv, ranks=1024), ROOT) == 1
-    found = failure(tmp_path)
-    assert found["detail"] == "exit code 7: quota exceeded (rank 517 on node3)"
-    assert (found["exit_code"], found["first_ranks"], found["first_nodes"]) == (7, "517", "node3")
-
-
 PEER = TEXTS["gloo, a peer is gone"].text
 # How launchers label the lines of a rank.
 LABELS = {
@@ -205,21 +172,6 @@ def test_of_several_ranks_whoever_has_an_error_of_its_own_is_blamed() -> None:
              "srun: error: n2: task 1: Segmentation fault (core dumped)"]  # fmt: skip
     end, reason = read([*labelled("srun", 0, PEER), *crash], "srun").blamed(False)
     assert end == ("1", "n2", None, 11) and reason is None
-
-
-def test_how_ranks_ended_by_the_lines_of_launchers() -> None:
-    lines = [
-        "srun: error: node[1-2]: tasks 0,4-7: Exited with exit code 9",
-        "srun: error: node3: task 2: Exited with exit code 3",
-    ]
-    assert read(lines).ends == [("0,4-7", "node[1-2]", 9, None), ("2", "node3", 3, None)]
-    # srun ends the others by SIGTERM; local_ranks.py tells of the first only.
-    assert read(["srun: error: node1: task 0: Terminated"]).ends == []
-    assert read(["local_ranks: error: vm: rank 1: Terminated"]).ends == [("1", "vm", None, 15)]
-    said = read(["bash: line 1:  4711 Terminated   sleep", *FOUR.splitlines()], "srun")
-    assert said.of(said.ends[0]) == ["mine own words"]
-    assert has_labels(["/usr/bin/srun", "-n4", "--label"]) and has_labels(["srun", "-l"])
-    assert not has_labels(["ls", "-l"]) and not has_labels(["srun", "-n4"])
 
 
 TORCHRUN = """\

@@ -52,12 +52,6 @@ def test_experiments_are_named_where_there_are_several_and_runs_count_once() -> 
     assert failure_lines([failed(1, "")]) == ["NON_ZERO_EXIT (toy-r1-1)"]
 
 
-def test_no_more_lines_than_people_read() -> None:
-    runs = [failed(n, f"wrong in way {n}", ranks=n) for n in range(30)]
-    lines = failure_lines(runs, limit=5)
-    assert len(lines) == 6 and lines[-1] == "25 runs more, see plan.csv"
-
-
 def test_runs_that_failed_for_one_reason_are_one_group_wherever_they_were() -> None:
     details = [
         "exit code 7: quota exceeded (rank 517 on node3)",

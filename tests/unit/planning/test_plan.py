@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.planning.plan import build_plan, check_budget, plan_csv
 from scalesweep.planning.plan_text import plan_text
@@ -165,26 +165,6 @@ def test_jobs_by_shape(campaign_of: Callable[..., Campaign]) -> None:
     assert lines[-1] == (
         "0.812 node-hours spent of a budget of 2: 1.19 left; these jobs take up to 1"
     )
-
-
-def test_the_wall_time_of_jobs_that_run_side_by_side(toy: Path) -> None:
-    def wall(site: str) -> float:
-        (toy / "sites" / "toy.yaml").write_text(
-            f"site: toy\nnodes: 4\ncores_per_node: 8\nlaunch: {{single: [], multi: []}}\n{site}"
-        )
-        (toy / "campaign.yaml").write_text(
-            "campaign: t\nsite: toy\nexperiments: {e: {benchmark: toy, expected_minutes: 1, "
-            "axes: {ranks: [1, 4]}, fixed: {ranks_per_node: 1}, repeats: 3}}\n"
-        )
-        campaign = load_campaign(toy / "campaign.yaml")
-        plan = build_plan(campaign, states_of(campaign), {}, [])
-        assert "remaining time: at least" in plan_text(plan)
-        seconds: float = plan["experiments"][0]["estimate"]["wall_s"]
-        return seconds
-
-    assert wall("slurm: {}\nconcurrent_runs: 1\n") == 6 * 60
-    # 15 node-minutes on 4 nodes.
-    assert wall("slurm: {}\n") == 225
 
 
 @pytest.mark.parametrize(("spent", "over"), [(0.9, None), (1.0, None), (1.25, "0.25")])

@@ -78,15 +78,6 @@ def test_a_constraint_replaces_the_sites_or_adds_to_it(
     assert run_shape(here, point(1, mode="flat"), 60, constraint=own).constraint == asked
 
 
-def test_gpus_by_name(tmp_path: Path) -> None:
-    here = site(tmp_path, "{gres: 'gpu:a100:4'}", gpus=4)
-    shape = run_shape(here, point(8, 4), 60)
-    assert "--gres=gpu:a100:4" in shape.sbatch_words()
-    assert not any("gpus-per-node" in word for word in shape.sbatch_words())
-    with pytest.raises(UserError, match="name:count or name:type:count"):
-        site(tmp_path, "{gres: 'gpu'}")
-
-
 def test_memory_is_the_share_of_the_cpus_or_as_said(tmp_path: Path) -> None:
     here = site(tmp_path)
     assert run_shape(here, point(1), 60).mem_mb == 96 * 1024

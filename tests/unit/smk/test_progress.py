@@ -71,28 +71,6 @@ def test_what_is_about_to_be_tried_again_has_not_failed(
     assert "failed: NON_ZERO_EXIT: exit code 3: " in said
 
 
-def test_runs_whose_launcher_was_killed_are_named(
-    campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    context = context_of(campaign_of("repeats: 4"))
-    before, failed, killed, waits = context.runs
-    for run_id in (before, failed, killed):
-        folder = Path(context.runs_folder, run_id)
-        folder.mkdir(parents=True)
-        (folder / "launcher.log").touch()
-    # Begun by an earlier call.
-    long_ago = time.time() - 100
-    os.utime(Path(context.runs_folder, before, "launcher.log"), (long_ago, long_ago))
-    progress = Progress(context)
-    monkeypatch.setattr(progress, "_since", time.time() - 10)
-    fail(context, failed, "exit code 3", 1)
-    assert progress.finish()
-    said = capsys.readouterr().err
-    assert f"killed or interrupted: still to be run: {killed}\n" in said and waits not in said
-
-
 def test_the_line_of_a_run_says_what_is_left(
     campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

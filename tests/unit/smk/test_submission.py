@@ -1,7 +1,6 @@
 """What comes of a job that has failed, in one line, and of one that was not submitted."""
 
 import errno
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -100,18 +99,6 @@ def test_a_budget_that_is_used_up_ends_the_tries(submission: Submission) -> None
         f"{run_id}: TIMEOUT after 60 s, not tried again: the budget has 0.01 node-hours "
         "left, the next job may take 0.05",
     )
-
-
-def test_a_run_that_was_not_submitted_is_named(submission: Submission) -> None:
-    (run_id,) = submission.runs
-    folder = submission.campaign.runs_folder / run_id
-    submission.refuse(Stub(run_id), "Invalid node name specified")
-    assert submission.given_up == {run_id: ("NOT_SUBMITTED", "Invalid node name specified")}
-    assert (read_failure(folder) or {})["cause"] == "NOT_SUBMITTED"
-    # The next request starts from how the last job ended.
-    (folder / "failure.json").write_text(json.dumps({"cause": "TIMEOUT", "asked": ASKED}))
-    submission.refuse(Stub(run_id), "Invalid node name specified")
-    assert (read_failure(folder) or {})["cause"] == "TIMEOUT"
 
 
 def test_a_full_disk_is_the_cause_where_nothing_can_be_written(

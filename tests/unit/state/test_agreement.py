@@ -4,7 +4,6 @@ import contextlib
 import csv
 import io
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ import yaml
 
 from scalesweep.compute.launcher import launch
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.core.files import file_digest
-from scalesweep.core.record import RECORD, read_record
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, plan_csv
 from scalesweep.planning.plan_text import plan_text
@@ -84,35 +81,6 @@ def default(folder: Path, name: str, parameter: str, value: Any) -> None:
     path = folder / "benchmarks" / name / "benchmark.yaml"
     spec = yaml.safe_load(path.read_text())["parameters"][parameter]
     edit(folder, name, parameters={parameter: {**spec, "default": value}})
-
-
-def record_of(campaign: Campaign, place: int) -> Path:
-    return campaign.runs_folder / list(campaign.unique_runs())[place] / RECORD
-
-
-def test_a_record_says_what_was_started(foreign: Path, measured: Load) -> None:
-    subprocess.run(["git", "init", "-q", str(foreign)], check=True)
-    subprocess.run(["git", "-C", str(foreign), "add", "speaker.py"], check=True)
-    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", "-C", str(foreign), *who, "commit", "-qm", "a"], check=True)
-    (foreign / "speaker.py").write_text((foreign / "speaker.py").read_text() + "# more\n")
-    campaign = measured()
-    for place in (0, 1):
-        record_of(campaign, place).unlink()
-    run_all(campaign)
-    ours, theirs = (read_record(record_of(campaign, place)) for place in (0, 1))
-    assert ours["program"]["command"] == [
-        *("{python}", "{benchmark}/main.py", "--run", "{run_file}")
-    ]
-    (file,) = ours["program"]["files"].values()
-    assert file["path"] == str(foreign / "benchmarks" / "toy") and file["blake2b"]
-    assert theirs["program"]["command"][1:3] == ["{program:speaker}", "--size=4"]
-    speaker = foreign / "speaker.py"
-    commit = theirs["program"]["files"]["{program:speaker}"].pop("git")
-    assert theirs["program"]["files"]["{program:speaker}"] == {
-        "path": str(speaker), "bytes": speaker.stat().st_size, "blake2b": file_digest(speaker),
-    }  # fmt: skip
-    assert commit["dirty"] is True and len(commit["commit"]) == 40
 
 
 def test_a_changed_default_is_stale_until_the_version_or_the_campaign_says_so(

@@ -9,7 +9,6 @@ import pytest
 from scalesweep.config.campaign import Campaign
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan
-from scalesweep.smk.startup import prepare
 from scalesweep.state.stock import take_stock
 
 SITE = "site: toy\nnodes: 4\ncores_per_node: 2\n"
@@ -87,20 +86,3 @@ def test_what_is_missing_is_told_with_what_mends_it(
     (line,) = told(on(more + PLAIN))
     home = str(Path.home())
     assert says.replace("~", home) in line and bool(says) == bool(line)
-
-
-def test_a_call_that_starts_nothing_says_why(
-    on: Callable[[str], Campaign], caplog: pytest.LogCaptureFixture
-) -> None:
-    """It made an empty report, or found that nothing is to be done, and ended well."""
-    campaign = on(f"python: {{torch: /bin/no-such-python}}\n{PLAIN}")
-
-    def warned() -> str:
-        caplog.clear()
-        prepare([campaign.file], {"results": str(campaign.results)}, cluster=False)
-        return caplog.text
-
-    line = "2 runs are unsupported: "
-    assert line in warned() and "'/bin/no-such-python' is not there" in caplog.text
-    campaign = on(f"python: {{torch: python3}}\n{PLAIN}")
-    assert line not in warned()

@@ -147,23 +147,6 @@ def test_phases(tmp_path: Path) -> None:
     assert energy_metrics(energy, 10.0)["energy_per_sample"]["value"] == pytest.approx(per_sample)
 
 
-def test_a_phase_in_a_gap_is_missing_and_so_is_the_total(tmp_path: Path) -> None:
-    trace = Trace(tmp_path)
-    core = PACKAGE._replace(name="rapl:package-0/core", part="core")
-    trace.domains.append(core)
-    trace.rows = [row for row in trace.rows if row[1] != "nvml:gpu0" or row[0] <= 6]
-    trace.rows += [(second, core.name, second) for second in range(4)]
-    trace.more = {"failed": {"nvml:gpu0": "No such device"}}
-    spans = [("a", START, START + 5), ("b", START + 5, START + 10)]
-    energy = energy_of([trace.write()], WINDOW, spans)
-    assert energy["joules"] is None and energy["peak_watts"] is None
-    assert energy["missing"] == "nvml:gpu0 of n1 is known for 6.0 of 10.0 s (No such device)"
-    assert set(energy["phases"]) == {"a"} and energy_metrics(energy, 10.0) == {}
-    # What is known stays told; of what does not count it is a note.
-    assert energy["domains"]["n1"]["nvml:gpu0"]["seconds"] == pytest.approx(6)
-    assert energy["notes"] == [f"n1: {core.name} of n1 is known for 3.0 of 10.0 s"]
-
-
 def test_hosts_add_up_and_all_must_tell(tmp_path: Path) -> None:
     both = [Trace(tmp_path, host).write() for host in ("n1", "n2")]
     energy = energy_of(both, WINDOW)
