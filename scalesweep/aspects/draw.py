@@ -80,7 +80,7 @@ def _made(work: _Work, make: Maker) -> list[dict[str, Any]]:
         what = make.__name__.removesuffix("_figures").replace("_", "-")
         return [
             {"experiment": name, "name": what, "title": f"{name}: {what}", "caption": words,
-             "alt": words, "shows": {}, "files": {}, "missing": reason}
+             "files": {}, "missing": reason}
         ]  # fmt: skip
 
 
@@ -92,8 +92,7 @@ def _save(work: _Work, drawing: Drawing) -> dict[str, Any]:
     for kind in files.keys() & CONVERTERS:
         write_atomic(work.out / files[kind], CONVERTERS[kind](text), durable=False)
     return {"experiment": name, "name": drawing.name, "title": drawing.title,
-            "caption": drawing.caption, "alt": drawing.alt, "shows": drawing.shows,
-            "files": files}  # fmt: skip
+            "caption": drawing.caption, "files": files}  # fmt: skip
 
 
 def write_figures(

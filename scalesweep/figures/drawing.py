@@ -1,7 +1,7 @@
 """A figure as data: forms in panels, with what the report says about them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,34 +9,27 @@ from matplotlib.figure import Figure
 
 from scalesweep.core.formatting import apart, counted, shorten, text_of
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.figures.forms import Form, Lines
+from scalesweep.figures.forms import Form
 from scalesweep.figures.theme import MAX_LINES, NARROW, WIDE, heading
 
 MAX_BARS = 24
-FEW = 6  # names that have room in a panel
 
 
 @dataclass
 class Drawing:
-    """A figure: nothing is drawn before ``figure`` is asked for.
-
-    ``panels`` fill ``columns`` row by row. ``shows`` says which findings it is about, if an
-    experiment has several of its kind: ``points`` (values of the varying parameters and the
-    source, of each), ``where`` (values that all points have), ``parameter`` (compared values).
-    """
+    """Panels that fill ``columns`` row by row; nothing is drawn before ``figure`` is asked for."""
 
     name: str
     title: str
     caption: str
     panels: Sequence[Form]
     columns: int = 1
-    shows: dict[str, Any] = field(default_factory=dict)
     detail: str = ""
 
     @property
     def alt(self) -> str:
         """What it shows, for those who do not see it."""
-        return f"{self.title}. {'; '.join(panel.words for panel in self.panels[:4])}."
+        return f"{self.title}. {self.caption}"
 
     @cached_property
     def figure(self) -> Figure:
@@ -63,22 +56,17 @@ class Drawing:
         return figure
 
     def _legend(self, figure: Figure) -> int:
-        """One legend: of few lines in the first panel, else below all; how many rows are there."""
+        """One legend below all panels; how many rows it has."""
         handles: dict[str, Any] = {}
         for ax in figure.axes:
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
                 handles.setdefault(shorten(label, 44), handle)
         if not handles:
             return 0
-        if self.columns == 1 and len(handles) <= FEW and isinstance(self.panels[0], Lines):
-            figure.axes[0].legend(list(handles.values()), list(handles), loc="best")
-            return 0
         inches = 0.55 + 0.07 * max(map(len, handles))
         columns = max(1, min(6, int(figure.get_figwidth() / inches)))
-        figure.legend(
-            list(handles.values()), list(handles), loc="outside lower left", ncols=columns,
-            columnspacing=1.2,
-        )  # fmt: skip
+        figure.legend(list(handles.values()), list(handles), loc="outside lower left",
+                      ncols=columns, columnspacing=1.2)  # fmt: skip
         return -(-len(handles) // columns)
 
 
@@ -119,12 +107,6 @@ def labels_of(
         for point, end in zip(points, ends, strict=True)
     ]
     return apart(values, room), ", ".join(results.leaders)
-
-
-def points_shown(results: ExperimentResults, rows: Sequence[Row]) -> dict[str, Any]:
-    """``shows`` of a figure of these points alone."""
-    names = [*results.axes, "source"]
-    return {"points": [{name: row.get(name) for name in names} for row in rows]}
 
 
 def bounds(measure: Any, row: Row, phase: str) -> tuple[float | None, float | None]:

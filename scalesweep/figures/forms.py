@@ -1,5 +1,5 @@
-"""The five forms that figures are made of, each of a frame: lines with bands, dots with intervals,
-stacked bars, heat map, scatter.
+"""The four forms that figures are made of, each of a frame: lines (or dots) with intervals, values
+below each other, stacked bars, heat map.
 
 A form is data until it is drawn. Columns of its frame that are not needed may be missing.
 """
@@ -15,9 +15,9 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator
 
-from scalesweep.core.formatting import apart, counted, finite, number, plain, text_of
+from scalesweep.core.formatting import apart, finite, number, plain, text_of
 from scalesweep.figures.theme import (
     FAINT,
     HOLE,
@@ -28,7 +28,6 @@ from scalesweep.figures.theme import (
     Look,
     fills,
     in_lines,
-    log_ticks,
     look,
     percents,
     set_axis,
@@ -36,21 +35,24 @@ from scalesweep.figures.theme import (
 )
 
 Looks = Mapping[str, int]  # place of each series in the order of its figure
-# How lines of a style differ from those of means, which have markers and bands.
+# How lines of a style differ from those of means, which have markers and intervals.
 STYLES: Mapping[str, Mapping[str, Any]] = {
     "": {},
     "ideal": {"marker": "", "linestyle": (0, (5, 3)), "linewidth": 1},
     "predicted": {"linestyle": (0, (2, 2)), "markerfacecolor": "white", "linewidth": 1.2},
     "plain": {"marker": "", "linewidth": 1.2},
     "steps": {"marker": "", "linewidth": 1.2, "drawstyle": "steps-pre"},
+    "front": {"markersize": 3.5, "drawstyle": "steps-post"},
     "thin": {"marker": "", "linewidth": 0.7, "alpha": 0.5},
     "dots": {"linestyle": ""},
     "best": {"linestyle": "", "marker": "_", "markersize": 9},
-    "faint": {"color": "#8a9099", "linestyle": "", "marker": "o", "markersize": 3, "alpha": 0.4},
+    "faint": {"color": HOLE, "linestyle": "", "marker": "o", "markersize": 3, "alpha": 0.4},
     "mean": {"color": "black", "marker": "", "linestyle": (0, (4, 2)), "linewidth": 1.8},
     "grey": {"color": "#c9ced6", "marker": "", "linewidth": 0.8, "linestyle": "-"},
     "marked": {"color": ORANGE, "marker": "^", "linestyle": "", "markersize": 7},
 }
+_UNNAMED = ("thin", "best", "grey")  # styles that the legend leaves out
+_BY_STYLE = ("ideal", "predicted")  # and those that it names by themselves
 MANY_DOTS, FEW_MARKERS = 300, 24
 MANY_COLUMNS = 24  # of a heat map, whose cells have no room for numbers
 WIDE_RANGE = 20  # times the smallest value: colours go by the logarithm
@@ -58,7 +60,7 @@ LABELLED = 0.07  # of the longest bar: a part with room for its number
 
 
 class Form:
-    """What the five have in common: a panel of a figure."""
+    """What the forms have in common: a panel of a figure."""
 
     frame: pd.DataFrame
     title: str
@@ -66,12 +68,12 @@ class Form:
     @property
     def height(self) -> float:
         """Inches of the panel."""
-        return 2.7
+        raise NotImplementedError
 
     @property
     def wide(self) -> bool:
         """Whether it needs a wide figure: its places have labels or marks of their own."""
-        return "x" in self.frame and 16 < self.frame["x"].nunique() < 200 and len(self.series) == 1
+        return "x" in self.frame and 10 < self.frame["x"].nunique() < 200 and len(self.series) == 1
 
     @property
     def series(self) -> list[str]:
@@ -80,20 +82,6 @@ class Form:
             return [""]
         column = self.frame["series"]
         return list(column.cat.categories if hasattr(column, "cat") else dict.fromkeys(column))
-
-    @property
-    def words(self) -> str:
-        """What the panel shows, for those who do not see it."""
-        name = next(name for name in ("value", "y") if name in self.frame)
-        known = pd.to_numeric(self.frame[name], errors="coerce").dropna()
-        if known.empty:
-            return "nothing"
-        ends = f"{number(float(known.min()))} to {number(float(known.max()))}"
-        said = f"{self.title + ': ' if self.title else ''}{counted(len(known), 'value')}, {ends}"
-        if "label" not in self.frame:
-            return said
-        top = self.frame.loc[known.idxmax()]
-        return f"{said}; the largest: {top.get('part', top.get('series', ''))} at {top['label']}"
 
     def draw(self, ax: Axes, looks: Looks) -> None:
         """Draw onto ``ax``."""
@@ -111,9 +99,15 @@ def _column(part: pd.DataFrame, name: str) -> list[float]:
     return [float(v) for v in pd.to_numeric(part[name], errors="coerce")]
 
 
+def _once(ax: Axes, label: str) -> str | None:
+    """A label that the legend has not yet."""
+    return label if label and label not in ax.get_legend_handles_labels()[1] else None
+
+
 @dataclass(frozen=True)
 class Lines(Form):
-    """Lines over ``x``: columns x, y, and as far as there are any low, high, series, style.
+    """Lines over ``x``: columns x, y, and as far as there are any low, high, series, style; of dots
+    size (points^2) and label.
 
     A missing y breaks a line. ``holes``: what became of a place without a result. ``spans``: what
     is shaded between two places, with its look. Of more than MAX_LINES series the rest is grey.
@@ -125,76 +119,60 @@ class Lines(Form):
     title: str = ""
     holes: Mapping[Any, str] = field(default_factory=dict)
     spans: Sequence[tuple[str, float, float, str]] = ()
-    tall: float = 2.7
-
-    @property
-    def height(self) -> float:
-        """Inches of the panel."""
-        return self.tall
+    height: float = 2.7
 
     def draw(self, ax: Axes, looks: Looks) -> None:
-        """A line for each series and style; bands of few series, bars of more."""
+        """A line for each series and style, with bars of its intervals."""
         frame = self.frame
         words = frame["x"].map(lambda value: not finite(value)).any()
         values = [plain(value) for value in frame["x"]]  # one spelling for what is missing
         places = {value: float(n) for n, value in enumerate(dict.fromkeys(values))}
-        at = [places[value] for value in values] if words else frame["x"]
         parts = frame.assign(
-            at=at,
+            at=[places[value] for value in values] if words else frame["x"],
             series=frame.get("series", ""),
-            style=frame.get("style", ""),
+            style=frame["style"].fillna("") if "style" in frame else "",
         )
-        band = parts["series"].nunique() <= 2
         for (series, style), part in parts.groupby(["series", "style"], sort=False):
-            self._line(ax, str(series), str(style), part, looks, band)
-        shown = [*_column(parts, "y")]
-        set_axis(ax, "y", self.y, shown, [*_column(parts, "low"), *_column(parts, "high")])
+            self._line(ax, str(series), str(style), part, looks)
+        ends = [*_column(parts, "low"), *_column(parts, "high")]
+        set_axis(ax, "y", self.y, _column(parts, "y"), ends)
         if words:
             labels = apart([text_of(value) for value in places], 24)
             ax.set_xticks(list(places.values()), labels, rotation=30 if len(labels) > 6 else 0)
             ax.set_xlabel(self.x.label)
         else:
             set_axis(ax, "x", self.x, [*_column(parts, "at"), *map(float, self.holes)])
-        self._holes(ax)
-        for name, first, last, colour in self.spans:
-            label = name if name not in ax.get_legend_handles_labels()[1] else None
-            ax.axvspan(first, last, color=colour, alpha=0.25, linewidth=0, zorder=0, label=label)
-
-    def _line(
-        self, ax: Axes, series: str, style: str, part: pd.DataFrame, looks: Looks, band: bool
-    ) -> None:
-        place = looks.get(series, 0)
-        if place >= MAX_LINES:
-            style = "grey"
-        drawn = {**look(place), "markeredgecolor": "white", "markeredgewidth": 0.5}
-        if len(part) > FEW_MARKERS:
-            drawn |= {"markersize": 2.5, "markeredgewidth": 0.2}
-        drawn |= STYLES[style]
-        if style == "predicted":
-            drawn["markeredgecolor"] = drawn["color"]
-        named = style in ("", "plain", "dots", "steps", "marked", "faint")
-        label = series if named else style if style in ("ideal", "predicted", "mean") else ""
-        if label in ax.get_legend_handles_labels()[1] or style == "grey":
-            label = ""
-        at, low, high = (_column(part, name) for name in ("at", "low", "high"))
-        rasterized = style in ("dots", "faint") and len(part) > MANY_DOTS
-        ax.plot(at, _column(part, "y"), label=label or None, rasterized=rasterized, **drawn)
-        if np.isfinite(low).any():
-            if band or style == "mean":
-                ax.fill_between(at, low, high, color=drawn["color"], alpha=0.17, linewidth=0)
-            if (
-                len(part) <= FEW_MARKERS and style != "mean"
-            ):  # a lone point between holes has no band
-                ax.vlines(at, low, high, color=drawn["color"], linewidth=1, alpha=0.8)
-
-    def _holes(self, ax: Axes) -> None:
         for place, word in self.holes.items():
             ax.axvline(float(place), color=HOLE, linewidth=5, alpha=0.25)
-            ax.text(
-                float(place), 0.5, word, transform=ax.get_xaxis_transform(), rotation=90,
-                ha="center", va="center", fontsize=7.5, color=INK,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
-            )  # fmt: skip
+            ax.text(float(place), 0.5, word, transform=ax.get_xaxis_transform(), rotation=90,
+                    ha="center", va="center", fontsize=7.5, color=INK,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
+        for name, first, last, colour in self.spans:
+            label = _once(ax, name)
+            ax.axvspan(first, last, color=colour, alpha=0.25, linewidth=0, zorder=0, label=label)
+
+    def _line(self, ax: Axes, series: str, style: str, part: pd.DataFrame, looks: Looks) -> None:
+        place = looks.get(series, 0)
+        style = "grey" if place >= MAX_LINES else style
+        drawn = {**look(place), "markeredgecolor": "white", "markeredgewidth": 0.5, **STYLES[style]}
+        if len(part) > FEW_MARKERS:
+            drawn |= {"markersize": 2.5, "markeredgewidth": 0.2}
+        if style == "predicted":
+            drawn["markeredgecolor"] = drawn["color"]
+        name = "" if style in _UNNAMED else style if style in _BY_STYLE else series
+        label, rasterized = _once(ax, name), style in ("dots", "faint") and len(part) > MANY_DOTS
+        at, y, low, high = (_column(part, name) for name in ("at", "y", "low", "high"))
+        if "size" in part and style == "dots":
+            ax.scatter(at, y, s=part["size"], color=drawn["color"], alpha=0.55, lw=0, label=label)
+        else:
+            ax.plot(at, y, label=label, rasterized=rasterized, **drawn)
+        if style == "mean" or (len(part) > FEW_MARKERS and np.isfinite(low).any()):
+            ax.fill_between(at, low, high, color=drawn["color"], alpha=0.17, linewidth=0)
+        elif np.isfinite(low).any():
+            ax.vlines(at, low, high, color=drawn["color"], linewidth=1, alpha=0.8)
+        for x, value, text in zip(at, y, part.get("label", ()), strict=False):
+            if isinstance(text, str):
+                ax.annotate(text, (x, value), (4, 4), textcoords="offset points", fontsize=7.5)
 
 
 @dataclass(frozen=True)
@@ -213,38 +191,34 @@ class Dots(Form):
 
     def draw(self, ax: Axes, looks: Looks) -> None:
         """A row for each label, the first on top."""
-        rows = list(dict.fromkeys(self.frame["label"]))
+        rows, bars = list(dict.fromkeys(self.frame["label"])), self.x.kind == "zero"
         for row in _rows(self.frame):
-            self._row(ax, row, rows.index(row["label"]), looks)
-        ends = [*_column(self.frame, "low"), *_column(self.frame, "high")]
-        set_axis(ax, "x", self.x, _column(self.frame, "value"), ends)
-        left, right = ax.get_xlim()
-        if self.x.kind == "zero":
-            ax.set_xlim(left, right * 1.15)
-        ax.set_yticks(range(len(rows)), [in_lines(label, 44) for label in rows])
-        ax.set_ylim(len(rows) - 0.4, -0.7)
-        ax.grid(axis="y", visible=False)
-
-    def _row(self, ax: Axes, row: Mapping[str, Any], place: int, looks: Looks) -> None:
-        series, value = row.get("series", ""), row["value"]
-        style = {**look(looks.get(series, 0)), "linestyle": ""}
-        note = row.get("note") or (number(value) if finite(value) else "no value")
-        end = value if finite(value) else 0.0
-        if finite(value):
-            label = series if series not in ax.get_legend_handles_labels()[1] else None
-            if self.x.kind == "zero":
-                ax.barh(place, value, height=0.62, color=style["color"], alpha=0.8, label=label)
-            else:
-                ax.plot(value, place, **style, markersize=6, label=label)
+            place, series, value = rows.index(row["label"]), row.get("series", ""), row["value"]
+            style, end = look(looks.get(series, 0)), value if finite(value) else 0.0
+            if finite(value) and bars:
+                ax.barh(place, value, height=0.62, color=style["color"], alpha=0.8,
+                        label=_once(ax, series))  # fmt: skip
+            elif finite(value):
+                ax.plot(value, place, **style | {"linestyle": ""}, label=_once(ax, series))
             if finite(row.get("low"), row.get("high")):
                 ax.hlines(place, row["low"], row["high"], color=INK, linewidth=1.2)
-                end = max(end, min(row["high"], value * 1.5))
-        where = {"xytext": (6, 0)} if self.x.kind == "zero" else {"xytext": (0, 5), "ha": "center"}
-        if self.x.kind != "zero":
-            end = value
-        if finite(end) and ("series" not in self.frame or self.x.kind == "zero"):
-            ax.annotate(note, (end, place), textcoords="offset points", fontsize=7.5,
-                        va="center" if self.x.kind == "zero" else "bottom", **where)  # fmt: skip
+                end = max(end, min(row["high"], value * 1.5)) if bars else end
+            if bars or "series" not in self.frame:
+                note = row.get("note") or (number(value) if finite(value) else "no value")
+                ax.annotate(note, (end, place), (6, 0) if bars else (0, 5), fontsize=7.5,
+                            textcoords="offset points", ha="left" if bars else "center",
+                            va="center" if bars else "bottom")  # fmt: skip
+        ends = [*_column(self.frame, "low"), *_column(self.frame, "high")]
+        set_axis(ax, "x", self.x, _column(self.frame, "value"), ends)
+        if bars:
+            ax.set_xlim(ax.get_xlim()[0], ax.get_xlim()[1] * 1.15)
+        _label_rows(ax, rows)
+
+
+def _label_rows(ax: Axes, labels: Sequence[str]) -> None:
+    ax.set_yticks(range(len(labels)), [in_lines(label, 44) for label in labels])
+    ax.set_ylim(len(labels) - 0.4, -0.7)
+    ax.grid(axis="y", visible=False)
 
 
 @dataclass(frozen=True)
@@ -281,7 +255,7 @@ class Bars(Form):
                 start = row.get("start", ends[sign])
                 self._part(ax, place, row, start, known[row["part"]], longest)
                 ends[sign] = start + row["value"]
-                reach += [start, start + row["value"]]
+                reach += filter(finite, (start, start + row["value"], row.get("high")))
             words = self.ends.get(label, number(ends[1] + ends[-1]))
             ax.annotate(words, (max(reach) if self.ends else ends[1], place), xytext=(5, 0),
                         textcoords="offset points", va="center", fontsize=8)  # fmt: skip
@@ -289,27 +263,23 @@ class Bars(Form):
                 at = self.line[1][label]
                 reach.append(at)
                 ax.plot([at, at], [place - 0.44, place + 0.44], color=INK, linewidth=1.6,
-                        label=None if place else self.line[0])  # fmt: skip
+                        label=_once(ax, self.line[0]))  # fmt: skip
         room = max(reach) - min(reach)
         ax.set_xlim(min(reach) - (0.03 * room if min(reach) < 0 else 0), max(reach) + 0.16 * room)
         set_axis(ax, "x", Axis(self.x.label), [])
-        ax.set_yticks(range(len(labels)), [in_lines(label, 44) for label in labels])
-        ax.set_ylim(len(labels) - 0.4, -0.6)
-        ax.grid(axis="y", visible=False)
+        _label_rows(ax, labels)
 
     def _part(
         self, ax: Axes, place: int, row: Mapping[str, Any], start: float, fill: Look, longest: float
     ) -> None:
         colour, hatch = fill
-        edge = FAINT if colour == "#ffffff" else "white"
-        label = row["part"] if row["part"] not in ax.get_legend_handles_labels()[1] else None
-        if "start" in row:  # the row is named by its part
-            label = None
+        own = "start" in row  # the row is named by its part
         ax.barh(place, row["value"], left=start, height=0.68, color=colour, hatch=hatch,
-                edgecolor=edge, linewidth=0.4, label=label)  # fmt: skip
+                edgecolor=FAINT if colour == "#ffffff" else "white", linewidth=0.4,
+                label=None if own else _once(ax, row["part"]))  # fmt: skip
         if finite(row.get("low"), row.get("high")):
             ax.hlines(place, row["low"], row["high"], color=INK, linewidth=1.1)
-        elif "start" not in row and row["value"] >= LABELLED * longest and not hatch:
+        elif not own and row["value"] >= LABELLED * longest and not hatch:
             ax.text(start + row["value"] / 2, place, number(row["value"]), ha="center",
                     va="center", fontsize=8, color=_ink(to_rgb(colour)))  # fmt: skip
 
@@ -338,11 +308,6 @@ class Heat(Form):
     marked: Sequence[tuple[Any, Any]] = ()
 
     @property
-    def wide(self) -> bool:
-        """Whether its columns have no room in a narrow figure."""
-        return bool(self.frame["x"].nunique() > 10)
-
-    @property
     def height(self) -> float:
         """Inches of the panel."""
         return min(7.0, 0.9 + 0.4 * self.frame["y"].nunique())
@@ -353,25 +318,21 @@ class Heat(Form):
         cells = {(row["x"], row["y"]): row for row in _rows(self.frame)}
         values = [[cells.get((x, y), {}).get("value", math.nan) for x in xs] for y in ys]
         grid = np.array(values, float)
-        high = float(np.nanmax(np.abs(grid)))
-        power, word = (
-            (6, "million ") if high >= 1e8 else (3, "thousand ") if high >= 1e5 else (0, "")
-        )
-        grid /= 10**power
+        low, high = float(np.nanmin(grid)), float(np.nanmax(grid))
+        wide = low > 0 and high > WIDE_RANGE * low
+        # Of values that differ by little the colours span 10 % at least.
+        norm = LogNorm(low, high) if wide else Normalize(min(low, high - 0.1 * abs(high)), high)
         colours = colormaps["viridis_r" if self.best == "lower" else "viridis"]
-        norm = _colour_range(grid)
         edges = [np.arange(len(side) + 1) - 0.5 for side in (xs, ys)]
         ax.grid(visible=False)
         mesh = ax.pcolormesh(*edges, grid, cmap=colours, norm=norm, edgecolors="white", lw=1.2)
-        for i, y in enumerate(ys):
-            for j, x in enumerate(xs):
-                if not math.isnan(grid[i, j]):
-                    if len(xs) <= MANY_COLUMNS:
-                        text = f"{100 * grid[i, j]:.0f} %" if self.share else number(grid[i, j])
-                        ax.text(j, i, text, ha="center", va="center", fontsize=8,
-                                color=_ink(colours(norm(grid[i, j]))))  # fmt: skip
-                elif said := cells.get((x, y), {}).get("word"):
-                    _hole(ax, j, i, str(said))
+        for (i, j), value in np.ndenumerate(grid):
+            if math.isnan(value):
+                _hole(ax, j, i, str(cells.get((xs[j], ys[i]), {}).get("word", "")))
+            elif len(xs) <= MANY_COLUMNS:
+                text = percents(value) if self.share else tick(float(f"{value:.3g}"))
+                ax.text(j, i, text, ha="center", va="center", fontsize=8,
+                        color=_ink(colours(norm(value))))  # fmt: skip
         frames = [(xs.index(x), ys.index(y)) for x, y in self.marked]
         if self.best:
             at = np.nanargmin(grid) if self.best == "lower" else np.nanargmax(grid)
@@ -388,63 +349,20 @@ class Heat(Form):
         ax.spines[:].set_visible(False)
         ax.set(xlabel=self.x.label, ylabel=self.y.label)
         assert ax.figure is not None
-        bar = ax.figure.colorbar(mesh, ax=ax, fraction=0.05, pad=0.02, aspect=18)
-        bar.set_label(f"{word}{self.unit}", fontsize=8.5)
+        words = percents if self.share else FuncFormatter(tick)
+        ticks = LogLocator(10, (1.0, 3.0)) if wide else None
+        bar = ax.figure.colorbar(
+            mesh, ax=ax, fraction=0.05, pad=0.02, label=self.unit, format=words, ticks=ticks
+        )
+        bar.minorticks_off()
         bar.outline.set_visible(False)
-        if isinstance(norm, LogNorm):
-            bar.ax.yaxis.set_major_locator(log_ticks(norm.vmin or 1.0, norm.vmax or 10.0))
-            bar.ax.yaxis.set_minor_locator(NullLocator())
-        bar.ax.yaxis.set_major_formatter(percents if self.share else FuncFormatter(tick))
-
-
-def _colour_range(values: Any) -> Normalize:
-    """Colours by the value, by its logarithm where values differ a lot; of values that differ by
-    little they span 10 % at least."""
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    if low > 0 and high > WIDE_RANGE * low:
-        return LogNorm(low, high)
-    return Normalize(min(low, high - 0.1 * (abs(high) or 1.0)), high)
 
 
 def _hole(ax: Axes, x: int, y: int, word: str) -> None:
     """A cell without a value: hatched and named, never coloured like a number."""
-    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="#f4f5f7", edgecolor=HOLE,
-                           linewidth=0, hatch="////"))  # fmt: skip
-    ax.text(x, y, word.replace("_", "\n").replace(" ", "\n").lower(), ha="center", va="center",
-            fontsize=6.5, linespacing=0.95,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Scatter(Form):
-    """Dots: columns x, y, and as far as there are any series, size (points^2), label, colour.
-
-    ``curves``: lines over them, as of ``Lines`` but with series that are only in the legend.
-    """
-
-    frame: pd.DataFrame
-    x: Axis
-    y: Axis
-    title: str = ""
-    curves: pd.DataFrame | None = None
-
-    def draw(self, ax: Axes, looks: Looks) -> None:
-        """Dots by series; of many an image, because an element for each is most of a page."""
-        curves = self.curves if self.curves is not None else pd.DataFrame()
-        parts = self.frame.assign(series=self.frame.get("series", ""))
-        for series, part in parts.groupby("series", sort=False):
-            colour = part["colour"].iloc[0] if "colour" in part else None
-            ax.scatter(
-                part["x"], part["y"], s=part.get("size", 14), alpha=0.55,
-                linewidths=0, color=colour or look(looks.get(str(series), 0))["color"],
-                label=str(series) or None, rasterized=len(part) > MANY_DOTS,
-            )  # fmt: skip
-        for row in _rows(self.frame) if "label" in self.frame else []:
-            if row["label"]:
-                ax.annotate(row["label"], (row["x"], row["y"]), (4, 4),
-                            textcoords="offset points", fontsize=7.5)  # fmt: skip
-        for name, part in curves.groupby("series", sort=False) if len(curves) else []:
-            style = {"color": INK, "linewidth": 1.1, **part["style"].iloc[0]}
-            ax.plot(part["x"], part["y"], **{"label": str(name) or None, **style})
-        for side, axis in (("x", self.x), ("y", self.y)):
-            set_axis(ax, side, axis, [*_column(self.frame, side), *_column(curves, side)])
+    if word:
+        ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="#f4f5f7", edgecolor=HOLE,
+                               linewidth=0, hatch="////"))  # fmt: skip
+        ax.text(x, y, word.replace("_", "\n").replace(" ", "\n").lower(), ha="center", va="center",
+                fontsize=6.5, linespacing=0.95,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})  # fmt: skip

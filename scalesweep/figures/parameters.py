@@ -37,11 +37,6 @@ class Plane:
         held = [results.describe(self.row, self.rest)] if self.rest else []
         return ", ".join(held + ([str(self.row["source"])] if len(results.sources) > 1 else []))
 
-    @property
-    def shown(self) -> dict[str, Any]:
-        """``shows`` of a figure of the plane."""
-        return {"where": {name: self.row.get(name) for name in (*self.rest, "source")}}
-
 
 def plane_of(results: ExperimentResults, with_scale: bool = True) -> Plane | None:
     """The plane that a figure shows: of two numbers if there are any, the one with most points.
@@ -87,7 +82,7 @@ def heatmap_figures(results: ExperimentResults) -> list[Drawing]:
     ranked = not any(parameter_of(results.entry, name).get("workload") for name in plane.sides)
     best = ("higher" if main.higher else "lower") if ranked else ""
     scaled = results.scaled_measure if results.scale in plane.sides else None
-    same = plane.shown["where"].items()
+    same = {name: plane.row.get(name) for name in (*plane.rest, "source")}.items()
     rows = [row for row in results.scaling if same <= row.items()] if scaled else []
     held = plane.words(results)
     note = "Each cell is one point, the mean over its repeats; outlined: the best drawn."
@@ -103,7 +98,7 @@ def heatmap_figures(results: ExperimentResults) -> list[Drawing]:
         shown = [panel for panel in panels if panel is not None]
         what = f"{main.label.lower()}, {PHASES[phase]}{f', {held}' if held else ''}"
         name = "heatmap" if phase == main.steady_phase else f"heatmap-{phase}"
-        drawings += drawn(results, name, what, note, shown, shows=plane.shown)
+        drawings += drawn(results, name, what, note, shown)
     return drawings
 
 
@@ -167,9 +162,7 @@ def group_figures(results: ExperimentResults) -> list[Drawing]:
             "Black: mean over the lines, with ± their standard deviation, which shows the effect "
             "of the other parameter, not the uncertainty of a point."
         )
-        drawings += drawn(
-            results, f"groups-{phase}", what, note, panels, columns=2, shows=plane.shown
-        )
+        drawings += drawn(results, f"groups-{phase}", what, note, panels, columns=2)
     return drawings
 
 

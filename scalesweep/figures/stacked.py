@@ -7,7 +7,7 @@ import pandas as pd
 
 from scalesweep.core.formatting import scaled_unit
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of, points_shown
+from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of
 from scalesweep.figures.forms import Bars
 from scalesweep.figures.theme import Axis, Look
 
@@ -49,6 +49,5 @@ def point_bars(
     lines = {label: bar.mark * factor for label, bar in named if bar.mark}
     fills = {words.get(part, part): fill for part, fill in looks.items()}
     panel = Bars(frame, Axis(f"{axis} [{unit}]"), fills, line=(marks, lines) if lines else None)
-    shows = points_shown(results, [bar.row for bar in bars])
     return drawn(results, name, what, note, [panel] if len(frame) else [], len(bars) - len(shown),
-                 detail=shared, shows=shows)  # fmt: skip
+                 detail=shared)  # fmt: skip

@@ -30,9 +30,9 @@ INK, FAINT, HOLE = "#1f2328", "#6b7280", "#8a9099"
 MAX_LINES = len(COLOURS) * 2  # that can be told apart
 # Narrow figures keep their text readable on a phone; two fit side by side on a wide screen.
 NARROW, WIDE = 5.2, 9.2
-LOG_FROM = 2.5  # times the smallest value: from where a logarithmic axis shows more
-VALUES_FROM = 8  # the same of an axis of parameters' values
-MOST_TICKS, CHARACTERS = 12, 50  # of an axis
+# Times the smallest value: from where an axis of a kind is logarithmic.
+LOG_FROM: Mapping[str, float] = {"scale": 1, "log": 2.5, "values": 8}
+CHARACTERS = 50  # of the labels along an axis
 HALF = 0.5  # shares from here on have an axis from here on
 REACH = 0.6  # of what means span: how far beyond them intervals are shown
 Look = tuple[str, str]  # colour and hatch
@@ -72,9 +72,9 @@ RC: dict[str, Any] = {
 class Axis:
     """An axis of a form: its label with the unit, and where values are on it.
 
-    ``kind``: ``linear`` (near the values), ``zero`` (from 0), ``log`` (if values differ by more
-    than ``LOG_FROM``), ``values`` (ticks at those that occur), ``scale`` (the same, to base 2),
-    ``share`` (percent). ``marks``: lines across, by what they mean.
+    ``kind``: ``linear`` (near the values), ``zero`` (from 0), ``share`` (percent), ``log``, and
+    ``values`` and ``scale`` (ticks at those that occur), logarithmic as ``LOG_FROM`` says.
+    ``marks``: lines across, by what they mean.
     """
 
     label: str = ""
@@ -121,82 +121,66 @@ def in_lines(text: str, room: int) -> str:
 
 
 def set_axis(
-    ax: Axes,
-    side: str,
-    axis: Axis,
-    values: Sequence[float],
-    ends: Sequence[float] = (),
+    ax: Axes, side: str, axis: Axis, values: Sequence[float], ends: Sequence[float] = ()
 ) -> None:
     """Scale, limits, ticks and label of the ``side`` (``x`` or ``y``) of ``ax``.
 
     ``values`` are all seen; of intervals, ``ends``, as much as leaves the values room.
     """
-    on = ax.xaxis if side == "x" else ax.yaxis
-    values = [float(value) for value in [*values, *axis.marks.values()] if finite(value)]
+    on, across = (ax.xaxis, ax.axvline) if side == "x" else (ax.yaxis, ax.axhline)
     on.set_label_text(axis.label)
-    across = ax.axvline if side == "x" else ax.axhline
     for place, (words, value) in enumerate(axis.marks.items()):
         label = words if side == "x" else None
         across(value, color=INK, linewidth=1, linestyle=(0, (1 + 4 * place, 2)), label=label)
         if side == "y":
             ax.annotate(words, (1, value), (0, 2), ("axes fraction", "data"), "offset points",
                         ha="right", fontsize=8)  # fmt: skip
+    values = sorted({float(v) for v in [*values, *axis.marks.values()] if finite(v)})
     if not values:
         return
-    if axis.kind in ("scale", "values"):
-        _ticks_at(ax, side, axis.kind, sorted(set(values)))
-        return
-    log = axis.kind == "log" and min(values) > 0 and max(values) > LOG_FROM * min(values)
+    log = values[0] > 0 and values[-1] >= LOG_FROM.get(axis.kind, math.inf) * values[0]
     getattr(ax, f"set_{side}scale")("log" if log else "linear")
-    limits = _limits(values, [end for end in ends if finite(end)], log, axis.kind)
-    getattr(ax, f"set_{side}lim")(*limits)
-    on.set_major_locator(log_ticks(*limits) if log else MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    ends = [end for end in ends if finite(end)]
+    getattr(ax, f"set_{side}lim")(*_limits(values, ends, log, axis.kind))
+    if axis.kind in ("scale", "values"):
+        on.set_major_locator(FixedLocator(_apart(values, log)))
+    elif log:
+        times = values[-1] / values[0]
+        subs = (
+            (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if times < 300 else (1.0, 3.0) if times < 1e5 else (1.0,)
+        )
+        on.set_major_locator(LogLocator(10, subs, numticks=12))
+    else:
+        on.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     on.set_minor_locator(NullLocator())
     on.set_major_formatter(percents if axis.kind == "share" else FuncFormatter(tick))
-
-
-def log_ticks(low: float, high: float) -> LogLocator:
-    """Ticks of a logarithmic axis between two positive numbers."""
-    decades = math.log10(high / low)
-    wide = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0, 3.0) if decades < 5 else (1.0,)
-    subs = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if decades < 1 else wide
-    return LogLocator(10, subs=subs, numticks=MOST_TICKS)
 
 
 def _limits(
     values: Sequence[float], ends: Sequence[float], log: bool, kind: str
 ) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    if log:
-        shown = [math.log(value) for value in values]
-        shown += [math.log(min(max(end, low / 2), high * 2)) for end in ends if end > 0]
-        room = max(0.06 * (max(shown) - min(shown)), 0.05)
-        return math.exp(min(shown) - room), math.exp(max(shown) + room)
+    """Where an axis begins and ends: the (sorted) values, and the ends of intervals nearby."""
+    low, high = values[0], values[-1]
     reach = REACH * (max(abs(low), abs(high)) or 1.0)
-    shown = [*values, *(min(max(end, low - reach), high + reach) for end in ends)]
-    if kind in ("zero", "share") and low >= 0:
+    least, most = (low / 2, high * 2) if log else (low - reach, high + reach)
+    shown = [low, high, *(min(max(end, least), most) for end in ends)]
+    based = kind in ("zero", "share") and low >= 0
+    if based:
         shown.append(0.0 if kind == "zero" or low < HALF else HALF)
-    room = 0.06 * (max(shown) - min(shown) or abs(high) or 1.0)
-    return 0.0 if min(shown) == 0.0 else min(shown) - room, max(shown) + room
-
-
-def _ticks_at(ax: Axes, side: str, kind: str, values: Sequence[float]) -> None:
-    """Ticks at values that occur, the largest first, as far as their labels have room."""
-    log = values[0] > 0 and (kind == "scale" or values[-1] >= VALUES_FROM * values[0])
-    place = math.log2 if log else float
+    low, high = min(shown), max(shown)
     if log:
-        getattr(ax, f"set_{side}scale")("log", base=2)
-    on = ax.xaxis if side == "x" else ax.yaxis
-    span = place(values[-1]) - place(values[0])
-    longest = max(len(tick(value)) for value in values)
-    room = span * max(1 / (MOST_TICKS - 1), (longest + 1) / CHARACTERS)
-    kept: list[float] = []
-    for value in reversed(values):
-        if not kept or place(kept[-1]) - place(value) >= room:
-            kept.append(value)
-    on.set_major_locator(FixedLocator(kept))
-    on.set_minor_locator(NullLocator())
-    on.set_major_formatter(FuncFormatter(tick))
-    gap = 0.06 * (span or 1.0)
-    low, high = place(values[0]) - gap, place(values[-1]) + gap
-    getattr(ax, f"set_{side}lim")(*((2**low, 2**high) if log else (low, high)))
+        room = max(1.05, (high / low) ** 0.06)
+        return low / room, high * room
+    room = 0.06 * (high - low or abs(high) or 1.0)
+    return 0.0 if based and low == 0.0 else low - room, high + room
+
+
+def _apart(values: Sequence[float], log: bool) -> list[float]:
+    """Ticks at (sorted) values that occur, the largest first, as far as their labels have room."""
+    places = [math.log(value) if log else value for value in values]
+    room = (places[-1] - places[0]) * (2 + max(len(tick(value)) for value in values)) / CHARACTERS
+    kept: list[int] = []
+    for n in reversed(range(len(values))):
+        if not kept or places[kept[-1]] - places[n] >= room:
+            kept.append(n)
+    return [values[n] for n in kept]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -98,7 +98,7 @@ class Finding:
     CLEAR becomes OPEN where they do not stand among all claims of the experiment
     (``findings.family``). ``subject``: whom or what it is about, ``words`` other words of the
     template, ``numbers`` what it states. ``reason``: why it is open. ``next``: what to do.
-    ``evidence``: the ``table``, the ``key`` of a row in it, and a ``figure`` if one shows it.
+    ``evidence``: the ``table``, and the ``key`` of a row in it.
     ``find`` fills in ``sentence`` and ``next`` by the rule's templates.
     """
 
@@ -123,8 +123,7 @@ class Rule:
 
     ``says``: by state a template (OPEN without one has that of CLEAR), ``next``: by state what to
     do, both of ``{subject}``, the names of its ``numbers`` (``Number.__format__``) and ``words``.
-    ``part``: the part of all false clear sentences that its claims are judged in. ``figures``: how
-    the names of the figures begin that show what it speaks of, the plainest first. ``find`` is None
+    ``part``: the part of all false clear sentences that its claims are judged in. ``find`` is None
     if another rule's function makes its findings.
     """
 
@@ -133,7 +132,6 @@ class Rule:
     says: Mapping[str, str] = field(default_factory=dict)
     next: Mapping[str, str] = field(default_factory=dict)
     part: str = OTHERS
-    figures: Sequence[str] = ()
 
     def say(self, finding: Finding) -> Finding:
         """The finding with its sentence and what to do next."""
@@ -164,38 +162,3 @@ def evidence_of(results: ExperimentResults, table: str, row: Row) -> dict[str, A
 def declared_evidence(results: ExperimentResults, row: DeclaredRow) -> dict[str, Any]:
     """The row of a declared table that a sentence rests on."""
     return evidence_of(results, row.TABLE, {**row.point, "source": getattr(row, "source", None)})
-
-
-def figure_of(
-    finding: Finding, figures: Mapping[str, Mapping[str, Any]], begin: Sequence[str] = ()
-) -> str | None:
-    """Which of an experiment's figures shows what a finding speaks of; None if none does.
-
-    ``figures``: by name what each ``shows`` (``figures.drawing.Drawing``); ``begin``: how those of
-    its rule begin (``Rule.figures``), unless its evidence says ``figures``. The one that its
-    evidence names, else the first of these, of later epochs if there are any.
-    """
-    begin = finding.evidence.get("figures", begin)
-    there = [name for name, shows in figures.items() if _shown(finding, shows)]
-    wanted = finding.evidence.get("figure")
-    if wanted in there:
-        return str(wanted)
-    for start in begin:
-        names = [name for name in there if name.startswith(start)]
-        if names:
-            return next((name for name in names if not name.endswith("-init")), names[0])
-    return None
-
-
-def _shown(finding: Finding, shows: Mapping[str, Any]) -> bool:
-    """Whether a figure shows the point and the parameter that a finding is on."""
-    key = finding.evidence.get("key") or {}
-
-    def same(values: Mapping[str, Any]) -> bool:
-        return all(key[name] == value for name, value in values.items() if name in key)
-
-    parameter = finding.evidence.get("parameter")
-    if None not in (parameter, shows.get("parameter")) and parameter != shows["parameter"]:
-        return False
-    points = shows.get("points")
-    return same(shows.get("where", {})) and (points is None or any(map(same, points)))

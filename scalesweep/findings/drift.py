@@ -76,7 +76,7 @@ def _finding(
 
 RULES = (
     Rule(
-        RULE, drift, figures=("control",),
+        RULE, drift,
         says={
             OPEN: "Too few control runs to see drift: {runs}, of {needed} needed.",
             NOTE: "Change of {metric} at the control point over {hours}: {change:%}.",

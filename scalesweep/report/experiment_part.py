@@ -142,7 +142,7 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
     figures = [figure["name"] for figure in drawn]
     screen = first_screen(page.plan, results, findings, figures, facts, failures)
     tables = {f"{name}-points", f"{name}-runs", *(section["id"] for section in sections)}
-    evidence = [evidence_links(finding, name, tables, drawn, csv) for finding in findings]
+    evidence = [evidence_links(finding, name, tables, csv) for finding in findings]
     return {
         "id": name,
         "screen": screen,

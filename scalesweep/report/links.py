@@ -2,15 +2,13 @@
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from scalesweep.aspects.find import rules
 from scalesweep.core.formatting import text_of
 from scalesweep.experiment.cells import Target
-from scalesweep.findings.base import Finding, figure_of
+from scalesweep.findings.base import Finding
 
 
 class Links:
@@ -39,22 +37,15 @@ def evidence_links(
     finding: Finding,
     section: str,
     tables: Collection[str],
-    figures: Sequence[Mapping[str, Any]],
     csv: Mapping[str, str],
 ) -> list[Target]:
-    """Links from a finding of a ``section`` of the page to its figure and to its rows, those that
-    there are: ids of ``tables``, figures, and addresses of CSV files by name."""
+    """The link from a finding of a ``section`` of the page to its rows, if there is one: in one of
+    ``tables`` (ids), else the CSV file (addresses by name)."""
     evidence = finding.evidence
-    targets = []
-    shows = {figure["name"]: figure["shows"] for figure in figures}
-    if (figure := figure_of(finding, shows, rules()[finding.rule].figures)) is not None:
-        targets.append(Target("figure", f"#{figure_id(section, figure)}"))
     table = str(evidence.get("table"))
     name = f"{section}-{'points' if table == 'scaling' else table}"
     if name in tables:
         key = evidence.get("key") or {}
         single = {k: text_of(v) for k, v in key.items() if not isinstance(v, list | dict)}
-        targets.append(Target("rows", f"#{name}", name, single))
-    elif table in csv:
-        targets.append(Target(f"{table}.csv", csv[table]))
-    return targets
+        return [Target("rows", f"#{name}", name, single)]
+    return [Target(f"{table}.csv", csv[table])] if table in csv else []

@@ -15,7 +15,7 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import PHASES
 from scalesweep.core.plan_format import target_efficiency
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import SILENT, Finding, figure_of
+from scalesweep.findings.base import SILENT, Finding
 from scalesweep.table.declared import Estimate, frame_of
 from scalesweep.tables.comparisons import Comparison
 
@@ -104,11 +104,6 @@ def eff(phase: str, triple: Triple) -> dict[str, Any]:
     """Efficiency and its bounds in a phase, as columns of a row."""
     names = ("total_eff", "total_eff_low", "total_eff_high")
     return {f"{name}_{phase}": v for name, v in zip(names, triple, strict=True)}
-
-
-def figure_for(finding: Finding, figures: dict[str, Any]) -> str | None:
-    """The figure that a finding links to, of these."""
-    return figure_of(finding, figures, rules()[finding.rule].figures)
 
 
 def said(findings: list[Finding]) -> list[Finding]:

@@ -66,7 +66,7 @@ def _bars(results: ExperimentResults, main: Measure, names: Choice, phase: str) 
     note = "Each panel has its own scale. Lines: 95 % intervals, ± std of a single repeat."
     left_out = sum(map(len, shown[MAX_PANELS:]))
     return drawn(results, f"compare-{_file_part(name)}-{phase}", what, note, panels, left_out,
-                 columns=min(2, len(panels)), shows={"parameter": name})  # fmt: skip
+                 columns=min(2, len(panels)))  # fmt: skip
 
 
 def _file_part(name: str) -> str:
@@ -113,8 +113,7 @@ def _ratios(
     what = f"{main.label.lower()}, {over}{_phase_words(main, phase)}"
     note = "Lines: 95 % intervals of the ratio."
     return drawn(results, f"ratio-{_file_part(name)}-{phase}", what, note,
-                 [Dots(frame, axis)] if len(frame) else [], len(known) - MAX_RATIOS,
-                 shows={"parameter": name})  # fmt: skip
+                 [Dots(frame, axis)] if len(frame) else [], len(known) - MAX_RATIOS)  # fmt: skip
 
 
 def size_figures(results: ExperimentResults) -> list[Drawing]:

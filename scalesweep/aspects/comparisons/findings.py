@@ -30,13 +30,11 @@ from scalesweep.findings.base import (
 from scalesweep.findings.totals import unsure_total
 from scalesweep.tables.comparisons import (
     BEST,
-    ENERGY,
     INPUT,
     PHASE,
     RATIO,
     REFERENCE,
     SCALING,
-    TARGET,
     THREADS,
     Comparison,
     compared_parameters,
@@ -44,12 +42,6 @@ from scalesweep.tables.comparisons import (
 
 MOST, MOST_OPEN, MOST_SETTINGS = 6, 2, 6  # that are said of one parameter
 MIN_SERIES = 3
-# How the figures of a question begin, if they are others than the rule's.
-_FIGURES = {
-    PHASE: ["scaling", "parameter", "heatmap", "groups"],
-    INPUT: ["compare-input", "ratio-input"], SCALING: ["accuracy-"], TARGET: ["accuracy-"],
-    ENERGY: ["energy-phases", "power-"],
-}  # fmt: skip
 # Questions of which one sentence names the point where the two values differ most clearly.
 CLEAREST = (PHASE, INPUT)
 _Rows = list[Comparison]
@@ -132,7 +124,7 @@ def target_time(results: ExperimentResults) -> list[Finding]:
     return [
         Finding(
             results.name, "best", ATTENTION, subject=results.describe(row), numbers=(time,),
-            evidence=evidence_of(results, "accuracy", row) | {"figures": ["accuracy-"]},
+            evidence=evidence_of(results, "accuracy", row),
             reason="a single run" if row["repeats"] == 1 else "",
         )
     ]  # fmt: skip
@@ -221,7 +213,6 @@ def averages(results: ExperimentResults) -> list[Finding]:
 def _note(results: ExperimentResults, row: Comparison) -> Finding:
     made = _finding(results, "effects", row, NOTE, _claim(row, None, "effects"))
     evidence = {**made.evidence, "key": {"source": row.source}}
-    evidence.pop("figures", None)
     return replace(
         made, evidence=evidence, claims=(), words={**made.words, "average": row.statistic or ""},
         numbers=(number_of("pairs", row.pairs, "1"), made.numbers[1]),
@@ -274,9 +265,7 @@ def _finding(
     flags = [f"no result at {row.lacking}"] if row.lacking else []
     if state == CLEAR and (unsure := unsure_total(results, row.metric)):
         state, why, flags = OPEN, unsure, [*flags, DISAGREE]
-    evidence = declared_evidence(results, row) | {"parameter": row.parameter}
-    if row.question in _FIGURES:
-        evidence["figures"] = _FIGURES[row.question]
+    evidence = declared_evidence(results, row)
     later = row.question == PHASE
     return Finding(
         results.name, rule, state, evidence=evidence, claims=(claim,), reason=why,
@@ -325,10 +314,9 @@ def _label(results: ExperimentResults, row: Comparison) -> str:
 
 
 MORE = "More comparisons of {subject} in the table that are {of_state}: {more}."
-_ALL = ("heatmap", "parameter", "groups", "compare-", "scaling")
 RULES = (
     Rule(
-        "best", best_choice, figures=_ALL,
+        "best", best_choice,
         says={
             CLEAR: "Best{at} is {setting}: {metric} relative to {other}: {ratio:x}.",
             OPEN: "{side} {metric} measured{at}, with {setting}: {mean}.",
@@ -337,9 +325,8 @@ RULES = (
         },
         next={**REPEAT, ATTENTION: "train other points longer, or lower the target"},
     ),
-    Rule("ratio", ratios, {CLEAR: "{subject}: {metric}{at} is {ratio:x}.", NOTE: MORE}, REPEAT,
-         figures=("ratio-", "compare-")),
-    Rule("effects", averages, figures=("groups", "heatmap", "compare-", "scaling-"),
+    Rule("ratio", ratios, {CLEAR: "{subject}: {metric}{at} is {ratio:x}.", NOTE: MORE}, REPEAT),
+    Rule("effects", averages,
          says={NOTE: "{average} of {pairs} pairs: {metric} with {setting}, over {other}, is "
                "{ratio:x}."}),
     Rule("settings", benchmark_settings,

@@ -45,7 +45,7 @@ def power_figures(results: ExperimentResults) -> list[Drawing]:
             if last - first > end / SLOTS
         ]
         time, watts = Axis("Time since the start [s]"), Axis(f"Power [{unit}]", "zero")
-        panels.append(Lines(lines, time, watts, label, spans=seen, tall=2.1))
+        panels.append(Lines(lines, time, watts, label, spans=seen, height=2.1))
     note = "The first repeat with power samples of each point, all hosts. Shaded: phases of rank 0."
     return drawn(results, "power-time", "power over time", note, panels,
                  columns=min(2, len(panels)), detail=shared)  # fmt: skip

@@ -5,15 +5,7 @@ import pandas as pd
 from scalesweep.aspects.headroom.findings import points_of
 from scalesweep.core.formatting import PHASES
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.drawing import (
-    MAX_BARS,
-    Drawing,
-    drawn,
-    evenly,
-    interval,
-    labels_of,
-    points_shown,
-)
+from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, interval, labels_of
 from scalesweep.figures.forms import Dots
 from scalesweep.figures.theme import Axis
 
@@ -32,10 +24,9 @@ def headroom_figures(results: ExperimentResults) -> list[Drawing]:
         if row.share
     )  # fmt: skip
     axis = Axis("Share of what probes reach [%]", "log", {"all that probes reach": 100.0})
-    shows = points_shown(results, [rows[0].row for rows in points])
     return drawn(results, "headroom", "share of what probes reach", "Lines: 95 % intervals.",
                  [Dots(frame, axis)] if len(frame) else [], len(every) - len(points),
-                 detail=shared, shows=shows)  # fmt: skip
+                 detail=shared)  # fmt: skip
 
 
 FIGURES = (headroom_figures,)

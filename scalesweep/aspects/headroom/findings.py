@@ -72,7 +72,7 @@ def _finding(results: ExperimentResults, rows: Sequence[Headroom]) -> Finding:
 
 RULES = (
     Rule(
-        RULE, binding_resource, figures=("headroom",),
+        RULE, binding_resource,
         says={
             NOTE: "{subject} {binds} {at}: {share:%} of {ceiling} ({where}){unknown}.",
             ATTENTION: "{subject} {at}: {share:%} of a ceiling measured too low ({where}).",
@@ -80,7 +80,7 @@ RULES = (
         next={ATTENTION: "measure the ceiling on as many devices, with a cold cache"},
     ),
     Rule(
-        INPUT, None, figures=("headroom",),
+        INPUT, None,
         says={
             NOTE: "Reading {at}: training ({where}) would take {share:%} of what is read.",
             ATTENTION: "Input-bound {at}: training ({where}) would take {share:%} of what is read.",

@@ -9,9 +9,9 @@ from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
 from scalesweep.aspects.layouts.words import best_layouts, layouts_that_ran
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.drawing import Drawing, drawn, points_shown
-from scalesweep.figures.forms import Lines, Scatter
-from scalesweep.figures.theme import GREEN, Axis
+from scalesweep.figures.drawing import Drawing, drawn
+from scalesweep.figures.forms import Lines
+from scalesweep.figures.theme import Axis
 
 MAX_SETTINGS, MAX_SCALES = 4, 4
 _Ran = Mapping[str, Mapping[int, Sequence[LayoutPoint]]]
@@ -50,13 +50,12 @@ def layout_figures(results: ExperimentResults) -> list[Drawing]:
         Lines(_scales(main, rows, ran[setting]), scale, Axis(label, "log"), setting)
         for setting, rows in settings.items()
     ]
-    points = [row.row for rows in settings.values() for row in rows]
     note = (
         "Grey: layouts that ran. Carried over: the best layout of the next smaller scale, with "
         "more data-parallel ranks."
     )
     return drawn(results, "layouts-scale", "best layout of each scale", note, panels,
-                 columns=len(settings), shows=points_shown(results, points))  # fmt: skip
+                 columns=len(settings))  # fmt: skip
 
 
 def _scales(
@@ -108,23 +107,22 @@ def front_figures(results: ExperimentResults) -> list[Drawing]:
         what = f"{main.label.lower()} against memory{f', {setting}' if setting else ''}"
         note = "Line: the front, layouts that no other of their scale beats with as little memory."
         drawings += drawn(results, f"layouts-memory-{place}", what, note, panels,
-                          columns=min(2, len(panels)), shows={"where": {}})  # fmt: skip
+                          columns=min(2, len(panels)))  # fmt: skip
     return drawings
 
 
 def _front(
     main: Measure, measure: Measure, layouts: Sequence[LayoutPoint], title: str, rate: str
-) -> Scatter:
+) -> Lines:
     """Dots of the layouts of a scale, and their front as steps."""
     frame = pd.DataFrame(
         {"x": (row.memory or 0.0) * measure.factor, "y": row.per_rank * main.factor,
-         "series": "a layout", "front": bool(row.front)}
+         "series": "a layout", "style": "faint", "front": bool(row.front)}
         for row in layouts
     )  # fmt: skip
-    style: Any = {"color": GREEN, "marker": "o", "markersize": 3.5, "drawstyle": "steps-post"}
-    front = frame[frame["front"]].sort_values("x")
-    front = front.assign(series="front", style=[style] * len(front))
-    return Scatter(frame, Axis(measure.axis_label, "zero"), Axis(rate, "zero"), title, front)
+    front = frame[frame["front"]].sort_values("x").assign(series="front", style="front")
+    frame = pd.concat([frame, front])
+    return Lines(frame, Axis(measure.axis_label, "zero"), Axis(rate, "zero"), title)
 
 
 FIGURES = (layout_figures, front_figures)

@@ -101,25 +101,24 @@ def _finding(
     )  # fmt: skip
 
 
-_FIGURES = ("layouts-",)
 RULES = (
     Rule(
-        BEST, best_layout, figures=_FIGURES,
+        BEST, best_layout,
         says={CLEAR: "Best layout{of} at {at}: {subject} with {value}, {ahead:%} ahead of the "
               "next."},
         next={OPEN: "repeat at {at}: {subject}; {rival}"},
     ),
     Rule(
-        ONLY, None, figures=_FIGURES,
+        ONLY, None,
         says={NOTE: "The only layout{of} that ran at {at}: {subject} with {value}."},
     ),
     Rule(
-        CARRIED, of_all_layouts, figures=_FIGURES,
+        CARRIED, of_all_layouts,
         says={NOTE: "At {at}, the best layout{of} of {before} loses {loss:%} to the "
               "best."},
     ),
     Rule(
-        SPREAD, None, figures=_FIGURES,
+        SPREAD, None,
         says={NOTE: "At {at}, the median of {ran} layouts{of} reaches {median:%} of the best."},
     ),
     Rule(

@@ -38,8 +38,7 @@ def link_figures(results: ExperimentResults) -> list[Drawing]:
     panel = Heat(heat, Axis("Rank and its host"), Axis(), "µs", best="", marked=marked)
     row = pairs.iloc[0].to_dict()
     return drawn(results, "links", "latency between every two ranks", _NOTE, [panel],
-                 detail=results.describe(row) if results.axes else "",
-                 shows={"where": {axis: row[axis] for axis in results.axes}})  # fmt: skip
+                 detail=results.describe(row) if results.axes else "")  # fmt: skip
 
 
 FIGURES = (link_figures,)

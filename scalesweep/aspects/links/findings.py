@@ -88,16 +88,16 @@ def _slow_hosts(links: pd.DataFrame) -> list[str]:
 
 RULES = (
     Rule(
-        RULE, slow_links, figures=("links",),
+        RULE, slow_links,
         says={CLEAR: "Slow links {kind}{at}: {subject} takes {times:x} the median of {links}."},
         next={CLEAR: "report it to the site, or leave the host out"},
     ),
     Rule(
-        NONE, None, figures=("links",),
+        NONE, None,
         says={NOTE: "None of {links} links {kind}{at} is slow: at most {times:x} the median."},
     ),
     Rule(
-        UNJUDGED, None, figures=("links",),
+        UNJUDGED, None,
         says={NOTE: "{links} links {kind}{at} are not judged: {subject}."},
     ),
 )  # fmt: skip

@@ -61,20 +61,19 @@ def _failed(
     )  # fmt: skip
 
 
-_FIGURES = ("memory",)
 RULES = (
     Rule(
-        RULE, memory_notes, figures=_FIGURES,
+        RULE, memory_notes,
         says={NOTE: "Of {peaks} memory peaks, each predicted without itself, the median is off by "
               "{error:%}; {right} of {judged} verdicts are right."},
     ),
     Rule(
-        OUT, None, figures=_FIGURES,
+        OUT, None,
         says={NOTE: "{failed} of {points} points ran out of memory; the memory model calls {large} "
               "of them too large and {fitting} fitting."},
     ),
     Rule(
-        OTHERS, None, figures=_FIGURES,
+        OTHERS, None,
         says={NOTE: "{failed} of {points} points failed for another or an unstated reason; by the "
               "memory model {large} of them are too large."},
         next={NOTE: "see the column obstacle of the table memory"},

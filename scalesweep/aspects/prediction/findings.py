@@ -53,15 +53,14 @@ def _finding(results: ExperimentResults, main: Measure, series: Series, row: Pre
     )  # fmt: skip
 
 
-_FIGURES = ("scaling",)
 RULES = (
     Rule(
-        RULE, prediction, figures=_FIGURES,
+        RULE, prediction,
         says={NOTE: "Predicted{about}: {subject} give {value}, an efficiency of {efficiency:%}."},
         next={NOTE: "measure the next doubling before you rely on it"},
     ),
     Rule(
-        REFUSED, None, figures=_FIGURES,
+        REFUSED, None,
         says={NOTE: "Not predicted at {subject}{about}: {why}."},
     ),
 )  # fmt: skip

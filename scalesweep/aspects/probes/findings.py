@@ -100,17 +100,17 @@ def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Findin
 
 RULES = (
     Rule(
-        CEILING, machine_ceilings, figures=("sweep",),
+        CEILING, machine_ceilings,
         says={CLEAR: "The ceiling{subject} is {ceiling}{how}."},
         next={OPEN: "measure five runs on a quiet machine, at larger sizes if it grows"},
     ),
     Rule(
-        NETWORK, network_fit, figures=("network",),
+        NETWORK, network_fit,
         says={CLEAR: "{subject}allreduce as a {algorithm} has a latency of {latency_words} and a "
               "bandwidth of {bandwidth_words}."},
     ),
     Rule(
-        FLAT, None, figures=("network",),
+        FLAT, None,
         says={NOTE: "{subject}allreduce has a latency of {latency_words}; its sizes show no "
               "bandwidth."},
     ),

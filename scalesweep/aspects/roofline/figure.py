@@ -11,17 +11,17 @@ from scalesweep.aspects.roofline.rooflines import PointRoofline, group_names, ro
 from scalesweep.aspects.roofline.table import LayerRow
 from scalesweep.core.formatting import number, scaled_unit, text_of
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.drawing import Drawing, drawn, points_shown
-from scalesweep.figures.forms import Scatter
-from scalesweep.figures.theme import BLUE, FAINT, GREEN, INK, ORANGE, Axis
+from scalesweep.figures.drawing import Drawing, drawn
+from scalesweep.figures.forms import Lines
+from scalesweep.figures.theme import Axis
 from scalesweep.tables.machine import MEASURED
 
 MOST_FIGURES = 12  # rooflines of an experiment
 NAMED = 6  # layers with a name, and a path over the local batches
 _AREA, _LEAST_AREA = 1500.0, 12.0  # points squared of a layer that takes all the time; the least
 _CLASSES = {
-    COMPUTE: (BLUE, "Compute bound"), MEMORY: (ORANGE, "Memory bound"),
-    LAUNCH: (GREEN, "Launch bound"), UNRATED: (FAINT, "No products"),
+    COMPUTE: "Compute bound", MEMORY: "Memory bound", LAUNCH: "Launch bound",
+    UNRATED: "No products",
 }  # fmt: skip
 
 
@@ -59,39 +59,35 @@ def _roofline(
         {"x": layer.intensity, "y": layer.flops * factor,
          "size": max(_LEAST_AREA, _AREA * layer.ms.value / total),
          "label": _named(layer) if place < NAMED else "",
-         "colour": _CLASSES.get(layer.bound or "", (FAINT, ""))[0],
-         "series": _CLASSES.get(layer.bound or "", ("", "other"))[1]}
+         "series": _CLASSES.get(layer.bound or "", "other"), "style": "dots"}
         for place, layer in enumerate(shown)
     )  # fmt: skip
-    path = {"color": INK, "linewidth": 0.8, "marker": ".", "markersize": 3, "label": None}
     moves: list[dict[str, Any]] = [
-        {"series": layer.layer, "x": each.intensity, "y": each.flops * factor, "style": path}
+        {"series": layer.layer, "x": each.intensity, "y": each.flops * factor, "style": "thin"}
         for layer in shown[:NAMED]
         for point in group
         for each in _shown(point)
         if each.layer == layer.layer
     ]
-    dash = {"color": INK, "linestyle": "-" if first.step.roof == MEASURED else "--"}
     ridge = f"Ridge {number(roof.ridge)} FLOP/byte, {number(roof.flops * factor)} {unit}"
     xs = [roof.ridge, *frame["x"], *(move["x"] for move in moves)]
     line: list[dict[str, Any]] = [
-        {"series": ridge, "x": x, "y": roof.rate(x) * factor, "style": dash}
+        {"series": ridge, "x": x, "y": roof.rate(x) * factor, "style": "plain"}
         for x in (min(xs) / 2, roof.ridge, max(xs) * 3)
     ]
     model = results.entry["fixed"].get("model")
     words = [str(model or ""), *(text_of(first.row.get(each)) for each in group_names(results))]
     what = ", ".join(dict.fromkeys(filter(None, words))) or "the model"
     batch = "" if first.local_batch is None else f" at a local batch of {first.local_batch}"
-    panel = Scatter(frame, Axis("Arithmetic intensity [FLOP/byte]", "log"),
-                    Axis(f"Rate of a rank [{unit}]", "log"),
-                    curves=pd.DataFrame(line + moves))  # fmt: skip
+    panel = Lines(pd.concat([frame, pd.DataFrame(line + moves)]),
+                  Axis("Arithmetic intensity [FLOP/byte]", "log"),
+                  Axis(f"Rate of a rank [{unit}]", "log"))  # fmt: skip
     note = (
         "Dots: kinds of layers, forward and backward; areas: their time. Thin lines: where those "
         "that take longest move over the local batches."
     )
     note += "" if first.step.roof == MEASURED else " The ceilings are a data sheet's."
-    return drawn(results, name, f"{what}, layers under the roofline{batch}", note, [panel],
-                 shows=points_shown(results, [point.row for point in group]))  # fmt: skip
+    return drawn(results, name, f"{what}, layers under the roofline{batch}", note, [panel])
 
 
 FIGURES = (roofline_figures,)

@@ -71,7 +71,7 @@ def _finding(results: ExperimentResults, point: PointRoofline) -> Finding:
 
 RULES = (
     Rule(
-        RULE, step_against_roof, figures=("roofline",),
+        RULE, step_against_roof,
         says={
             CLEAR: "{subject} the step reaches {of_roof:%} of what its layers could{gap}.",
             NOTE: "{subject} the step is faster than the measured ceilings allow: {of_roof:%}.",
@@ -79,7 +79,7 @@ RULES = (
         next={CLEAR: "look at the layer with the largest gap first"},
     ),
     Rule(
-        APART, None, figures=("roofline",),
+        APART, None,
         says={NOTE: "{subject} the layers, timed apart, come to {coverage:%} of the step."},
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from scalesweep.aspects.prediction.table import known, of_series
 from scalesweep.core.formatting import PHASES, finite
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row, Series
-from scalesweep.figures.drawing import Drawing, bounds, drawn, interval, points_shown
+from scalesweep.figures.drawing import Drawing, bounds, drawn, interval
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
 
@@ -57,16 +57,15 @@ def _figure(
     target = Axis("Efficiency", "share", {f"{100 * results.target:g} % target": results.target})
     holes: Mapping[Any, str] = series[0].holes if alone else {}
     panels = [
-        Lines(pd.DataFrame(rates), Axis("", "scale"), Axis(unit, "log"), "", holes, tall=2.0),
-        Lines(pd.DataFrame(shares), scale, target, "", holes, tall=1.6),
+        Lines(pd.DataFrame(rates), Axis("", "scale"), Axis(unit, "log"), "", holes, height=2.0),
+        Lines(pd.DataFrame(shares), scale, target, "", holes, height=1.6),
     ]
     what = f"{kind + ' ' if kind != 'none' else ''}scaling, {PHASES[phase]}"
     note = (
         f"Dashed: the ideal; efficiency is relative to the smallest {results.scale_words} of each "
         "series. Bands and bars: 95 % intervals, ± std of a single repeat above."
     )
-    shows = points_shown(results, [row for line in series for row in line.rows])
-    return drawn(results, f"scaling-{phase}", what, note, panels, shows=shows,
+    return drawn(results, f"scaling-{phase}", what, note, panels,
                  detail=series[0].label if alone else _shared(results))  # fmt: skip
 
 

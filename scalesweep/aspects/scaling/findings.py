@@ -272,11 +272,10 @@ def _in_phase(
     )  # fmt: skip
 
 
-_FIGURES = ("scaling",)
 _STATED = "{subject}: {efficiency:%}."
 RULES = (
     Rule(
-        RULE, scaling_verdict, part=VERDICTS, figures=_FIGURES,
+        RULE, scaling_verdict, part=VERDICTS,
         says={
             CLEAR: "{subject}: {up_to}; efficiency at {at}{base}: {efficiency:%}.",
             OPEN: "{subject}: not decided; efficiency at {at}{base}: {efficiency:%}.",
@@ -288,6 +287,5 @@ RULES = (
             ATTENTION: "find what slows {at} down",
         },
     ),
-    Rule(OTHER_PHASES, other_phases, {CLEAR: _STATED, NOTE: _STATED}, REPEAT, part=VERDICTS,
-         figures=_FIGURES),
+    Rule(OTHER_PHASES, other_phases, {CLEAR: _STATED, NOTE: _STATED}, REPEAT, part=VERDICTS),
 )  # fmt: skip

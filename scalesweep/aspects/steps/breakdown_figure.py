@@ -12,7 +12,7 @@ from scalesweep.aspects.steps.ledgers import Ledger, ledgers, with_other
 from scalesweep.aspects.steps.looks import LOOKS
 from scalesweep.core.formatting import with_interval
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of, points_shown
+from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of
 from scalesweep.figures.forms import Bars
 from scalesweep.figures.theme import FAINT, INK, Axis
 from scalesweep.table.declared import Estimate
@@ -91,8 +91,7 @@ def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
         panels.append(Bars(pd.DataFrame(rows), axis, looks, title, ends=ends))
     head = f"from the ideal {what.split()[1]} to the measured one"
     note = "Each bar begins where the one above it ends; lines and brackets: 95 % intervals."
-    shows = points_shown(results, [ledger.row for ledger in shown])
-    return drawn(results, "waterfall", head, note, panels, len(last) - len(shown), shows=shows)
+    return drawn(results, "waterfall", head, note, panels, len(last) - len(shown))
 
 
 def _steps(ledger: Ledger, factor: float) -> list[dict[str, Any]]:

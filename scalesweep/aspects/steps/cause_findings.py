@@ -108,7 +108,7 @@ def _finding(
 
 RULES = (
     Rule(
-        RULE, step_causes, part=STEP, figures=("steps",),
+        RULE, step_causes, part=STEP,
         says={CLEAR: "{at}{what}; without {it} a step is {gain} shorter."},
         next={CLEAR: "{then}", OPEN: "repeat the runs"},
     ),

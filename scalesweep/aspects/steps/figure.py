@@ -7,7 +7,7 @@ import pandas as pd
 from scalesweep.aspects.steps import breakdown_figure, rank_figure
 from scalesweep.aspects.steps.table import CurveRow, StepRow
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.drawing import Drawing, drawn, points_shown
+from scalesweep.figures.drawing import Drawing, drawn
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
 
@@ -45,8 +45,7 @@ def _figure(results: ExperimentResults, runs: Sequence[StepRow], name: str) -> l
         "A step lasts from one exchange to the next on the ranks' critical path; of many steps a "
         "point is the longest of several."
     )
-    return drawn(results, name, f"steps along a run{where}", note, [panel] if rows else [],
-                 shows=points_shown(results, [row]))  # fmt: skip
+    return drawn(results, name, f"steps along a run{where}", note, [panel] if rows else [])
 
 
 FIGURES = (*breakdown_figure.FIGURES, *rank_figure.FIGURES, step_figures)

@@ -180,7 +180,7 @@ def _claim(results: ExperimentResults, term: LedgerRow) -> Claim:
 
 RULES = (
     Rule(
-        RULE, largest_loss, part=STEP, figures=("waterfall", "ledger"),
+        RULE, largest_loss, part=STEP,
         says={
             CLEAR: "{at} the largest loss is {name}, {loss}: without it the {step} reaches "
             "{share} of the ideal.",

@@ -8,7 +8,7 @@ from scalesweep.aspects.steps.rank_findings import WORDS
 from scalesweep.aspects.steps.ranks import RankRow, StragglerRow
 from scalesweep.core.formatting import counted
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.drawing import Drawing, drawn, points_shown
+from scalesweep.figures.drawing import Drawing, drawn
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
 
@@ -49,8 +49,7 @@ def _figure(results: ExperimentResults, of: StragglerRow) -> list[Drawing]:
     middle = {"median of all": float(ranks["y"].median())}
     panel = Lines(ranks, Axis("Rank"), Axis(label, "log", middle))
     note = "Medians of runs, warm-up and first epoch left out; lines and bands: 5 to 95 %."
-    return drawn(results, f"ranks-{of.time}", f"{what} by rank, {where}", note, [panel],
-                 shows=points_shown(results, [of.row]))  # fmt: skip
+    return drawn(results, f"ranks-{of.time}", f"{what} by rank, {where}", note, [panel])
 
 
 def _who(row: StragglerRow) -> str:

@@ -80,7 +80,7 @@ def _finding(results: ExperimentResults, row: StragglerRow) -> Finding:
 
 RULES = (
     Rule(
-        RULE, slow_ranks, figures=("ranks-",),
+        RULE, slow_ranks,
         says={
             CLEAR: "{subject}: {who} is slow: its {what} takes {ratio:x} {others}.",
             NOTE: "{subject}: no rank is slow; the slowest one's {what} takes {ratio:x} {others}.",

@@ -140,7 +140,6 @@ RULES = (
     ),
     Rule(
         "input share", input_findings,
-        figures=("ranks-input", "ranks-step-input", "phases-"),
         says={CLEAR: "{what} takes its largest share of {whole} at {subject}: {share:%}."},
         next={CLEAR: "{how}"},
     ),

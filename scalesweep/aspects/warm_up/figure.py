@@ -45,7 +45,7 @@ def _panel(point: WarmUp, curve: list[WarmUpCurve], title: str) -> Lines:
     marks = {words: getattr(point, kind) + 0.5 for kind, words in _LINES.items()
              if getattr(point, kind) is not None}  # fmt: skip
     steps = Axis(point.of.capitalize(), "log" if point.count > LOG_FROM else "linear", marks)
-    return Lines(frame, steps, Axis(f"Time of a {point.of} [ms]", "log"), title, tall=2.1)
+    return Lines(frame, steps, Axis(f"Time of a {point.of} [ms]", "log"), title, height=2.1)
 
 
 FIGURES = (warm_up_figures,)

@@ -27,7 +27,7 @@ from scalesweep.tables.machine import Machine
 from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.summary import build_summary
-from tests.fakes.finding_rows import figure_for, only
+from tests.fakes.finding_rows import only
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import write_run
 
@@ -139,7 +139,6 @@ def test_a_slow_link_is_named_by_its_hosts_and_framed(tmp_path: Path) -> None:
     assert finding.state == "clear"
     assert finding.sentence.startswith("Slow links between hosts: the link between n02 and n05 ")
     assert " times the median of 28." in finding.sentence
-    assert figure_for(finding, {"links": {}}) == "links"
     (drawing,) = link_figures(study)
     frames = [patch for patch in drawing.figure.axes[0].patches if patch.get_linewidth() > 2]
     assert len(frames) == 2  # the link, both ways

@@ -18,7 +18,7 @@ from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import numbers_of
 from scalesweep.tables.bookkeeping import as_text
-from tests.fakes.finding_rows import figure_for, said
+from tests.fakes.finding_rows import said
 from tests.fakes.plan import whole_plan
 
 # Two ranks, two steps: docs/reference/step_causes.md works with the same numbers.
@@ -249,7 +249,6 @@ def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     assert finding.state == "clear"
     assert "the largest loss is exposed communication, 2" in finding.sentence
     assert "reaches" in finding.sentence
-    assert figure_for(finding, {"ledger": {}, "waterfall": {}}) == "waterfall"
 
 
 def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:
