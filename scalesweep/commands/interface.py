@@ -4,7 +4,7 @@ All of it is here, and imports nothing that takes time: help comes at once.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from scalesweep import __version__
@@ -13,7 +13,6 @@ from scalesweep.core.profilers import KINDS, NONE
 from scalesweep.importers import SOURCES
 
 USAGE = "scalesweep COMMAND [ARGUMENT ...]"
-REGRESSION = "regression"
 SLURM = "slurm"
 
 
@@ -44,143 +43,86 @@ class Parser(argparse.ArgumentParser):
 
 
 class Command(NamedTuple):
-    """A command: its module, a line on what it does, its arguments, and examples.
-
-    ``more``: what is said of arguments instead of what ``_ARGUMENTS`` has.
-    """
+    """A command: its module, a line on what it does, its arguments, and examples."""
 
     module: str
     text: str
-    arguments: tuple[str, ...]
+    arguments: tuple[tuple[str, dict[str, Any]], ...]
     examples: tuple[str, ...]
-    more: Mapping[str, Mapping[str, Any]] = {}
 
 
-def _text(metavar: str, text: str, default: str | None = "") -> dict[str, Any]:
+def _text(
+    name: str, metavar: str, text: str, default: str | None = "", **more: Any
+) -> tuple[str, dict[str, Any]]:
     """An argument with a value."""
-    return {"metavar": metavar, "help": text, "default": default}
+    return name, {"metavar": metavar, "help": text, "default": default, **more}
 
 
-def _flag(text: str) -> dict[str, Any]:
+def _flag(name: str, text: str, **more: Any) -> tuple[str, dict[str, Any]]:
     """An argument that is there or not."""
-    return {"action": "store_true", "help": text}
+    return name, {"action": "store_true", "help": text, **more}
 
 
-def _one_of(allowed: Sequence[str], text: str, metavar: str, **more: Any) -> dict[str, Any]:
-    """An argument with one of these values."""
-    return {"choices": allowed, "metavar": metavar, "help": text, **more}
-
-
-# What is added for an argument.
-_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "campaign": {
-        **_text("CAMPAIGN", "a file, or NAME for config/campaigns/NAME.yaml; default: "
-                "config/config.yaml", None), "nargs": "?",
-    },
-    "--campaign": _text("C", "campaign: a file, or its name", None),
-    "--site": _text("NAME", "site instead of the campaign's", None),
-    "--results": _text("FOLDER", "results folder instead of the campaign's", None),
-    "--history": _text("FOLDER", "folder of the history", None),
-    "--baseline": _text("COMMIT", "the commit or tag that counts as 1.0 in the history", None),
-    "--profiler": _one_of(
-        (NONE, *KINDS), f"profile each point once more: {', '.join((NONE, *KINDS))}", "KIND"
+_SITE = _text("--site", "NAME", "site instead of the campaign's", None)
+_RESULTS = _text("--results", "FOLDER", "results folder instead of the campaign's", None)
+_CAMPAIGN = (
+    _text("campaign", "CAMPAIGN", "a file, or NAME for config/campaigns/NAME.yaml; default: "
+          "config/config.yaml", None, nargs="?"),
+    _SITE, _RESULTS,
+)  # fmt: skip
+_NAMED = (_text("--campaign", "C", "campaign: a file, or its name", None), _SITE, _RESULTS)
+_HISTORY = (
+    _text("--history", "FOLDER", "folder of the history", None),
+    _text("--baseline", "COMMIT", "the commit or tag that counts as 1.0 in the history", None),
+)
+_PROFILER = _text(
+    "--profiler", "KIND", f"profile each point once more: {', '.join((NONE, *KINDS))}", None,
+    choices=(NONE, *KINDS),
+)  # fmt: skip
+_PROFILE = _text("--profile", "NAME", "profile of Snakemake, such as slurm", None)
+_COMMITS = (
+    *_NAMED,
+    *_HISTORY,
+    _text(
+        "--points", "P", "an experiment, or an expression such as 'ranks == 2'; default: all points"
     ),
-    "--profile": _text("NAME", "profile of Snakemake, such as slurm", None),
-    "--dry-run": _flag("say what it costs, measure nothing"),
-    "--try-shapes": _flag(
-        "of each shape (experiment, ranks, what Slurm is asked for) only one run"
-    ),
-    "--retry-unsupported": _flag("run the points again that this machine could not run"),
-    "--again": _text(
-        "WHAT", "set records aside and measure again: 'disturbed' runs, or those of an experiment",
-        None,
-    ),
-    "--ranks": _text("256,512", "rank counts; default: the campaign's"),
-    "--budget": _text("NODE_HOURS", "default: the campaign's"),
-    "base": _text("BASE", "side to compare with: FOLDER, FOLDER@SITE or @SITE"),
-    "new": {
-        **_text("NEW", "side to compare, as BASE; default: the campaign's results"), "nargs": "?"
-    },
-    "good": _text("GOOD", "a commit that was as fast as wanted"),
-    "bad": _text("BAD", "a later, slower one"),
-    "--fail-on": _one_of((REGRESSION,), "end with exit code 1 if there is one", REGRESSION),
-    "--points": _text(
-        "P", "an experiment, or an expression such as 'ranks == 2'; default: all points"
-    ),
-    "--metric": _text("M", "a metric other than the main one"),
-    "--repeats": _text("N", "runs of each commit at each point; default: the campaign's"),
-    "source": _text("SOURCE", "file or folder of published results"),
-    "--map": _text("FILE", "what the columns of a table mean; without one a draft is printed"),
-    "--test": _text("NAME", "test of nccl-tests, where logs do not say it"),
-    "--reader": _text("FILE", "how logs of a program of your own are read"),
-    "--benchmark": _text("NAME", "benchmark whose runs were profiled"),
-    "--commit": _text(
-        "COMMIT", "commit that was measured: hexadecimal digits, or what --repository knows"
-    ),
-    "--repository": _text("FOLDER", "repository of the commit"),
-    "--as": _one_of(
-        SOURCES, f"what the source is, where it may be several: {', '.join(SOURCES)}", "KIND",
-        dest="kind",
-    ),
-    "--no-report": {
-        **_flag("of several imports into one folder only the last needs a report"),
-        "action": "store_false", "dest": "report",
-    },
-    "folder": _text("FOLDER", "folder to make, new or empty"),
-    "--device": _text(
-        "NAME", "what each rank computes on, such as h100_sxm, where the benchmark does not say it"
-    ),
-    "--dtype": _text(
-        "TYPE", "type of the numbers in products, such as bfloat16, where the benchmark does not "
-        "say it",
-    ),
-    "--param": {
-        **_text("NAME=V,V", "values of a parameter; may be repeated", None), "action": "append"
-    },
-    "--scale": _text("NAME", "the parameter that it scales over; default: ranks", "ranks"),
-    "--scaling": _one_of(
-        ("strong", "weak", "none"), "strong (the same work at each scale, the default), weak (the "
-        "work grows), or none", "KIND", default="strong",
-    ),
-    "--stamps": _flag("the command prints stamps of its steps, which are read, instead of metrics"),
-    "--out": _text(
-        "FOLDER", "where campaign, site, benchmark and results go; default: sweep", "sweep"
-    ),
-    "--slurm": _flag("runs are jobs of Slurm"),
-    "--ranks-per-node": _text("N", "ranks on a node of Slurm; default: 1", "1"),
-}  # fmt: skip
-_SHORT = {"--dry-run": ("-n",)}
-_CAMPAIGN = ("campaign", "--site", "--results")
-_NAMED = ("--campaign", "--site", "--results")
-_HISTORY = ("--history", "--baseline")
-_SNAKEMAKE = (*_CAMPAIGN, "--profiler")
-_COMMITS = (*_NAMED, *_HISTORY, "--points", "--metric", "--repeats", "--dry-run")
+    _text("--metric", "M", "a metric other than the main one"),
+    _text("--repeats", "N", "runs of each commit at each point; default: the campaign's"),
+    _flag("--dry-run", "say what it costs, measure nothing"),
+)
 COMMANDS = {
     "sweep": Command(
         "sweep", "measure a command over a grid, without a YAML file",
-        ("--ranks", "--param", "--metric", "--stamps", "--repeats", "--scale", "--scaling",
-         "--out", "--slurm", "--ranks-per-node"),
+        (_text("--ranks", "1,2,4", "rank counts; default: 1", "1"),
+         _text("--param", "NAME=V,V", "values of a parameter; may be repeated", None,
+               action="append"),
+         _text("--metric", "'NAME UNIT lower|higher: PATTERN'", "a number that the command prints, "
+               "the group of the pattern; the first one is shown; default: the wall time", None,
+               action="append"),
+         _flag("--stamps",
+               "the command prints stamps of its steps, which are read, instead of metrics"),
+         _text("--repeats", "N", "runs of each point; default: 3", "3"),
+         _text("--scale", "NAME", "the parameter that it scales over; default: ranks", "ranks"),
+         _text("--scaling", "KIND", "strong (the same work at each scale, the default), weak (the "
+               "work grows), or none", "strong", choices=("strong", "weak", "none")),
+         _text("--out", "FOLDER", "where campaign, site, benchmark and results go; default: sweep",
+               "sweep"),
+         _flag("--slurm", "runs are jobs of Slurm"),
+         _text("--ranks-per-node", "N", "ranks on a node of Slurm; default: 1", "1")),
         ("scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app",
          "scalesweep sweep --param threads=1,2,4 --scale threads"
          " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),
-        {
-            "--ranks": _text("1,2,4", "rank counts; default: 1", "1"),
-            "--metric": {
-                **_text(
-                    "'NAME UNIT lower|higher: PATTERN'", "a number that the command prints, the "
-                    "group of the pattern; the first one is shown; default: the wall time", None,
-                ),
-                "action": "append",
-            },
-            "--repeats": _text("N", "runs of each point; default: 3", "3"),
-        },
     ),
     "run": Command(
         "snakemake_call", "run what is pending of a campaign, and write its report",
-        (*_SNAKEMAKE, "--profile", *_HISTORY, "--dry-run", "--try-shapes", "--retry-unsupported",
-         "--again"),
+        (*_CAMPAIGN, _PROFILER, _PROFILE, *_HISTORY,
+         _flag("--dry-run", "list the jobs, run nothing"),
+         _flag("--try-shapes",
+               "of each shape (experiment, ranks, what Slurm is asked for) only one run"),
+         _flag("--retry-unsupported", "run the points again that this machine could not run"),
+         _text("--again", "WHAT", "set records aside and measure again: 'disturbed' runs, or those "
+               "of an experiment", None)),
         ("scalesweep run", "scalesweep run cosmoflow_io --profile slurm -- --jobs 20"),
-        {"--dry-run": {"help": "list the jobs, run nothing"}},
     ),
     "cancel": Command(
         "cancel", "cancel the Slurm jobs of a campaign's runs", _CAMPAIGN,
@@ -192,69 +134,90 @@ COMMANDS = {
     ),
     "plan": Command(
         "snakemake_call", "print what would run, and what it would cost",
-        (*_SNAKEMAKE, "--profile"), ("scalesweep plan --profile slurm",),
+        (*_CAMPAIGN, _PROFILER, _PROFILE), ("scalesweep plan --profile slurm",),
     ),
     "report": Command(
         "snakemake_call", "write the report of what is there, whatever is pending",
-        (*_SNAKEMAKE, *_HISTORY), ("scalesweep report",),
+        (*_CAMPAIGN, _PROFILER, *_HISTORY), ("scalesweep report",),
     ),
     "predict": Command(
-        "predict", "predict rank counts that were not measured", (*_CAMPAIGN, "--ranks"),
+        "predict", "predict rank counts that were not measured",
+        (*_CAMPAIGN, _text("--ranks", "256,512", "rank counts; default: the campaign's")),
         ("scalesweep predict --ranks 256,512",),
     ),
     "advise": Command(
-        "advise", "choose what to measure next with so many node-hours", (*_CAMPAIGN, "--budget"),
+        "advise", "choose what to measure next with so many node-hours",
+        (*_CAMPAIGN, _text("--budget", "NODE_HOURS", "default: the campaign's")),
         ("scalesweep advise --budget 50",),
     ),
     "compare": Command(
-        "compare", "compare two campaigns, sites or results folders", ("base", "new", *_NAMED),
+        "compare", "compare two campaigns, sites or results folders",
+        (_text("base", "BASE", "side to compare with: FOLDER, FOLDER@SITE or @SITE"),
+         _text("new", "NEW", "side to compare, as BASE; default: the campaign's results",
+               nargs="?"),
+         *_NAMED),
         ("scalesweep compare results/2025", "scalesweep compare @piz_daint @alps"),
     ),
     "history": Command(
         "history", "write the page of what became slower or faster over time",
-        (*_CAMPAIGN, *_HISTORY, "--fail-on"), ("scalesweep history --fail-on regression",),
+        (*_CAMPAIGN, *_HISTORY,
+         _text("--fail-on", "regression", "end with exit code 1 if there is one",
+               choices=("regression",))),
+        ("scalesweep history --fail-on regression",),
     ),
     "ab": Command(
         "ab", "measure two commits of a program alternately, and judge each point",
-        ("base", "new", *_COMMITS),
+        (_text("base", "BASE", "the commit to compare with"),
+         _text("new", "NEW", "the commit to compare"), *_COMMITS),
         ("scalesweep ab v1.2 HEAD -n", "scalesweep ab v1.2 HEAD --points 'ranks == 2'"),
-        {"base": {"help": "the commit to compare with"},
-         "new": {"help": "the commit to compare", "nargs": None}},
     ),
     "bisect": Command(
-        "bisect", "find the commit that made a program slower", ("good", "bad", *_COMMITS),
+        "bisect", "find the commit that made a program slower",
+        (_text("good", "GOOD", "a commit that was as fast as wanted"),
+         _text("bad", "BAD", "a later, slower one"), *_COMMITS),
         ("scalesweep bisect v1.2 HEAD",),
     ),
     "import": Command(
         "import_source", "import published results: logs, profiles, tables",
-        ("source", "--map", "--ranks", "--test", "--reader", "--benchmark", "--site",
-         "--results", "--commit", "--repository", *_HISTORY, "--as", "--no-report"),
+        (_text("source", "SOURCE", "file or folder of published results"),
+         _text("--map", "FILE", "what the columns of a table mean; without one a draft is printed"),
+         _text("--ranks", "N|MAP|FILE", "ranks of runs whose files do not say them: a number, a "
+               "map such as '{n128: 128, n256: 256}' by folder or file, or a YAML file of one"),
+         _text("--test", "NAME", "test of nccl-tests, where logs do not say it"),
+         _text("--reader", "FILE", "how logs of a program of your own are read"),
+         _text("--benchmark", "NAME", "benchmark whose runs were profiled"),
+         _text("--site", "LABEL", "default: imported", "imported"),
+         _text("--results", "FOLDER", "default: results/imported", "results/imported"),
+         _text("--commit", "COMMIT",
+               "commit that was measured: hexadecimal digits, or what --repository knows"),
+         _text("--repository", "FOLDER", "repository of the commit"),
+         *_HISTORY,
+         _text("--as", "KIND", f"what the source is, where it may be several: {', '.join(SOURCES)}",
+               None, choices=SOURCES, dest="kind"),
+         _flag("--no-report", "of several imports into one folder only the last needs a report",
+               action="store_false", dest="report")),
         ("scalesweep import logs/ --ranks '{n128: 128, n256: 256}'",
          "scalesweep import table.csv --map table.map.yaml"),
-        {
-            "--ranks": _text(
-                "N|MAP|FILE", "ranks of runs whose files do not say them: a number, a map such as "
-                "'{n128: 128, n256: 256}' by folder or file, or a YAML file of one",
-            ),
-            "--site": _text("LABEL", "default: imported", "imported"),
-            "--results": _text("FOLDER", "default: results/imported", "results/imported"),
-        },
     ),
     "normal": Command(
         "normal", "place training rates beside comparable published ones",
-        ("folder", "--device", "--dtype"),
+        (_text("folder", "RESULTS", "results folder with finished trainings"),
+         _text("--device", "NAME", "what each rank computes on, such as h100_sxm, where the "
+               "benchmark does not say it"),
+         _text("--dtype", "TYPE", "type of the numbers in products, such as bfloat16, where the "
+               "benchmark does not say it")),
         ("scalesweep normal results", "scalesweep normal results --device h100_sxm"),
-        {"folder": {"metavar": "RESULTS", "help": "results folder with finished trainings"}},
     ),
     "doctor": Command(
         "doctor", "check what a campaign needs on a machine",
-        (*_CAMPAIGN, "--profile", "--profiler"),
+        (*_CAMPAIGN, _text("--profile", SLURM, "runs are jobs of Slurm", None, choices=(SLURM,)),
+         _PROFILER),
         ("scalesweep doctor --site piz_daint --profile slurm",),
-        {"--profile": {"choices": (SLURM,), "metavar": SLURM, "help": "runs are jobs of Slurm"}},
     ),
     "study": Command(
         "study", "make a study: a campaign, a site and a benchmark that run at once",
-        ("folder",), ("scalesweep study ~/my_study",),
+        (_text("folder", "FOLDER", "folder to make, new or empty"),),
+        ("scalesweep study ~/my_study",),
     ),
 }  # fmt: skip
 # Behind `--`: options of Snakemake, or the command to measure.
@@ -291,9 +254,8 @@ def parser_of(name: str) -> Parser:
         usage=f"scalesweep {name} [OPTION ...]{more}" if more else None,
         epilog=f"{after * (command.module == 'snakemake_call')}examples:\n{examples}",
     )  # fmt: skip
-    for argument in command.arguments:
-        keys = {**_ARGUMENTS[argument], **command.more.get(argument, {})}
-        parser.add_argument(*_SHORT.get(argument, ()), argument, **keys)
+    for argument, keys in command.arguments:
+        parser.add_argument(*(["-n"] if argument == "--dry-run" else []), argument, **keys)
     return parser
 
 
