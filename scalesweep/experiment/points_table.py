@@ -197,9 +197,8 @@ def _value_columns(results: ExperimentResults, scaling: bool) -> list[tuple[str,
             # Next to what it is the efficiency of, before metrics that a narrow page cuts off.
             stem = "total" if main.metric == "total_throughput" else main.metric
             name = column(f"{stem}_eff", "", phase)
-            columns.insert(
-                1, Column("Efficiency", _efficiency_maker(stem, phase, results.target), name)
-            )
+            efficiency = Column("Efficiency", _efficiency_maker(stem, phase, results.target), name)
+            columns[1:1] = [efficiency, *_speedup(results, stem, phase)]
         groups.append((PHASES[phase], columns))
     return groups
 
@@ -210,6 +209,19 @@ def _value_maker(measure: Measure, phase: str) -> Callable[[Row], Cell]:
         return Cell(with_interval(value, low, high))
 
     return make
+
+
+def _speedup(results: ExperimentResults, stem: str, phase: str) -> list[Column]:
+    """The column of the speedup; none where no row has one (rates of one rank)."""
+    names = [column(f"{stem}_speedup{end}", "", phase) for end in ("", "_low", "_high")]
+    if not any(finite(row.get(names[0])) for row in results.scaling):
+        return []
+
+    def make(row: Row) -> Cell:
+        value, low, high = (row.get(name) for name in names)
+        return Cell(with_interval(value, low, high))
+
+    return [Column("Speedup", make, names[0])]
 
 
 def _efficiency_maker(stem: str, phase: str, target: float) -> Callable[[Row], Cell]:

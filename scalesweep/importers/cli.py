@@ -10,6 +10,7 @@ from pathlib import Path
 from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
+from scalesweep.core.visible import visible
 from scalesweep.importers import detect_logs
 from scalesweep.importers.imported_run import COPY, REFUSED, ImportedRun, Item, shown
 from scalesweep.importers.refusal_list import RefusalList
@@ -109,6 +110,8 @@ def _write_campaign(
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"the report failed: {done.stderr[-500:] or done.stdout[-500:]}")
-    print(f"report: {Path(args.results) / 'report.html'}")
+    # What the first screen says, an experiment a line.
+    said = (Path(args.results) / "logs" / "report.log").read_text()
+    print(f"{visible(said)}report: {Path(args.results) / 'report.html'}")
     if any(e.get("scaling", "none") != "none" for e in content["experiments"].values()):
         print(f"predict other counts: scalesweep predict {campaign} --ranks N")

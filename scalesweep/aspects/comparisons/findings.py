@@ -10,7 +10,6 @@ from scalesweep.core.joined_experiments import BENCHMARK, benchmarks_of, differi
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
-    ATTENTION,
     CLEAR,
     DISAGREE,
     NOTE,
@@ -24,7 +23,6 @@ from scalesweep.findings.base import (
     Rule,
     claim_of,
     declared_evidence,
-    evidence_of,
     number_of,
 )
 from scalesweep.findings.totals import unsure_total
@@ -74,7 +72,7 @@ def best_choice(results: ExperimentResults) -> list[Finding]:
         else:
             among = _largest_scale(results, among)
         findings += _shortened(results, parameter, [_best(results, rows) for rows in among])
-    return [*findings, *target_time(results)]
+    return findings
 
 
 def _largest_scale(results: ExperimentResults, groups: Sequence[_Rows]) -> list[_Rows]:
@@ -106,28 +104,6 @@ def _best(results: ExperimentResults, rows: _Rows) -> Finding:
     why = unknown[0] if unknown else f"cannot be told from {listed(rivals, 3)}" if rivals else ""
     state = CLEAR if p <= SIGNIFICANT else OPEN
     return _finding(results, "best", cited, state, _claim(first, p, "best"), why)
-
-
-def target_time(results: ExperimentResults) -> list[Finding]:
-    """The only point of which every run met its target; of several the comparison says which is
-    the fastest."""
-    measure = results.measures.get("time_to_target")
-    ran = [row for row in results.rows("accuracy") if row.get("repeats")]
-    whole = [
-        row for row in ran if row.get("reached") == row["repeats"] and not results.unfinished(row)
-    ]
-    if measure is None or len(whole) != 1:
-        return []
-    (row,) = whole
-    time = number_of("time", *(measure.value(row, "mean", "run"), measure.unit or "1"),
-                     *(measure.value(row, stat, "run") for stat in ("low", "high")))  # fmt: skip
-    return [
-        Finding(
-            results.name, "best", ATTENTION, subject=results.describe(row), numbers=(time,),
-            evidence=evidence_of(results, "accuracy", row),
-            reason="a single run" if row["repeats"] == 1 else "",
-        )
-    ]  # fmt: skip
 
 
 def ratios(results: ExperimentResults) -> list[Finding]:
@@ -321,9 +297,8 @@ RULES = (
             CLEAR: "Best{at} is {setting}: {metric} relative to {other}: {ratio:x}.",
             OPEN: "{side} {metric} measured{at}, with {setting}: {mean}.",
             NOTE: MORE,
-            ATTENTION: "Only {subject} meets its target in every run, in {time}.",
         },
-        next={**REPEAT, ATTENTION: "train other points longer, or lower the target"},
+        next=REPEAT,
     ),
     Rule("ratio", ratios, {CLEAR: "{subject}: {metric}{at} is {ratio:x}.", NOTE: MORE}, REPEAT),
     Rule("effects", averages,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from scalesweep.analysis.blocks import PRIOR, Errors, Layout, layouts, start_seconds
+from scalesweep.analysis.blocks import PRIOR, Errors, Layout, layouts
 from scalesweep.analysis.types import Floats
 
 # Four points in three blocks, whose residuals scatter alike.
@@ -57,13 +57,6 @@ def test_two_points_of_three_repeats_have_four_degrees_of_freedom() -> None:
     spread = LOGS[:2].var(axis=1, ddof=1).sum()
     assert error is not None and error.degrees == 4
     assert error.error == pytest.approx(math.sqrt(spread / 3))
-
-
-def test_unshared_errors_are_welchs() -> None:
-    error = apart(LOGS * np.arange(1, 5)[:, None], shared=False).ratio(3, 0)
-    parts = LOGS.var(axis=1, ddof=1)[[3, 0]] * [16, 1] / 3
-    assert error is not None and error.error == pytest.approx(math.sqrt(parts.sum()))
-    assert error.degrees == pytest.approx(parts.sum() ** 2 / (parts**2 / 2).sum())
 
 
 def test_a_point_that_lacks_a_run_is_compared_without_the_blocks() -> None:
@@ -119,9 +112,3 @@ def test_what_was_added_or_run_again_later_is_no_part_of_the_blocks() -> None:
     # Points with more repeats are on their own.
     first, more = _layouts("abcdbcdacddc")
     assert (first.points, more.points) == (list("ab"), list("cd"))
-
-
-def test_starts_are_read_as_records_have_them() -> None:
-    assert start_seconds("1970-01-01T00:01:00.500+00:00") == 60.5
-    assert math.isnan(start_seconds(None)) and math.isnan(start_seconds(""))
-    assert math.isnan(start_seconds(math.nan))

@@ -6,7 +6,6 @@ import pytest
 
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.energy.section import energy_lines
-from scalesweep.aspects.phases.section import phase_table
 from scalesweep.aspects.training.section import accuracy_table
 from scalesweep.core.record import read_record
 from scalesweep.experiment.results import ExperimentResults
@@ -70,19 +69,6 @@ def test_accuracy_table_says_who_reached_the_target(tmp_path: Path) -> None:
     last = accuracy_table(study, 9)
     assert last is not None and last.rows[2][4].text == "0/3" and last.rows[2][4].bad
     assert last.rows[2][5].text == "–"
-
-
-def test_tables_bear_what_is_missing(tmp_path: Path) -> None:
-    fate = nt3(fate=lambda p, r: "TIMEOUT" if p["ranks"] == 4 else "done",
-               watts=lambda p, r: 100.0 if r < 2 else None)  # fmt: skip
-    study, _ = one(tmp_path, fate)
-    table = accuracy_table(study, 9)
-    assert table is not None
-    assert table.rows[1][1].text == "0/3 TIMEOUT"
-    assert {cell.text for cell in table.rows[1][2:]} == {"–"}
-    assert any("(2 of 3 runs)" in cell.text for cell in table.rows[0])
-    phases = phase_table(study, 9)
-    assert phases is not None and len(phases.rows) == 2
 
 
 def test_steps_have_quantiles_stalls_and_drift(tmp_path: Path) -> None:

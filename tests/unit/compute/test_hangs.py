@@ -141,5 +141,3 @@ def test_one_rank_that_gets_further_is_enough(work: Path, further_s: float, caus
     if further_s == 45.1:
         told = "not done after its time limit of 60 s, but made progress 15 s before"
         assert found.detail == told
-
-

@@ -12,7 +12,7 @@ from scalesweep.findings.general import (
     until_precise,
     warnings,
 )
-from tests.fakes.finding_rows import T, only, scaling, study, value
+from tests.fakes.finding_rows import T, only, study, value
 
 
 def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
@@ -61,13 +61,6 @@ def test_runs_to_look_at_are_counted_and_named(column: str) -> None:
     assert warnings(study(rows, runs=runs[:1])) == []
 
 
-def test_warnings_are_told_as_the_reason() -> None:
-    rows = [{"a": 1, **value("later", (10, 9, 11))}]
-    texts = ["metric 'x' is left out: it is in 'ms', in most runs in 's'", "epochs still drift"]
-    runs = [{"run_id": f"r{i}", "a": 1, "warnings": texts[i > 0]} for i in range(3)]
-    assert only(warnings(study(rows, runs=runs))).reason == f"{texts[1]}; {texts[0]}"
-
-
 def test_coverage_counts_everything() -> None:
     s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(4)])
     found = only(coverage(s))
@@ -111,9 +104,3 @@ def test_coverage_counts_what_an_import_refused_and_what_is_unfinished(
         s.entry["runs"][0].update(status="unfinished", cause="UNFINISHED")
     found = only(coverage(s))
     assert (found.state, found.sentence) == ("attention", sentence)
-
-
-def test_every_finding_names_the_table_it_rests_on() -> None:
-    findings = find(scaling((0.9, 0.88, 0.92), (0.7, 0.68, 0.72)))
-    assert [f.rule for f in findings] == ["verdict", "coverage"]
-    assert {f.evidence["table"] for f in findings} == {"scaling", "runs"}

@@ -11,7 +11,7 @@ from scalesweep.analysis.step_account import TERMS, account_of, span_problem
 from scalesweep.aspects.steps.breakdown import EfficiencyRow
 from scalesweep.aspects.steps.efficiency import PART
 from scalesweep.findings.base import CLEAR, Finding
-from tests.acceptance.faults import Arrays, Program, always, every, planted_run
+from tests.acceptance.faults import Arrays, Program, always, planted_run
 from tests.unit.findings.test_planted_steps import Measured, faulty, measured
 
 GRADIENTS, LAYERS, STAGES = "span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"
@@ -60,18 +60,6 @@ def test_a_wait_is_named_as_what_it_is(
     assert [row.term for row in rows] == ["forward", "backward", "optimizer"]
     computing = sum(ledger.parts[name].ms for name in ("at_reference", "slower"))
     assert sum(row.value.value for row in rows) == pytest.approx(computing, rel=0.01)
-
-
-def test_what_a_single_delay_costs_is_open_where_ranks_meet_within_a_step(tmp_path: Path) -> None:
-    """A stage waits for its neighbours anyway: a stall may pass while it does."""
-    program = faulty(compute=every(500, 5, 1))
-    for waits, notes, clear in ((GRADIENTS, {}, True), (STAGES, {"stages": 2}, False)):
-        findings = shared(tmp_path / waits, program, waits, notes)[2]
-        loss = loss_of(findings)
-        assert loss.evidence["term"] == "stalls" and (loss.state == CLEAR) == clear
-        assert ("ranks wait for each other within a step" in loss.reason) != clear
-        sure = [e for e in findings if e.rule == "causes" and e.state == CLEAR]
-        assert bool(sure) == clear
 
 
 def test_parts_belong_to_their_whole() -> None:

@@ -53,7 +53,7 @@ def test_it_shows_what_the_report_shows(tmp_path: Path) -> None:
     assert rows[1] == [*table.lead, *(c.heading for _, part in table.groups for c in part)]
     shown = [[latex_text(cell.text) for cell in row] for row in table.rows]
     assert rows[2:] == shown and len(shown) == 11
-    assert rows[-2][1:] == [r"0/3 NODE\_FAIL", *["--"] * 6]
+    assert rows[-2][1:] == [r"0/3 NODE\_FAIL", *["--"] * 8]
     assert r"\label{tab:io_weak_scaling-scaling}" in text and r"(campaign demo\_1)" in text
     points = latex_table(study, "points", "c")
     assert points is not None and "Efficiency" not in points and len(parse(points)) == 13

@@ -150,21 +150,6 @@ def test_two_ways_to_the_same_number_of_devices_are_two_series(campaign: Campaig
     assert scaling["base_devices"].tolist() == [1, 1, 2, 2]
 
 
-def test_efficiency_by_size_of_the_model(campaign: Campaign) -> None:
-    for model, eff in (("a", 0.5), ("b", 0.9)):
-        campaign.add({"model": model}, around(100))
-        campaign.add({"model": model, "ranks": 2}, around(200 * eff))
-    drawing = next(d for d in draw(campaign.study()) if d.name == "size-run")
-    ax = drawing.figure.axes[0]
-    assert ax.get_xscale() == "log" and "parameters" in ax.get_xlabel()
-    marks = [
-        (line.get_xdata()[0], round(line.get_ydata()[0], 3))
-        for line in ax.get_lines()
-        if len(line.get_xdata()) == 1
-    ]
-    assert marks == [(1000.0, 0.5), (5e6, 0.9)]
-
-
 def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     for model, gain in (("a", 1.726), ("b", 1.0)):
         campaign.add({"model": model, "layout": "NHWC"}, around(2000))
@@ -203,14 +188,6 @@ def test_single_runs_have_a_ratio_and_a_test_over_pairs(
         campaign.add({"model": model, "layout": "NCHW"}, [1000.0 * gain])
     ((found, text),) = said(campaign.study(), "ratio")
     assert found == level and told in text
-
-
-def test_several_scales_of_one_model_are_one_pair(campaign: Campaign) -> None:
-    for devices in (1, 2, 3, 4, 5, 6, 7, 8):
-        campaign.add({"devices_per_rank": devices, "layout": "NHWC"}, [1000.0 * devices])
-        campaign.add({"devices_per_rank": devices, "layout": "NCHW"}, [1500.0 * devices])
-    ((level, text),) = said(campaign.study(), "ratio")
-    assert level == "open" and "pairs" not in text
 
 
 @pytest.mark.parametrize(

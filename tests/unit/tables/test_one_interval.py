@@ -11,10 +11,8 @@ import pytest
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.steps.ledgers import Ledger, ledgers
-from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.bookkeeping import as_text
-from tests.fakes.finding_rows import said
 from tests.fakes.plan import whole_plan
 from tests.unit.aspects.steps.test_efficiency import account
 
@@ -61,25 +59,6 @@ def pairs(study: ExperimentResults) -> list[tuple[Ledger, list[float]]]:
 
 def scattered(draw: np.random.Generator, ms: float, sd: float, repeats: int = 3) -> Floats:
     return np.asarray(ms * np.exp(sd * draw.standard_normal(repeats)))
-
-
-def test_scatter_of_40_percent_leaves_one_interval_and_one_answer() -> None:
-    """Linear intervals of these steps reach below no loss, while the efficiency is clear of 1."""
-    base, large = np.array([100.0, 101, 99]), np.array([340.0, 900, 520])
-    study = campaign({1: base, 4: large})
-    ((one, (eff, low, high)),) = pairs(study)
-    assert high < 1
-    step, ideal = one.elapsed, one.ideal
-    assert ideal is not None and step.loss is not None
-    assert astuple(step.loss) == pytest.approx(
-        [ideal.ms * (1 / share - 1) for share in (eff, high, low)]
-    )
-    assert (step.value.low or 0) > 0
-    assert (step.loss.low or 0) > 0
-    # The finding speaks, of one loss that is all there is: with the interval that its term has.
-    (finding,) = said(largest_loss(study))
-    assert finding.state != "silent" and "communication" in finding.sentence
-    assert (one.parts["transfer"].value.low or 0) > 0
 
 
 @pytest.mark.parametrize("in_blocks", [False, True])

@@ -64,15 +64,6 @@ def test_points_say_what_is_stale_and_how_full_nodes_are(study: Study) -> None:
     assert study.tables()["points"]["stale"].tolist() == [5, 5, 7]
 
 
-def test_one_repeat_has_its_own_spread_and_no_interval(study: Study) -> None:
-    array = np.array([[5.0, 6.0], [7.0, 8.0]])
-    study.run({"ranks": 2}, None, arrays={"local_times": array, "global_times": array})
-    row = study.tables()["points"].iloc[0]
-    assert row["total_time_std_init"] == 0.5
-    for stat in ("low", "high", "cv"):
-        assert math.isnan(row[f"total_time_{stat}_init"])
-
-
 def test_failed_points_are_holes(study: Study) -> None:
     study.run({"ranks": 1}, 5.0)
     failed = study.run({"ranks": 2}, None)
@@ -86,15 +77,6 @@ def test_failed_points_are_holes(study: Study) -> None:
     assert runs.loc[failed, "cause"] == "TIMEOUT"
     assert math.isnan(runs.loc[failed, "total_time_mean_later"])
     assert "scaling" in tables
-
-
-def test_nothing_finished_still_makes_every_column(study: Study) -> None:
-    for ranks in (1, 2):
-        study.run({"ranks": ranks, "inter": ranks, "intra": 3 * ranks}, None)
-    tables = study.tables()
-    assert set(tables) == {"runs", "points", "scaling"}
-    assert tables["points"]["total_throughput_mean_later"].isna().all()
-    assert tables["scaling"]["total_eff_init"].isna().all()
 
 
 def test_a_plan_and_a_summary_that_do_not_belong_together(study: Study) -> None:
@@ -136,14 +118,6 @@ def test_outliers_are_named_in_runs(study: Study) -> None:
     assert "above" in runs.loc[odd, "outlier"]
     assert all(runs.loc[run_id, "outlier"] is None for run_id in ids)
     assert study.tables()["points"].iloc[0]["repeats"] == 7
-
-
-def test_list_and_mixed_parameters(study: Study) -> None:
-    study.run({"ranks": 1, "layers": [1, 2], "threads": "auto"}, 5.0)
-    study.run({"ranks": 1, "layers": [3], "threads": 2}, 6.0)
-    points = study.tables()["points"]
-    assert points["layers"].tolist() == ["[1,2]", "[3]"]
-    assert points["threads"].tolist() == ['"auto"', "2"]
 
 
 def test_files_keep_all_digits_and_units(study: Study, tmp_path: Path) -> None:

@@ -48,12 +48,3 @@ def test_intervals_are_wider_by_half_of_the_last_digit() -> None:
             ratio = rounded[name][place] / exact[name][place]
             assert ratio == pytest.approx(1 + sign * share)
         assert rounded["rate_mean_run"][place] == exact["rate_mean_run"][place]
-
-
-def test_an_efficiency_is_off_by_both_sides() -> None:
-    exact, rounded = (tables(known)["scaling"] for known in (False, True))
-    share = HALF[1] / np.mean(RATES[1]) + HALF[8] / np.mean(RATES[8])
-    (row,) = np.flatnonzero(exact["ranks"] == 8)
-    for end, sign in (("low", -1), ("high", 1)):
-        name = f"rate_eff_{end}_run"
-        assert rounded[name][row] / exact[name][row] == pytest.approx(1 + sign * share)

@@ -71,16 +71,6 @@ def test_base_is_the_smallest_finished_count_and_exactly_one(study: Study) -> No
     assert top["total_eff_low_init"] < top["total_eff_init"] < top["total_eff_high_init"]
 
 
-def test_missing_base_metric_means_missing_efficiency(study: Study) -> None:
-    work = {"work": {"samples_per_epoch": None}}
-    study.run({"ranks": 1}, 5.0, **work)
-    study.run({"ranks": 2}, 5.0)
-    scaling = study.tables()["scaling"]
-    assert scaling["total_eff_init"].isna().all()
-    assert scaling["total_ideal_init"].isna().all()
-    assert scaling["total_time_mean_init"].tolist() == [5.0, 5.0]
-
-
 def test_series_keep_other_parameters_and_sources_apart(study: Study) -> None:
     for batch, slow in ((4, 1.0), (8, 2.0)):
         for ranks in (1, 2):

@@ -1,10 +1,7 @@
 """Summaries: the published numbers, refusals, and what is left out."""
 
-import inspect
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +11,10 @@ import pytest
 
 from scalesweep.analysis.metrics import quantities_of
 from scalesweep.analysis.step_account import StepAccount
-from scalesweep.commands import steps
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
 from scalesweep.tables.bookkeeping import ACCOUNT
-from tests.conftest import ROOT
 from tests.fakes.records import GLOBAL, LOCAL, make_record, times, write_run
 
 
@@ -47,25 +42,6 @@ def test_published_numbers_of_two_ranks() -> None:
     assert row["bytes"] is None
     assert math.isnan(row["read_rate_mean_init"])
     assert row["warnings"] is None
-
-
-def test_columns_equal_a_naive_loop_at_1024_ranks() -> None:
-    generator = np.random.default_rng(0)
-    local = generator.uniform(4, 6, (5, 1024))
-    total = local + generator.uniform(0, 1, (5, 1024))
-    work = {"samples_per_epoch": 327_680, "bytes_per_epoch": 5_497_558_138_880}
-    record = make_record(point={"ranks": 1024}, work=work)
-    row = summarise_run(record, times(local, total))
-    rates = []
-    for epoch in range(1, 5):
-        for rank in range(1024):
-            rates.append(327_680 / (1024 * local[epoch][rank]))
-    mean = math.fsum(rates) / len(rates)
-    std = math.sqrt(math.fsum((rate - mean) ** 2 for rate in rates) / len(rates))
-    assert row["local_throughput_mean_later"] == pytest.approx(mean, rel=1e-12)
-    assert row["local_throughput_std_later"] == pytest.approx(std, rel=1e-9)
-    read = [5_497_558_138_880 / total[0][rank] for rank in range(1024)]
-    assert row["read_rate_mean_init"] == pytest.approx(math.fsum(read) / 1024, rel=1e-12)
 
 
 def test_slow_second_epoch_is_a_warning() -> None:
@@ -184,18 +160,6 @@ def test_a_metric_that_means_something_else_is_left_out_of_that_run(tmp_path: Pa
     assert np.isnan(alone["speed_mean_run"]).tolist() == [False, True]
 
 
-def test_processes_that_read_records_start_before_pandas_is_imported(tmp_path: Path) -> None:
-    step = inspect.getsource(steps.summarise).partition("with_derived(")[0]
-    imports = "\n".join(line.strip() for line in step.splitlines() if " import " in line)
-    code = f"import sys\n{imports}\nprint({{'pandas', 'scipy'}} & {{*sys.modules}})"
-    words = [sys.executable, "-c", code]
-    assert subprocess.run(words, check=True, capture_output=True, cwd=ROOT).stdout == b"set()\n"
-    paths = [write_run(tmp_path, f"run{n}", times()) for n in range(summary.MANY)]
-    pd.testing.assert_frame_equal(
-        summary.build_summary(paths, processes=2), summary.build_summary(paths)
-    )
-
-
 @pytest.mark.parametrize(
     ("metrics", "left", "lost"),
     [
@@ -210,21 +174,6 @@ def test_a_metric_with_the_name_of_a_quantity_is_left_out(
     assert frame[f"{left}_mean_run"].tolist() == [metrics[left]["value"]]
     assert f"{lost}_mean_run" not in frame
     assert f"metric '{lost}' is left out" in frame["warnings"][0]
-
-
-@pytest.mark.parametrize("foreign", [True, False])
-def test_matches_of_patterns_are_neither_curves_nor_times(tmp_path: Path, foreign: bool) -> None:
-    metrics = {"loss": {"value": 0.5, "unit": "1", "better": "lower", "scope": "rank"}}
-    notes = {"extract": {"extract_digest": "ab", "metrics": {}}} if foreign else {}
-    arrays = {"loss": np.array([1.0, 0.5]), "local_times": np.array([1.0, 2.0, 3.0])}
-    path = write_run(tmp_path, "a", arrays, metrics=metrics, notes=notes)
-    broken: dict[str, str] = {}
-    frame = summary.build_summary([path], broken=broken)
-    if foreign:
-        assert frame["loss_mean_run"].tolist() == [0.5] and not broken
-        assert np.isnan(frame["total_time_mean_init"][0])
-    else:
-        assert broken == {"a": "local_times is float64 of shape (3,), not times[epoch, rank]"}
 
 
 @pytest.mark.parametrize("unit", ["s", "ms"])
@@ -245,19 +194,13 @@ def test_steps_that_a_log_gives_in_seconds_have_an_account(tmp_path: Path, unit:
 
 BAD_ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
     "objects": ({"local_times": np.array([[None, {}]])}, "cannot be read"),
-    "text": ({"local_times": np.array([["1", "2"]])}, "not times[epoch, rank]"),
     "different shapes": (times(LOCAL[:4], GLOBAL), "different shapes"),
     "nan": ({"global_times": np.array([[1.0, math.nan]])}, "epoch 0, rank 1 is nan"),
-    "no epoch": ({"global_times": np.ones((0, 2))}, "shape"),
-    "three dimensions": ({"loss": np.ones((2, 2, 2))}, "not [epoch, rank]"),
     "other ranks": ({"loss": np.ones((2, 3))}, "holds 3 ranks, the point has 2"),
-    "zero": ({"global_times": np.zeros((2, 2))}, "not a positive time"),
     "too long": ({"global_times": np.full((2, 2), 1e200)}, "not a positive time"),
-    "too short": ({"global_times": np.full((2, 2), 5e-324)}, "not a positive time"),
     "steps of no shape": (
         {"step_times": np.array(3.0), "warmup_step_times": np.array("x")}, "",
     ),
-    "structures": ({"loss": np.zeros((2, 2), [("a", "f8")])}, "not [epoch, rank]"),
 }  # fmt: skip
 
 

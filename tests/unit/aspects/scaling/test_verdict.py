@@ -127,10 +127,8 @@ def test_a_jump_to_a_thousandth_is_a_change_of_unit_and_no_result(odd: Triple) -
 
 APART: dict[str, tuple[Triple, float, str]] = {
     "far": ((0.999, 0.991, 1.008), 0.9, "open"),
-    "some": ((0.999, 0.991, 1.008), 0.06, "open"),
     "little": ((0.999, 0.991, 1.008), 0.02, "clear"),
     "little, but as much as it takes": ((0.82, 0.81, 0.83), 0.02, "open"),
-    "little, and clearly below": ((0.6, 0.59, 0.61), 0.03, "clear"),
 }
 
 
@@ -167,25 +165,6 @@ def test_series_that_say_the_same_share_a_sentence_with_their_range() -> None:
         "All 6 series: efficient up to 2 ranks; efficiency at 2 ranks (the lowest of 6): "
         "90.0 [89.2, 90.8] %."
     )
-
-
-def test_series_are_named_by_what_differs_between_them() -> None:
-    rows = []
-    for data, model, triple in (
-        ("synth", "a", (0.95, None, None)),
-        ("synth", "b", (0.9, None, None)),
-        ("synth", "c", (0.85, None, None)),
-        ("real", "a", (0.7, 0.68, 0.72)),
-    ):
-        for ranks, own in ((1, (1, None, None)), (2, triple)):
-            at = {"ranks": ranks, "data": data, "model": model, "host": "x", "batch": 8}
-            rows.append({**at, **value("later", (10, 9, 11)), **eff("later", own)})
-    s = study(rows, ["ranks", "data", "model", "host", "batch"])
-    unknown, below = said(scaling_verdict(s))
-    assert unknown.sentence.startswith("3 series (data synth: model a, model b and model c)")
-    assert unknown.sentence.endswith("2 ranks (the lowest of 3): 85.0 %.")
-    assert below.sentence.startswith("data real, model a: does not scale; efficiency at 2 ranks")
-    assert not any("host" in one.sentence or "batch" in one.sentence for one in (unknown, below))
 
 
 def test_a_time_that_leads_a_table_hides_no_efficiency() -> None:

@@ -132,21 +132,3 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     names = [heading.text for heading in table["headings"]]
     last = dict(zip(names, (cell.text for cell in table["rows"][-1]), strict=True))
     assert last["Point"] == "4 ranks" and last["Step, ms"].startswith("94.0 [")
-
-
-def test_a_run_that_is_damaged_is_left_out(tmp_path: Path) -> None:
-    with_companions(tmp_path)
-    plan = json.loads((tmp_path / "plan.json").read_text())
-    entry = plan["experiments"][0]
-    runs = tmp_path / "runs" / SITE
-    names = sorted(path.name for path in runs.iterdir() if path.name.endswith(".noexchange"))
-    entry["profiles"] = [
-        {"run_id": name, "kind": "noexchange", "point": {}, "status": "done", "cause": "",
-         "detail": "", "to_run": False} for name in names
-    ]  # fmt: skip
-    (runs / names[0] / "samples.npz").write_bytes(b"cut")
-    unread: list[str] = []
-    summary = pd.read_parquet(tmp_path / "summary.parquet")
-    tables = make_tables(summary, plan, runs=runs, unread=unread)["train"]
-    assert unread == [names[0]]
-    assert tables["noexchange"]["pairs"].sum() == 8

@@ -16,7 +16,6 @@ from scalesweep.aspects.steps.ledgers import ledgers, with_other
 from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.table.declared import numbers_of
 from scalesweep.tables.bookkeeping import as_text
 from tests.fakes.finding_rows import said
 from tests.fakes.plan import whole_plan
@@ -218,28 +217,6 @@ def test_points_of_one_scale_have_their_terms_and_no_ideal() -> None:
     assert "Ideal step" not in [one.get_text() for one in legend.get_texts()]
     assert len(drawing.figure.axes[0].get_yticklabels()) == 2
     assert not largest_loss(study) and not waterfall_figures(study)
-
-
-def test_what_drift_does_to_all_scales_is_in_no_loss() -> None:
-    """A machine that becomes slower by half from the first block to the last."""
-    points = []
-    for ranks, ms in ((1, {}), (2, {"transfer": 6.0}), (4, {"transfer": 10.0})):
-        accounts = []
-        for repeat, one in enumerate(noisy(ranks, compute=100, input=5, **ms)):
-            slow = (1 + repeat / 8) * 1e3
-            terms = {name: one.terms[name] * slow for name in ("compute", "input", "transfer")}
-            accounts.append(account(ranks, **terms))
-        points.append(({"ranks": ranks}, accounts, 10 * ranks))
-    alone, within = (study_of(points, in_blocks=blocks) for blocks in (False, True))
-    for study in (alone, within):
-        assert terms_of(study, 4) == terms_of(alone, 4)
-    loss, wide = (numbers_of(ledgers(study)[-1].elapsed.loss) for study in (within, alone))
-    assert None not in (*loss, *wide)
-    assert wide[1] < 0 < wide[0] == loss[0]
-    assert loss[1] > 0
-    assert loss[2] - loss[1] < (wide[2] - wide[1]) / 3
-    (finding,) = said(largest_loss(within))
-    assert finding.state == "clear" and "communication" in finding.sentence
 
 
 def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:

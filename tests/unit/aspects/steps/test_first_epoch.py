@@ -13,7 +13,7 @@ from scalesweep.aspects.steps.breakdown_figure import first_epoch_figures, ledge
 from scalesweep.aspects.steps.losses import RULES, largest_loss
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CLEAR, OPEN, Finding
+from scalesweep.findings.base import CLEAR, Finding
 from tests.fakes.epoch_study import Study
 from tests.fakes.finding_rows import spoken
 from tests.fakes.plan import whole_plan
@@ -104,11 +104,3 @@ def test_the_part_that_is_longer_is_named(
 ) -> None:
     finding = said(study_of(tmp_path, lambda seed: times(16, seed, **change)))
     assert finding.state == CLEAR and finding.evidence["term"] == term
-
-
-def test_nothing_is_said_of_noise_and_nothing_is_clear_of_one_run(tmp_path: Path) -> None:
-    (tmp_path / "b").mkdir()
-    quiet = study_of(tmp_path, lambda seed: times(16, seed + 9))
-    assert all(each.state == OPEN for each in first_epoch_losses(quiet))
-    single = said(study_of(tmp_path / "b", lambda seed: times(16, seed, 2 * BASE), repeats=1))
-    assert (single.state, single.reason) == (OPEN, "the repeats leave it open")

@@ -98,24 +98,3 @@ def test_talp_and_mpitrace_have_no_replay_and_split_nothing(tmp_path: Path) -> N
     several = {f"mpi_profile__7__{rank}": fake.mpitrace(rank) for rank in range(4)}
     (traced,) = accounts(tmp_path / "trace", **several).values()
     assert traced.elapsed == pytest.approx(sum(traced.terms.values()))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"runtime": None},
-        {"load_balance": None},
-        {"load_balance": 0.5},  # parallel efficiency holds losses of threads too
-        {"communication_efficiency": 1.3, "load_balance": 0.577},
-        {"parallel_efficiency": 0.0, "load_balance": 0.0},
-    ],
-)
-def test_what_does_not_fit_together_gives_none(change: dict[str, float | None]) -> None:
-    values = {
-        "runtime": 10.0, "parallel_efficiency": 0.75, "load_balance": 0.9375,
-        "communication_efficiency": 0.8,
-    }  # fmt: skip
-    whole = {name: {"value": value} for name, value in values.items()}
-    assert profile_account(whole, 4) is not None
-    broken = {name: {"value": value} for name, value in (values | change).items()}
-    assert profile_account(broken, 4) is None

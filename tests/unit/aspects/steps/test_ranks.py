@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.analysis.rank_stats import chances, own_times, rank_times
+from scalesweep.analysis.rank_stats import own_times, rank_times
 from scalesweep.analysis.rank_stats import slow_ranks as slow_of
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.find import find
-from scalesweep.aspects.steps.rank_findings import slow_ranks
-from scalesweep.aspects.steps.ranks import VICTIM, RankRow, StragglerRow
+from scalesweep.aspects.steps.ranks import VICTIM, RankRow
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.ranks import Draw, Times, ranked, steady, study_of
 
@@ -45,38 +44,6 @@ def test_own_times_by_what_a_program_keeps() -> None:
     assert len(own_times({"local_times": local}, 3)["epoch"][0]) == 3
     own, whole = own_times({"step_times": 3 * local, **spans}, 3)["step-work"]
     assert own == pytest.approx((reading + compute)[1:]) and whole == pytest.approx(3 * local[1:])
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.ones((4, 3)),  # one clock for all ranks
-        np.ones((4, 2)) * [1, 2],  # columns of other ranks
-        np.array([[1.0, 2.0, 0.0]] * 4),
-        np.array([[1.0, 2.0, np.nan]] * 4),
-        np.empty((0, 3)),
-    ],
-)
-def test_arrays_that_tell_nothing_by_rank(array: Array) -> None:
-    assert own_times({"step_times": array, "local_times": array}, 3) == {}
-
-
-def test_a_rank_of_uneven_steps_is_not_slower_than_the_others() -> None:
-    """Its median is higher, but in all it takes no longer, as where every step waits for all."""
-    times = np.ones((100, 4))
-    times[:, 1] = np.where(np.arange(100) % 5 == 0, 0.2, 1.2)
-    run = rank_times(times, times)
-    assert run.slow[1] == pytest.approx(1.2) and run.excess[1] == pytest.approx(0, abs=1e-9)
-
-
-def test_chance_counts_the_choice_among_many() -> None:
-    draw = np.random.default_rng(3)
-    blocks = [np.exp(0.1 * draw.standard_normal((8, 12))) for _ in range(3)]
-    assert chances(blocks).min() > 0.01
-    for each in blocks:
-        each[:, 5] *= 1.3
-    chance = chances(blocks)
-    assert chance[5] <= 0.01 < np.delete(chance, 5).min()
 
 
 def test_noise_alone_seldom_names_a_rank_and_a_slow_one_is_found() -> None:
@@ -117,12 +84,6 @@ def test_the_largest_finished_scale_of_every_series(tmp_path: Path) -> None:
     assert {row.host for row in rows} == {None} and len(rows) == 3 * 8 + 3 * 4
 
 
-def test_one_clock_gives_no_table(tmp_path: Path) -> None:
-    clock = ranked(lambda d, ranks, r: np.ones((5, ranks)), ranks=4)
-    study = study_of(tmp_path, clock)
-    assert study.of(RankRow) == [] == slow_ranks(study)
-
-
 def moved(draw: Draw, ranks: int, repeat: int) -> Array:
     return steady(50, 0.05, {repeat: 1.3})(draw, ranks, repeat)
 
@@ -149,17 +110,10 @@ CASES: dict[str, tuple[Times, dict[str, Any], str, str]] = {
     "a step": (steady(50, 0.05, {3: 1.2}), {}, "open", "Rank 3 on n0 is slow: its step takes 1."),
     "own work": (steady(50, 0.05, {3: 1.2}), {"array": "local_times"}, "clear",
                  "Rank 3 on n0 is slow: its own work in an epoch takes 1.2"),
-    "few epochs of many ranks": (
-        steady(5, 0.05, {77: 1.3}), {"array": "local_times", "ranks": 128, "per_host": 1,
-                                     "repeats": 2}, "clear", "Rank 77 on n77 is slow"),
     "one run": (steady(50, 0.05, {1: 1.3}), {"repeats": 1}, "open", "Rank 1 on n0 is slow"),
     "one run of three": (once, {}, "note", "No rank is slow; the slowest one's step takes"),
     "a host": (steady(50, 0.05, {4: 1.2, 5: 1.2}), {"per_host": 2, "array": "local_times"},
                "clear", "Host n2 is slow: its ranks' own work in an epoch takes 1."),
-    "a rank of a host": (steady(50, 0.05, {4: 1.4}), {"per_host": 2, "array": "local_times"},
-                         "clear", "Rank 4 on n2 is slow"),
-    "one of two hosts": (steady(50, 0.05, dict.fromkeys(range(4, 8), 1.2)),
-                         {"array": "local_times"}, "clear", "Host n1 is slow"),
     "a host with other ranks": (moved, {"changes": turned, "array": "local_times"}, "clear",
                                 "Host n0 is slow"),
     "two ranks": (steady(50, 0.05, {1: 1.2}), {"ranks": 2, "array": "local_times"}, "clear",
@@ -178,16 +132,6 @@ def test_who_is_named(tmp_path: Path, name: str) -> None:
     assert finding.state == state
     if state == "open":
         assert finding.reason == ("one run" if name == "one run" else VICTIM)
-
-
-@pytest.mark.parametrize(
-    "words", [{"times": steady(50, 0.05)}, {"times": steady(50, 0.05, {1: 1.2}), "repeats": 1}]
-)
-def test_of_two_ranks_that_do_not_differ_nothing_is_said(
-    tmp_path: Path, words: dict[str, Any]
-) -> None:
-    study = study_of(tmp_path, ranked(ranks=2, **words))
-    assert slow_ranks(study) == [] and len(study.of(StragglerRow)) == 1
 
 
 def test_a_figure_marks_and_names_stragglers(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Figures of training runs: accuracy over time and energy, losses, phases and power."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from scalesweep.aspects.draw import draw
 from scalesweep.aspects.phases.figure import LOOKS, looks_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
-from scalesweep.figures.theme import MAX_LINES
 from tests.fakes.drawn import figures_of
 from tests.fakes.training import Training, make_training, nt3
 
@@ -82,38 +80,6 @@ def test_error_has_its_target_and_dummy_input_learns_nothing(tmp_path: Path) -> 
     assert means_of(study, "accuracy-time")["series"].nunique() == 2
     assert "dummy input are left out" in named(study, "accuracy-time").caption
     assert named(study, "phases-time").panels[0].frame["label"].nunique() == 4
-
-
-def test_missing_losses_leave_gaps_not_zeros(tmp_path: Path) -> None:
-    def damage(arrays: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
-        arrays["validation_accuracy"][1] = math.nan
-        arrays["validation_loss"][:] = math.nan
-
-    study = made(tmp_path, nt3(axes={"ranks": [1, 4]}, repeats=1, arrays=damage))
-    frame = means_of(study, "accuracy-time")
-    four = frame[frame["series"] == "4 ranks"]
-    assert len(four) == 3 and four["y"].min() > 0.5
-    (panel,) = named(study, "accuracy-loss").panels
-    assert panel.frame.groupby("series").size().max() == 16
-
-
-def test_means_end_where_the_first_repeat_ends(tmp_path: Path) -> None:
-    def stop(arrays: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
-        if repeat == 1:
-            for name in arrays:
-                arrays[name] = arrays[name][:5]
-
-    study = made(tmp_path, nt3(axes={"ranks": [1]}, arrays=stop))
-    assert len(means_of(study, "accuracy-time")) == 5
-
-
-@pytest.mark.slow
-def test_many_points_are_capped_and_the_rest_is_told(tmp_path: Path) -> None:
-    study = made(tmp_path, nt3(axes={"ranks": [1], "batch_size": list(range(30))}, repeats=1))
-    drawing = named(study, "accuracy-time")
-    assert drawing.panels[0].frame["series"].nunique() == MAX_LINES
-    assert f"{30 - MAX_LINES} more points only in the tables." in drawing.caption
-    assert "6 more points only in the tables." in named(study, "phases-time").caption
 
 
 def test_phases_add_up_and_look_the_same_everywhere(study: ExperimentResults) -> None:

@@ -1,22 +1,17 @@
 """Findings on training: each rule with data where it holds and data where it must not."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scalesweep.aspects.comparisons.findings import target_time
 from scalesweep.aspects.find import find
 from scalesweep.aspects.training.findings import data_loading, input_share
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import Finding
 from scalesweep.tables.comparisons import Comparison
 from tests.fakes.finding_rows import only
 from tests.fakes.training import Training, make_training, nt3
-
-Rule = Callable[[ExperimentResults], list[Finding]]
 
 
 def one(root: Path, fake: Training) -> ExperimentResults:
@@ -52,19 +47,6 @@ def test_the_fastest_to_the_target(tmp_path: Path) -> None:
     # Points of other targets do not compete.
     apart = mae(axes={"ranks": [1], "target_mae": [0.1, 0.2]}, fixed={})
     assert rows(one(tmp_path / "c", apart), "time to target") == []
-
-
-@pytest.mark.slow
-def test_the_only_point_that_meets_the_target(tmp_path: Path) -> None:
-    fake = mae(end=lambda p: 0.05 if p["ranks"] == 1 else 0.2)
-    assert only(target_time(one(tmp_path, fake))).subject == "1 rank"
-    assert target_time(one(tmp_path / "none", mae(end=lambda p: 0.4))) == []
-    cut = one(tmp_path / "cut", mae())
-    runs = [run for run in cut.entry["runs"] if run["point"]["ranks"] == 2]
-    runs[0].update(status="unfinished", cause="UNFINISHED")
-    assert only(target_time(cut)).subject == "1 rank"
-    single = only(target_time(one(tmp_path / "a", mae(axes={"ranks": [1]}, repeats=1))))
-    assert single.state == "attention" and single.reason == "a single run"
 
 
 def test_final_accuracy_over_the_scale(tmp_path: Path) -> None:
@@ -122,15 +104,6 @@ def test_the_share_of_training_that_input_takes(tmp_path: Path) -> None:
     assert found.numbers[0].value == pytest.approx(0.204)
 
 
-@pytest.mark.slow
-def test_no_share_of_input_without_repeats_or_spans(tmp_path: Path) -> None:
-    single = only(input_share(one(tmp_path / "a", waits(0.1, repeats=1))))
-    assert single.state == "open" and single.reason == "one repeat"
-    assert input_share(one(tmp_path / "b", nt3())) == []
-    dummy = waits(0.1, fixed={"input": "dummy"})
-    assert input_share(one(tmp_path / "c", dummy)) == []
-
-
 def inputs(seconds: dict[str, float], **changes: Any) -> Training:
     return mae(
         axes={"ranks": [1], "input": list(seconds)},
@@ -148,12 +121,6 @@ def test_input_cost_is_the_ratio_to_dummy_input(tmp_path: Path) -> None:
     assert level == "clear" and text.startswith("tfrecords over dummy (input): ")
     assert "(first epoch)" in text
     assert rows(one(tmp_path / "c", inputs({"tfrecords": 15.0, "other": 10.0})), "input") == []
-
-
-def test_dummy_input_is_no_rival(tmp_path: Path) -> None:
-    study = one(tmp_path, inputs({"tfrecords": 15.0, "other": 20.0, "dummy": 10.0}))
-    whole = [row for row in rows(study, "setting") if row.against == "best"]
-    assert {row.value for row in whole if row.parameter != "input"} <= {"tfrecords"}
 
 
 @pytest.mark.slow

@@ -100,16 +100,6 @@ def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
     assert finding.reason == "2 of 5 runs missed the target"
 
 
-def test_few_runs_and_points_without_a_target(tmp_path: Path) -> None:
-    own = {"submission_division": None}
-    aimed = [log(n, epochs, target_mae=0.2, **own) for n, epochs in enumerate((3, 5))]
-    found = study(tmp_path / "logs", [*aimed, log(2, 4, status="aborted", **own)])
-    assert len(found.rows("points")) == 2
-    (row,) = found.rows("score")  # the third has no target
-    assert row["score"] is None and row["runs"] == 2
-    assert score(found) == []
-
-
 def test_models_of_a_weak_submission_have_no_score(tmp_path: Path) -> None:
     found = study(tmp_path / "results" / "weak" / "cosmoflow", [log(n, 4) for n in range(4)])
     assert found.rows("score") == []

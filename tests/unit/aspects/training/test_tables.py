@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.aspects.energy.table import MAX_ROWS, MAX_RUNS, TOTAL
+from scalesweep.aspects.energy.table import TOTAL
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.results import Fake, make_results
 from tests.fakes.training import Training, make_training, nt3
@@ -52,13 +52,6 @@ def test_epochs_table(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_parameter_that_is_also_a_curve_keeps_its_column(tmp_path: Path) -> None:
-    study = one(tmp_path, nt3(axes={"ranks": [1], "learning_rate": [0.1, 0.2]}, repeats=1))
-    table = frame(study, "epochs")
-    assert set(table["learning_rate"]) == {0.1, 0.2}
-    assert set(table["epoch_learning_rate"]) == {0.001}
-
-
 def test_accuracy_table(tmp_path: Path) -> None:
     fake = nt3(fixed={"target_accuracy": 0.9}, main_metric=None)
     table = frame(one(tmp_path, fake), "accuracy").set_index("ranks")
@@ -73,14 +66,6 @@ def test_accuracy_table(tmp_path: Path) -> None:
     units = table.attrs["units"]
     assert units["final_accuracy_mean_run"]["better"] == "higher"
     assert units["energy_delay_product_mean_run"]["unit"] == "J s"
-
-
-def test_repeats_without_energy_are_counted_not_guessed(tmp_path: Path) -> None:
-    fake = nt3(watts=lambda p, r: 100.0 if r == 0 else None)
-    table = frame(one(tmp_path, fake), "accuracy")
-    assert table["energy_runs"].tolist() == [1, 1, 1]
-    assert table["energy_mean_run"].notna().all()
-    assert table["energy_low_run"].isna().all()
 
 
 def test_phases_table(tmp_path: Path) -> None:
@@ -118,49 +103,6 @@ def test_power_table_keeps_the_energy(tmp_path: Path) -> None:
     four = table[table["ranks"] == 4]
     spans = table.attrs["spans"][four["run_id"].iloc[0]]
     assert spans[0][:2] == ["import", 0.0]
-
-
-@pytest.mark.slow
-def test_long_runs_are_thinned_and_few(tmp_path: Path) -> None:
-    fake = nt3(
-        axes={"ranks": [1], "batch_size": list(range(10))}, repeats=1, epoch_s=lambda p: 160.0
-    )
-    table = frame(one(tmp_path, fake), "power")
-    sizes = table.groupby("run_id").size()
-    assert len(sizes) == MAX_RUNS
-    assert (sizes <= MAX_ROWS).all() and (sizes > MAX_ROWS // 3).all()
-    assert {0, 9} <= set(table["batch_size"])
-    total = table[(table["domain"] == TOTAL)]
-    assert total["watts"].between(99, 201).all()
-
-
-def test_ranks_that_share_epochs_are_one_strong_series(tmp_path: Path) -> None:
-    study = one(tmp_path, nt3())
-    assert study.main is not None and study.main.metric == "training_samples_per_second"
-    assert [len(series.rows) for series in study.series] == [3]
-    scaling = frame(study, "scaling")
-    assert scaling["samples"].tolist() == [100, 400, 1600]
-    efficiency = scaling["training_samples_per_second_eff_run"].tolist()
-    assert efficiency[0] == 1.0 and efficiency[0] > efficiency[1] > efficiency[2] > 0.5
-
-
-@pytest.mark.slow
-def test_ranks_that_share_samples_are_one_series_too(tmp_path: Path) -> None:
-    fake = nt3(planned=lambda p: None, samples=lambda p: 100)
-    assert [len(series.rows) for series in one(tmp_path / "a", fake).series] == [3]
-    unlike = nt3(planned=lambda p: None)
-    assert [len(series.rows) for series in one(tmp_path / "b", unlike).series] == [1, 1, 1]
-
-
-@pytest.mark.slow
-def test_the_metric_that_a_benchmark_names_leads(tmp_path: Path) -> None:
-    study = one(tmp_path / "a", nt3())
-    assert next(iter(study.measures)) == "training_samples_per_second"
-    study = one(tmp_path / "b", nt3(main_metric=None))
-    assert study.main is not None and study.main.metric == "total_throughput"
-    # Of one epoch there are no later ones.
-    one_epoch = one(tmp_path / "c", nt3(main_metric=None, epochs=lambda p: 1))
-    assert one_epoch.main is not None and one_epoch.main.phases == ["init"]
 
 
 def test_imported_runs_with_one_column(tmp_path: Path) -> None:

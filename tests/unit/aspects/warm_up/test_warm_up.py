@@ -1,6 +1,5 @@
 """The warm-up of runs: where their steps become steady, from the first one on."""
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.warm_up.section import warm_up_table
-from scalesweep.aspects.warm_up.table import EPOCH, WarmUp, WarmUpCurve, curve_of, times_of
+from scalesweep.aspects.warm_up.table import WarmUp, WarmUpCurve
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.ranks import ranked, steady, study_of
 
@@ -60,16 +59,6 @@ def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Pat
         assert [float(each.get_xdata()[0]) for each in lines] == [DECLARED + 0.5, REAL + 0.5]
 
 
-def test_a_run_without_its_warm_up_says_so_and_shows_times(tmp_path: Path) -> None:
-    results = study(tmp_path, kept=False)
-    assert [(row.declared, row.detected) for row in results.of(WarmUp)] == [(None, REAL - DECLARED)]
-    table = warm_up_table(results, 10)
-    assert table is not None and "not kept" in [cell.text for cell in table.rows[0]]
-    (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
-    ax = drawing.figure.axes[0]
-    assert len(ax.get_lines()) == 2
-
-
 def test_nothing_is_steady_of_runs_that_become_slower_all_the_time(tmp_path: Path) -> None:
     results = study(tmp_path, drift=1.0)
     (row,) = results.of(WarmUp)
@@ -80,24 +69,3 @@ def test_nothing_is_steady_of_runs_that_become_slower_all_the_time(tmp_path: Pat
     (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
     assert "1 point not steady" in drawing.caption
     assert len(drawing.figure.axes[0].get_lines()) == 2  # the curve, and the declared warm-up
-
-
-@pytest.mark.parametrize("steps", [1, 99, 100, 101, 200, 201, 10_007])
-def test_a_curve_has_200_rows_at_most_and_every_step_once(steps: int) -> None:
-    times = np.arange(1.0, steps + 1)[:, None]
-    rows = list(curve_of([times, times[: steps // 2 + 1]]))
-    assert len(rows) == min(steps, 200) and sum(count for _, count, _ in rows) == steps
-    assert all(a[0] + a[1] == b[0] for a, b in pairwise(rows))
-    first, _, (_, middle, _) = rows[-1]
-    assert middle == pytest.approx(np.median(np.arange(first, steps + 1)) * 1e3)
-
-
-def test_epochs_stand_in_for_steps_where_there_are_enough() -> None:
-    epochs = np.linspace(2.0, 1.0, 8)[:, None]
-    times = times_of({"local_times": epochs}, 1)
-    assert times is not None and (times.of, times.declared) == (EPOCH, 1)
-    for wrong in (np.nan, 0.0, -1.0):
-        odd = epochs.copy()
-        odd[3] = wrong
-        assert times_of({"local_times": odd}, 1) is None
-    assert times_of({"local_times": epochs[:7]}, 1) is times_of({"local_times": epochs}, 2) is None
