@@ -1,10 +1,10 @@
 """Series of which larger counts are left out by what smaller ones have measured.
 
 With ``stop: {when: "efficiency < 0.3"}`` an experiment's counts are measured one after the other,
-the smallest first. Once a count is clearly on that side of the limit, larger ones are left out:
+the smallest first. Once a count is clearly below the limit, larger ones are left out:
 their points are excluded, with the evidence as the reason, unless they have results already.
-Clearly: the 95 % interval of the mean of its repeats, or of the ratio to the smallest count for
-efficiency and speedup, lies wholly there. With one repeat there is no interval and no decision.
+Clearly: the 95 % interval of the efficiency, by the mean of its repeats against that of the
+smallest count, lies wholly below the limit. With one repeat there is no interval and no decision.
 """
 
 import math
@@ -18,7 +18,6 @@ from scalesweep.analysis.metrics import EXTENSIVE, QUANTITIES, kind_of
 from scalesweep.analysis.repeat_rule import COVERAGE, level_of
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
-from scalesweep.config.experiment_keys import SPEEDUP
 from scalesweep.config.repeats import Run
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, number
@@ -36,20 +35,15 @@ Values = Mapping[str, float]  # of a metric, by run
 class StopSeries:
     """A series of an experiment with ``stop``: its runs by count, from the smallest.
 
-    ``last``: the count beyond which none is measured, infinite without a decision; ``reason``: in
-    words.
+    ``key`` tells it from other series of the experiment; ``last``: the count beyond which none is
+    measured, infinite without a decision; ``reason``: in words.
     """
 
     experiment: Experiment
+    key: str
     counts: Mapping[int, Sequence[Run]]
     last: float
     reason: str
-
-    @property
-    def key(self) -> str:
-        """What tells it from other series of the experiment."""
-        first = next(iter(self.counts.values()))[0]
-        return _key(first.point, _telling(self.experiment))
 
 
 def stop_series(experiment: Experiment, known: Known) -> list[StopSeries]:
@@ -59,8 +53,11 @@ def stop_series(experiment: Experiment, known: Known) -> list[StopSeries]:
     for run in experiment.runs:
         counts = by_key.setdefault(_key(run.point, names), {})
         counts.setdefault(experiment.benchmark.scale_of(run.point), []).append(run)
-    ordered = [dict(sorted(counts.items())) for counts in by_key.values()]
-    return [StopSeries(experiment, runs, *_decide(experiment, runs, known)) for runs in ordered]
+    ordered = [(key, dict(sorted(counts.items()))) for key, counts in by_key.items()]
+    return [
+        StopSeries(experiment, key, runs, *_decide(experiment, runs, known))
+        for key, runs in ordered
+    ]
 
 
 def _decide(
@@ -71,38 +68,28 @@ def _decide(
     assert rule is not None
     mine = {run.run_id: known[run.run_id] for runs in counts.values() for run in runs
             if run.run_id in known}  # fmt: skip
-    metric = _ratio_metric(experiment, mine) if rule.of_ratio else rule.metric
+    metric = _metric(experiment, mine)
     values = {
         count: values_of(metric, {r.run_id: mine[r.run_id] for r in runs if r.run_id in mine})
         for count, runs in counts.items()
     }
-    from scalesweep.analysis.stats import mean_of  # NumPy
-
     level = level_of(experiment.until_precise.least) if experiment.until_precise else COVERAGE
-    base = next((count for count, of in values.items() if of), 0)
+    measured = [(count, of) for count, of in values.items() if of]
     # The largest count too: beyond it others may be advised.
-    for count, of in values.items():
-        if not of or (rule.of_ratio and count == base):
-            continue
-        reached = (
-            _ratio(experiment, metric, mine, (base, values[base]), (count, of), level)
-            if rule.of_ratio
-            else mean_of(list(of.values()), level)
-        )
-        if reached.low is None or reached.high is None:
-            continue
-        if reached.high < rule.limit if rule.below else reached.low > rule.limit:
+    for count, of in measured[1:]:
+        reached = _efficiency(experiment, metric, mine, measured[0], (count, of), level)
+        if reached.low is not None and reached.high is not None and reached.high < rule.limit:
             value, low, high = map(number, (reached.value, reached.low, reached.high))
             return count, (
-                f"{rule.text} at {experiment.benchmark.scale} {count:,}: {rule.metric} {value} "
+                f"{rule.text} at {experiment.benchmark.scale} {count:,}: efficiency {value} "
                 f"(95 %: {low} to {high}, {counted(len(of), 'repeat')})"
             )
     return math.inf, ""
 
 
-def _ratio_metric(experiment: Experiment, known: Known) -> str:
-    """The metric of efficiency and speedup: the first that there is of those that the experiment is
-    about; empty if that has no efficiency, as a bandwidth or a latency has none."""
+def _metric(experiment: Experiment, known: Known) -> str:
+    """The metric of efficiency: the first that there is of those that the experiment is about;
+    empty if that has none, as a bandwidth or a latency has."""
     main = [experiment.main_metric] if experiment.main_metric else []
     metric = metric_of((*main, "total_throughput", *experiment.benchmark.metrics), known)
     said = next((run.meanings[metric] for run in known.values() if metric in run.meanings), None)
@@ -113,7 +100,7 @@ def _ratio_metric(experiment: Experiment, known: Known) -> str:
     return metric if kind == EXTENSIVE else ""
 
 
-def _ratio(
+def _efficiency(
     experiment: Experiment,
     metric: str,
     known: Known,
@@ -121,29 +108,21 @@ def _ratio(
     other: tuple[int, Values],
     level: float,
 ) -> "Estimate":
-    """Efficiency or speedup of a count against the smallest.
-
-    A rate of all ranks grows by the speedup, which is the efficiency times the counts' ratio; a
-    rate of one rank, and in weak scaling a time, changes by the efficiency; in strong scaling a
-    time falls by the speedup.
-    """
+    """Efficiency of a count against the smallest: the ratio of rates of a rank, and in weak scaling
+    of times; of rates of all ranks, and in strong scaling of times, divided by that of counts."""
     from scalesweep.analysis.stats import ratio_of_means, stated_ratio_error  # NumPy
 
-    assert experiment.stop is not None
     stated = next((run.meanings[metric] for run in known.values() if metric in run.meanings), {})
     quantity = QUANTITIES.get(metric)
     better = quantity.better if quantity else stated.get("better", "higher")
     scope = quantity.scope if quantity else stated.get("scope", "total")
     counts = other[0] / base[0]
     speeds_up = scope == "total" if better == "higher" else experiment.scaling == "strong"
-    scale = 1.0
-    if speeds_up and experiment.stop.metric != SPEEDUP:
-        scale = 1 / counts
-    elif not speeds_up and experiment.stop.metric == SPEEDUP:
-        scale = counts
     sides = [list(other[1].values()), list(base[1].values())]
     top, bottom = sides if better == "higher" else reversed(sides)
-    return ratio_of_means(top, bottom, stated_ratio_error(top, bottom), level, per=1 / scale)
+    return ratio_of_means(
+        top, bottom, stated_ratio_error(top, bottom), level, per=counts if speeds_up else 1
+    )
 
 
 def without_stopped(
@@ -217,17 +196,16 @@ def reasons_of(
     campaign: Campaign, series: Iterable[StopSeries]
 ) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
     """By experiment why its ``stop`` leaves a point out, planned or not; empty if it does not."""
-    of: dict[str, dict[str, StopSeries]] = {each.name: {} for each in campaign.experiments}
+    of: dict[str, list[StopSeries]] = {each.name: [] for each in campaign.experiments}
     for each in series:
-        of[each.experiment.name][each.key] = each
-    return {name: partial(_why, by_key) for name, by_key in of.items()}
+        of[each.experiment.name].append(each)
+    return {name: partial(_why, mine) for name, mine in of.items()}
 
 
-def _why(by_key: Mapping[str, StopSeries], point: Mapping[str, Any]) -> str:
-    for each in by_key.values():
-        experiment = each.experiment
-        beyond = experiment.benchmark.scale_of(point) > each.last
-        if beyond and each.key == _key(point, _telling(experiment)):
+def _why(series: Iterable[StopSeries], point: Mapping[str, Any]) -> str:
+    for each in series:
+        beyond = each.experiment.benchmark.scale_of(point) > each.last
+        if beyond and each.key == _key(point, _telling(each.experiment)):
             return each.reason
     return ""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.experiment_keys import EFFICIENCY, SPEEDUP, ExperimentKeys, UntilPrecise
+from scalesweep.config.experiment_keys import ExperimentKeys, UntilPrecise
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.reserved_names import check_text
 from scalesweep.core.errors import UserError, choices
@@ -81,12 +81,9 @@ def check_rules(
             f"{where}.main_metric: {late} is worked out after the runs, and stop decides between "
             "them; name a metric that runs measure, or leave out stop"
         )
-    series = {"predict": spec.predict, "stop.when": spec.stop and spec.stop.of_ratio}
+    series = {"predict": spec.predict, "stop.when": spec.stop}
     for key, needed in series.items():
         if needed and spec.scaling not in OF_SAMPLES:
             raise UserError(
                 f"{where}.{key}: needs the experiment's scaling; set scaling: weak or strong"
             )
-    if spec.stop:
-        known = (*EPOCH_METRICS, EFFICIENCY, SPEEDUP)
-        check_metric(benchmark, spec.stop.metric, f"{where}.stop.when", known)

@@ -32,9 +32,7 @@ from scalesweep.config.models import (
 from scalesweep.core.profilers import KINDS, NONE
 
 MAX_REPEATS = 10_000
-# Made of two scales of a series.
-EFFICIENCY, SPEEDUP = "efficiency", "speedup"
-_LIMIT = r"\s*[A-Za-z_][\w.-]*\s*[<>]=?\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*"
+_LIMIT = r"\s*efficiency\s*<\s*(\d+\.?\d*|\.\d+)\s*"
 Values = dict[Any, Any]
 _Entries = tuple[Annotated[Values, FILLED], ...]
 # What YAML reads as no text is refused with a line of its own.
@@ -138,9 +136,9 @@ class StopRule(Model):
 
     when: Annotated[
         Line,
-        matching(_LIMIT, "a metric, <, <=, > or >=, and a number, such as 'efficiency < 0.3'"),
+        matching(_LIMIT, "efficiency, < and a number, such as 'efficiency < 0.3'"),
     ]
-    """a metric, `<`, `<=`, `>` or `>=`, and a number, such as `"efficiency < 0.3"`"""
+    """`efficiency`, `<` and a number, such as `"efficiency < 0.3"`"""
 
     @property
     def text(self) -> str:
@@ -148,24 +146,9 @@ class StopRule(Model):
         return " ".join(self.when.split())
 
     @property
-    def metric(self) -> str:
-        """What is held against the limit."""
-        return re.split(r"\s*[<>]", self.when.strip())[0]
-
-    @property
-    def below(self) -> bool:
-        """Whether it is over below the limit, and not above."""
-        return "<" in self.when
-
-    @property
     def limit(self) -> float:
         """The limit."""
-        return float(re.split("[<>]=?", self.when)[1])
-
-    @property
-    def of_ratio(self) -> bool:
-        """Whether the metric compares a scale with the smallest of its series."""
-        return self.metric in (EFFICIENCY, SPEEDUP)
+        return float(self.when.partition("<")[2])
 
 
 class UntilPrecise(Model):
