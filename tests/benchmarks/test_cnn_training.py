@@ -37,34 +37,6 @@ def test_metrics_are_those_of_the_formulas():
 
 @pytest.mark.slow
 @pytest.mark.measured
-def test_one_rank(tmp_path):
-    done, out = start(
-        tmp_path, model="resnet20", data_set="cifar10", optimizer="adam", intra_threads=1
-    )
-    native, samples = read(done, out)
-    assert done.stderr == ""
-    assert samples["warmup_step_times"].shape == (2, 1) and samples["loss"].shape == (6, 1)
-    assert native["work"] == {"samples_per_epoch": 24, "samples": 24, "phases": ["timed"]}
-    assert native["notes"]["weights"] == {"trainable": 269722, "all": 271098}
-    # What the wall clock saw is what the steps took, and the metrics follow from the samples.
-    times = samples["step_times"]
-    timed = native["phases"]["timed"]
-    assert times.sum() <= timed < times.sum() + samples["warmup_step_times"].sum()
-    recomputed = metrics.metrics(
-        times, samples["warmup_step_times"], samples["loss"], wall=1.0, images=4
-    )
-    for name in set(recomputed) - {"total_images_per_second"}:
-        assert native["metrics"][name] == recomputed[name]
-    total = value(native, "total_images_per_second")
-    assert 24 / timed <= total <= 24 / times.sum()
-    assert value(native, "model_parameters") == 269722
-    # Tracing and first use fall into the warm-up.
-    assert samples["warmup_step_times"][0, 0] > np.median(times)
-    assert samples["loss"][-1, 0] < samples["loss"][0, 0]
-
-
-@pytest.mark.slow
-@pytest.mark.measured
 def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     knobs = {
         "fusion_threshold_mb": 3,

@@ -103,7 +103,7 @@ def test_a_table_of_which_the_second_rank_reads_the_broken_line(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_reader_and_a_mode_of_memory_that_are_not_here_are_69(tmp_path):
+def test_a_reader_that_is_not_here_is_69(tmp_path):
     data = tmp_path / "set"
     assert NT3.stage(data, {"train": 1, "test": 1}, how=warm).returncode == 0
     hidden = tmp_path / "hidden" / "pandas"
@@ -111,9 +111,3 @@ def test_a_reader_and_a_mode_of_memory_that_are_not_here_are_69(tmp_path):
     (hidden / "__init__.py").write_text("raise ImportError('not here')\n")
     done, out = NT3.start(tmp_path / "pandas", data, env={"PYTHONPATH": str(hidden.parent)})
     told(NT3, done, out, 69, ["csv_reader pandas", "the Python package pandas"])
-    # No machine is in both modes.
-    modes = {mode: NT3.start(tmp_path / mode, data, memory_mode=mode) for mode in ("flat", "cache")}
-    refused = {mode: each for mode, each in modes.items() if each[0].returncode}
-    assert refused
-    for mode, (done, out) in refused.items():
-        told(NT3, done, out, 69, [f"memory_mode {mode}: host "])

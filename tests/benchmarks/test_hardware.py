@@ -29,23 +29,6 @@ def test_links_of_each_pair_of_gpus():
     assert hardware.gpu_links("") == {}
 
 
-def test_governors_of_the_cpus_in_use(tmp_path):
-    for cpu, name in enumerate(("performance", "performance", "powersave")):
-        folder = tmp_path / f"cpu{cpu}" / "cpufreq"
-        folder.mkdir(parents=True)
-        (folder / "scaling_governor").write_text(name + "\n")
-    assert hardware.governors({0, 1}, tmp_path) == "performance"
-    assert hardware.governors({1, 2}, tmp_path) == "performance, powersave"
-    assert hardware.governors({9}, tmp_path) is None
-
-
-def test_this_host_without_nvidia_smi(monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    found = hardware.host_hardware()
-    assert found["gpus"] == [] and found["gpu_links"] == {}
-    assert found["cpus"] >= 1 and found["memory_bytes"] > 0
-
-
 def test_a_host_with_two_gpus(tmp_path, monkeypatch):
     (tmp_path / "table").write_text(TABLE)
     (tmp_path / "links").write_text(LINKS)

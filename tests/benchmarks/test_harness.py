@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from harness import epochs, facts, page_cache, phases, program, result
+from harness import epochs, facts, phases, program, result
 from scalesweep.analysis.kineto_stream import read_stream
 from scalesweep.analysis.trace_account import account_of_rank
 from tests.benchmarks.programs import BENCHMARKS, start_helper, start_torch
@@ -106,20 +105,6 @@ def test_result_refuses_numbers_that_json_cannot_hold(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         write(tmp_path, notes={"sum": float("nan")})
     assert list(tmp_path.iterdir()) == []
-
-
-def test_page_cache_residency_and_drop(tmp_path):
-    paths = [str(tmp_path / name) for name in "ab"]
-    for path in paths:
-        Path(path).write_bytes(bytes(1 << 20))
-    assert page_cache.resident_bytes(paths[0]) == (1 << 20, 1 << 20)
-    assert page_cache.drop([*paths, str(tmp_path / "absent")]) == 1
-    after = page_cache.resident_fraction(paths)
-    if after is None or after > 0.01:
-        pytest.skip("this file system does not drop pages")
-    Path(paths[0]).read_bytes()
-    assert page_cache.resident_fraction(paths) == 0.5
-    assert page_cache.resident_fraction(["/nowhere"]) is None
 
 
 @pytest.mark.slow

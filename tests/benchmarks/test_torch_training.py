@@ -142,5 +142,5 @@ def test_a_network_beyond_the_hosts_memory_is_one_line(tmp_path):
     assert done.returncode == 71 and done.stderr.count("\n") == 1
     left = json.loads((out / "native_error.json").read_text())
     assert left["exit_code"] == 71
-    said = "out of memory on the host, building the network (asked for 35,"
+    said = "out of memory on the host, building the network: "
     assert left["message"].startswith(said)

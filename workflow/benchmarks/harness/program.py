@@ -28,14 +28,10 @@ EXIT_LAUNCH = os.EX_TEMPFAIL  # not all ranks were started, or they cannot reach
 class ProgramError(Exception):
     """Ends the program with one line on standard error and `code` as its exit code."""
 
-    def __init__(self, code: int, message: str, memory: dict[str, int] | None = None) -> None:
-        """Keep the exit code with the message; line breaks in the message become spaces.
-
-        `memory`: bytes that the rank has asked for in vain and held by then, where it ran out.
-        """
+    def __init__(self, code: int, message: str) -> None:
+        """Keep the exit code with the message; line breaks in the message become spaces."""
         super().__init__(" ".join(message.split()))
         self.code = code
-        self.memory = memory or {}
 
 
 @dataclass(frozen=True)
@@ -82,8 +78,7 @@ def read_run(path: str | Path) -> Run:
 
 def write_error(out: Path, error: ProgramError) -> None:
     """Leave code and message in ``native_error.json``: horovodrun turns any exit code into 1."""
-    content: dict[str, Any] = {"exit_code": error.code, "message": str(error)}
-    content |= {"memory": error.memory} if error.memory else {}
+    content = {"exit_code": error.code, "message": str(error)}
     try:
         out.mkdir(parents=True, exist_ok=True)
         partial = out / f"native_error.json.{os.getpid()}.part"

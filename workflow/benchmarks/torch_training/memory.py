@@ -1,7 +1,6 @@
 """The most memory that a rank has held, in bytes; and what is said when there is no more."""
 
 import re
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +15,6 @@ HOST = re.compile(r"DefaultCPUAllocator|Cannot allocate memory|not enough memory
 GPU = re.compile(r"CUDA out of memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED")
 KILLED = re.compile(r"DataLoader worker .* is killed by signal: Killed")
 STATUS = Path("/proc/self/status")
-NO_THREAD = "can't start new thread"
-STACK = 8 << 20  # bytes of a thread's, where it is not limited
-ASKED = re.compile(r"you tried to allocate (\d+) bytes")
 
 
 def peaks(device: torch.device) -> dict[str, int]:
@@ -45,33 +41,6 @@ def of_status(name: str) -> int | None:
     return int(match[1]) * 1024 if match else None
 
 
-def in_vain(said: str) -> dict[str, int]:
-    """Return the bytes asked for on the host by an allocator's words, and those of its own that
-    this process held by then: what RLIMIT_DATA counts."""
-    asked = ASKED.search(said)
-    return {
-        **({"asked_bytes": int(asked[1])} if asked else {}),
-        **({"held_bytes": held} if (held := of_status("VmData")) else {}),
-    }
-
-
-def no_room_for_a_thread(said: str) -> bool:
-    """Return whether a thread was not started because its stack is beyond RLIMIT_DATA: too many
-    processes are told in the same words."""
-    limit, held = resource.getrlimit(resource.RLIMIT_DATA)[0], of_status("VmData")
-    if NO_THREAD not in said or held is None or limit == resource.RLIM_INFINITY:
-        return False
-    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
-    return held + (STACK if stack == resource.RLIM_INFINITY else stack) > limit
-
-
-def in_words(amounts: dict[str, int]) -> str:
-    """Return what was asked for and held, as text to put behind a message."""
-    words = {"asked_bytes": "asked for", "held_bytes": "held"}
-    said = [f"{words[name]} {amount / 2**20:,.1f} MiB" for name, amount in amounts.items()]
-    return f" ({', '.join(said)})" if said else ""
-
-
 def metrics(ranks: list[dict[str, int]]) -> dict[str, Metric]:
     """Return the peaks of the rank that held the most, which is the one that runs out first."""
     return {
@@ -91,10 +60,8 @@ def told_when_out(what: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        amounts = in_vain(str(error))
         said = f": {error}" if str(error) else ""
-        message = f"out of memory on the host, {what}{in_words(amounts)}{said}"
-        raise ProgramError(EXIT_HOST_MEMORY, message, amounts) from None
+        raise ProgramError(EXIT_HOST_MEMORY, f"out of memory on the host, {what}{said}") from None
     except RuntimeError as error:
         # A pipeline raises an error of its own from that of the allocator.
         errors = [error, *([error.__cause__] if error.__cause__ else [])]
@@ -106,8 +73,7 @@ def told_when_out(what: str) -> Iterator[None]:
             raise ProgramError(
                 EXIT_GPU_MEMORY, f"out of memory on the GPU, {what}: {first}"
             ) from None
-        if HOST.search(said) or KILLED.search(said) or no_room_for_a_thread(said):
-            amounts = in_vain(said)
-            message = f"out of memory on the host, {what}{in_words(amounts)}: {first}"
-            raise ProgramError(EXIT_HOST_MEMORY, message, amounts) from None
+        if HOST.search(said) or KILLED.search(said):
+            message = f"out of memory on the host, {what}: {first}"
+            raise ProgramError(EXIT_HOST_MEMORY, message) from None
         raise
