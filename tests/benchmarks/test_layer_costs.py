@@ -36,11 +36,6 @@ BY_HAND = {
         Layer("lstm", ((3, 2),), (3, 4), (2, 16), 112, bias=True),
         (2 * 732, 2 * 1476, 8 * (6 + 12 + 60) + 448, 8 * (12 + 6 + 12 + 60 + 6) + 896),
     ),
-    # The last state only: all of them are kept. Products 2*3*12*2 and 2*3*12*4, two biases.
-    "gru": (
-        Layer("gru", ((3, 2),), (4,), (2, 12), 96, bias=True),
-        (2 * 612, 2 * 1152, 8 * (6 + 4 + 60) + 384, 8 * (4 + 6 + 60 + 6) + 768),
-    ),
     "batch_norm": (
         Layer("batch_norm", ((3, 3, 2),), (3, 3, 2), weights=4),
         (2 * 108, 2 * 162, 8 * 36 + 16, 8 * 54 + 32),
@@ -163,7 +158,7 @@ def test_published_counts(monkeypatch):
     kinds = {one.kind for found in (vgg16, resnet50, at_224) for one in found.values()}
     for model, data_set in (*others, ("densenet40_k12", "cifar10")):
         kinds |= {one.kind for one in layers_of(models.build(model, data_set, "NHWC")).values()}
-    for model in ("cosmoflow", "nt3", "lstm", "gru"):
+    for model in ("cosmoflow", "nt3", "lstm"):
         params = {"model": model, "sample_size": 32, "features": 200}
         params |= {"sequence_steps": 35, "seed": 1}
         kinds |= {one.kind for one in layers_of(networks.make(params).model).values()}

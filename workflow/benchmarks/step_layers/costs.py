@@ -32,24 +32,15 @@ LRN_FORWARD, LRN_BACKWARD = 7, 14
 # Softmax with cross-entropy, per logit: subtract the largest, exponential, sum; backward: divide,
 # subtract.
 LOSS_FORWARD, LOSS_BACKWARD = 3, 2
-# Of recurrent layers, for each unit and step besides the products and biases. lstm: three sigmoids
-# and two tanh, two products and a sum for the cell, a product for the output; gru: two sigmoids, a
-# tanh, a product and a sum for the candidate, four for the output. Backward three for each
-# function, and what the chain rule multiplies and adds.
-RECURRENT_FORWARD = {"lstm": 9, "gru": 9}
-RECURRENT_BACKWARD = {"lstm": 23, "gru": 18}
-# Values that forward keeps for backward, for each unit and step: lstm the four gates and the cell;
-# gru its gates, the candidate and what the state adds to it.
-KEPT = {"lstm": 5, "gru": 4}
-BIASES = {"lstm": 4, "gru": 6}  # for each unit
+# Of an LSTM, for each unit and step besides the products and biases: three sigmoids and two tanh,
+# two products and a sum for the cell, a product for the output. Backward three for each function,
+# and what the chain rule multiplies and adds.
+LSTM_FORWARD, LSTM_BACKWARD = 9, 23
+KEPT = 5  # values that forward keeps for backward, for each unit and step: four gates and the cell
+BIASES = 4  # for each unit
 # Per value and pass, of activations; one function is one operation, and 1 - y * y times it three.
 ACTIVATIONS = {"linear": 0, "relu": 0, "leaky_relu": 1, "tanh": 1}
-ACTIVATIONS_BACKWARD = {
-    "linear": 0,
-    "relu": 0,
-    "leaky_relu": 1,
-    "tanh": 3,
-}  # tanh: 1 - y * y, times
+ACTIVATIONS_BACKWARD = {"linear": 0, "relu": 0, "leaky_relu": 1, "tanh": 3}
 
 
 @dataclass(frozen=True)
@@ -106,8 +97,8 @@ def _product(layer: Layer, by_input: bool) -> tuple[float, float]:
     return forward, backward + out * (layer.bias + ACTIVATIONS_BACKWARD[layer.activation])
 
 
-def _recurrent(layer: Layer, by_input: bool) -> tuple[float, float]:
-    """An lstm or gru: at each step a product of the input and one of the state, and the gates.
+def _lstm(layer: Layer, by_input: bool) -> tuple[float, float]:
+    """At each step a product of the input and one of the state, and the gates.
 
     Backward both kernels have a gradient, and the state; the input where it is asked for.
     """
@@ -115,10 +106,10 @@ def _recurrent(layer: Layer, by_input: bool) -> tuple[float, float]:
     units = layer.output[-1]
     of_input = 2.0 * steps * features * layer.kernel[-1]
     of_state = 2.0 * steps * units * layer.kernel[-1]
-    bias = layer.bias * BIASES[layer.kind] * steps * units
-    forward = of_input + of_state + bias + RECURRENT_FORWARD[layer.kind] * steps * units
+    bias = layer.bias * BIASES * steps * units
+    forward = of_input + of_state + bias + LSTM_FORWARD * steps * units
     backward = of_input * (2 if by_input else 1) + 2 * of_state + bias
-    return forward, backward + RECURRENT_BACKWARD[layer.kind] * steps * units
+    return forward, backward + LSTM_BACKWARD * steps * units
 
 
 def _per_value(forward: float, backward: float) -> _Flop:
@@ -156,11 +147,11 @@ def _update(layer: Layer, _: bool) -> tuple[float, float]:
 
 
 PRODUCTS = frozenset(("conv1d", "conv2d", "conv3d", "dense"))
-RECURRENT = frozenset(KEPT)
+LSTM = "lstm"
 UPDATE, LOSS = "update", "loss"
 _FLOP: Mapping[str, _Flop] = {
     **dict.fromkeys(PRODUCTS, _product),
-    **dict.fromkeys(RECURRENT, _recurrent),
+    LSTM: _lstm,
     "batch_norm": _per_value(NORM_FORWARD, NORM_BACKWARD),
     "lrn": _over_channels,
     "activation": _activation,
@@ -178,7 +169,7 @@ _FLOP: Mapping[str, _Flop] = {
 }
 KINDS = frozenset(_FLOP)
 # What backward reads besides the gradient by the output: input and output of the layer.
-_KEEPS_INPUT = PRODUCTS | RECURRENT | {"batch_norm", "lrn", "max_pool", LOSS}
+_KEEPS_INPUT = PRODUCTS | {LSTM, "batch_norm", "lrn", "max_pool", LOSS}
 _KEEPS_OUTPUT = {"max_pool", "lrn"}
 _PASSES_ON = {"add", "bias"}  # hand the gradient on as it is
 
@@ -212,16 +203,10 @@ def _traffic(layer: Layer, by_input: bool) -> tuple[int, int]:
     active = layer.activation != "linear"
     backward = 0 if layer.kind == "add" else out
     backward += into if layer.kind in _KEEPS_INPUT else 0
-    states = layer.kind in RECURRENT and len(layer.output) > 1  # its output is all its states
-    backward += out if layer.kind in _KEEPS_OUTPUT or active or states else 0
+    # The output of an LSTM is all its states.
+    backward += out if layer.kind in _KEEPS_OUTPUT or active or layer.kind == LSTM else 0
     backward += into if by_input and layer.kind not in _PASSES_ON else 0
     # A dropout keeps which values it has taken: a mask, of the same size here.
     mask = out if layer.kind == "dropout" else 0
-    kept = _kept(layer) if layer.kind in RECURRENT else 0
+    kept = KEPT * out if layer.kind == LSTM else 0
     return into + out + mask + kept, backward + mask + kept
-
-
-def _kept(layer: Layer) -> int:
-    """Values that a recurrent layer keeps; its states too where they are not its output."""
-    each = KEPT[layer.kind] + (len(layer.output) == 1)
-    return each * layer.inputs[0][0] * layer.output[-1]

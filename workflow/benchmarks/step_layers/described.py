@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from step_layers.costs import RECURRENT, Layer, Shape
+from step_layers.costs import LSTM, Layer, Shape
 
 # Class of a layer -> its kind; classes of one kind differ in nothing that costs.
 KINDS = {
@@ -12,7 +12,6 @@ KINDS = {
     "Conv3D": "conv3d",
     "Dense": "dense",
     "LSTM": "lstm",
-    "GRU": "gru",
     "BatchNormalization": "batch_norm",
     "LocalResponseNormalization": "lrn",
     "Activation": "activation",
@@ -43,10 +42,7 @@ def describe(layer: Any) -> Layer:
     if kind == "dropout" and not layer.rate:
         kind = "reshape"  # Keras leaves it out
     inputs, output = _shapes(layer.input_shape), _shapes(layer.output_shape)[0]
-    holder = layer
-    if kind in RECURRENT:
-        holder = layer.cell
-        _check_recurrent(layer)
+    holder = layer.cell if kind == LSTM else layer
     kernel = tuple(int(n) for n in holder.kernel.shape) if hasattr(holder, "kernel") else ()
     return Layer(
         kind=kind,
@@ -56,16 +52,8 @@ def describe(layer: Any) -> Layer:
         weights=sum(math.prod(variable.shape) for variable in layer.trainable_variables),
         window=_window(name, layer, inputs, output),
         bias=bool(kernel and layer.use_bias),
-        activation="linear" if kind in RECURRENT else _activation(name, layer),
+        activation="linear" if kind == LSTM else _activation(name, layer),
     )
-
-
-def _check_recurrent(layer: Any) -> None:
-    """Raise ValueError for a layer that does something else than the formulas have."""
-    functions = (layer.activation.__name__, layer.recurrent_activation.__name__)
-    usual = functions == ("tanh", "sigmoid") and getattr(layer, "reset_after", True)
-    if not usual or layer.recurrent_dropout:
-        raise ValueError(f"there are no formulas for {layer.name}: not the usual form of its class")
 
 
 def _shapes(shapes: Any) -> tuple[Shape, ...]:

@@ -1,5 +1,5 @@
-"""The models whose layers are timed: those of cnn_training, cosmoflow_training and nt3, and
-recurrent ones.
+"""The models whose layers are timed: those of cnn_training, cosmoflow_training and nt3, and an
+LSTM.
 
 `make` gives one with its input and loss, `layers_of` the layers of a Keras model.
 """
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
+
+from step_layers.costs import LSTM
 
 COSMOFLOW, NT3 = "cosmoflow", "nt3"
 CHANNELS = 4  # of CosmoFlow's volumes
@@ -24,7 +26,6 @@ NT3_LAYERS = {
 # The medium network of W. Zaremba, I. Sutskever, O. Vinyals, Recurrent neural network
 # regularization, arXiv:1409.2329, 2014, from the vectors of words on: two layers, dropout after
 # each, and a softmax over the words of the Penn Treebank at every step.
-RECURRENT = {"lstm": "LSTM", "gru": "GRU"}  # models and the class of their layers
 UNITS, WORDS, WORD_DROPOUT = 650, 10_000, 0.5
 
 
@@ -61,9 +62,9 @@ def make(params: dict[str, Any]) -> Network:
 
         network = nt3.build({**NT3_LAYERS, "features": params["features"]})
         return Network(network, (params["features"], 1), nt3.CLASSES, (), _cross_entropy)
-    if params["model"] in RECURRENT:
+    if params["model"] == LSTM:
         steps = params["sequence_steps"]
-        network = _words(RECURRENT[params["model"]], steps, params["seed"])
+        network = _words(steps, params["seed"])
         return Network(network, (steps, UNITS), WORDS, (steps,), _cross_entropy)
     from cnn_training import models
 
@@ -73,13 +74,13 @@ def make(params: dict[str, Any]) -> Network:
     return Network(network, sample, models.classes_of(params["data_set"]), (), _cross_entropy)
 
 
-def _words(kind: str, steps: int, seed: int) -> tf.keras.Model:
+def _words(steps: int, seed: int) -> tf.keras.Model:
     """The recurrent network: vectors of words ``[batch, steps, UNITS]`` to logits of the next."""
     layers = tf.keras.layers
     inputs = layers.Input((steps, UNITS))
     x = inputs
     for _ in range(2):
-        x = getattr(layers, kind)(UNITS, return_sequences=True)(x)
+        x = layers.LSTM(UNITS, return_sequences=True)(x)
         x = layers.Dropout(WORD_DROPOUT, seed=seed)(x)
     return tf.keras.Model(inputs, layers.Dense(WORDS)(x))
 
