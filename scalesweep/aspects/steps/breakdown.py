@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scalesweep.analysis.stats import Estimate, mean_of, signed_mean_of
-from scalesweep.analysis.step_account import NOEXCHANGE, STEPS, StepAccount, companion_account
+from scalesweep.analysis.step_account import STEPS, StepAccount, companion_account
 from scalesweep.aspects.steps.efficiency import IMBALANCE, LEDGER, efficiency_rows
 from scalesweep.aspects.steps.measured_steps import main_rate, stated_accounts
 from scalesweep.core.errors import UserError
@@ -25,7 +25,6 @@ from scalesweep.tables.run_arrays import read_arrays
 _log = logging.getLogger(__name__)
 _MS = 1e3
 _RATE = ("total_throughput", "init")  # of first epochs
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,14 +85,12 @@ class NoExchangeRow(SourceRow, table="noexchange"):
     """A point with runs without exchange, each beside its measured run; means over the pairs."""
 
     pairs: int = column("runs with a run without exchange", "1")
-    method: str = column("`noexchange`")
     step_ms: Estimate = column("a step", "ms")
     without_ms: Estimate = column("a step of the slowest rank without exchange", "ms")
     communication_ms: Estimate = column(
         "exposed communication: the difference, less the barrier", "ms"
     )
     communication_share: Estimate = column("its share of a step", "1")
-    stamped_ms: float | None = column("the same by time stamps of the measured runs", "ms")
 
 
 def breakdown_rows(inputs: TableInputs) -> Iterator[SourceRow]:
@@ -111,8 +108,8 @@ def breakdown_rows(inputs: TableInputs) -> Iterator[SourceRow]:
             named = {"term": IMBALANCE} if cells["term"] == "persistent" else {}
             yield FirstEpochRow(point=point.values, source=point.source, **(cells | named))
     for point in inputs.points:
-        if pairs := [(row, against[row]) for row in point.rows.tolist() if row in against]:
-            yield _noexchange(point, pairs, [own[row] for row, _ in pairs if row in own])
+        if pairs := [against[row] for row in point.rows.tolist() if row in against]:
+            yield _noexchange(point, pairs)
 
 
 MAKER = Maker((EfficiencyRow, FirstEpochRow, NoExchangeRow), breakdown_rows)
@@ -141,24 +138,14 @@ def companion_accounts(inputs: TableInputs) -> dict[int, StepAccount]:
     return accounts
 
 
-def _noexchange(
-    point: Point, pairs: Sequence[tuple[int, StepAccount]], stamped: Sequence[StepAccount]
-) -> NoExchangeRow:
-    every = [account for _, account in pairs]
+def _noexchange(point: Point, every: Sequence[StepAccount]) -> NoExchangeRow:
     exposed = np.array([account.terms["communication"] for account in every])
     steps = np.array([account.elapsed for account in every])
-    by_stamps = None
-    if len(stamped) == len(pairs) and all(account.form == STEPS for account in stamped):
-        # Transfer, and waiting that alternates; what rounding leaves of nothing is nothing.
-        terms = [[a.term(name) or 0.0 for name in ("transfer", "alternating")] for a in stamped]
-        mean = float(np.sum(terms, axis=1).mean())
-        by_stamps = mean * _MS if mean > _ROUNDING * stamped[0].elapsed else 0.0
     return NoExchangeRow(
-        point=point.values, source=point.source, pairs=len(pairs), method=NOEXCHANGE,
-        step_ms=mean_of(steps * _MS),
+        point=point.values, source=point.source, pairs=len(every), step_ms=mean_of(steps * _MS),
         without_ms=mean_of([_alone(account) * _MS for account in every]),
         communication_ms=signed_mean_of(exposed * _MS),
-        communication_share=signed_mean_of(exposed / steps), stamped_ms=by_stamps,
+        communication_share=signed_mean_of(exposed / steps),
     )  # fmt: skip
 
 
