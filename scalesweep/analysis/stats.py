@@ -7,7 +7,7 @@ repeat, a ratio of values that are not positive) are NaN, never 0.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -64,6 +64,14 @@ class Estimate:
         """What a share leaves of the whole."""
         ends = (None if end is None else 1 - end for end in (self.high, self.low))
         return Estimate(1 - self.value, *ends)
+
+    def widened(self, share: float) -> "Estimate":
+        """If the values may all be off by a share of themselves to the same side, as numbers are
+        that are printed with few digits."""
+        if not share or self.low is None or self.high is None:
+            return self
+        more = share * abs(self.low), share * abs(self.high)
+        return replace(self, low=self.low - more[0], high=self.high + more[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +327,7 @@ class Ratio(Estimate):
     se: float | None = None
     df: float | None = None
     how: str = ""
+    rounded: float = 0.0  # the share by which printing with few digits may have moved it
 
     @property
     def chance(self) -> float:
@@ -332,17 +341,21 @@ class Ratio(Estimate):
         error: LogError,
         level: float = CONFIDENCE,
         null: float = 1.0,
+        rounded: float = 0.0,
     ) -> Self:
         """With an error. ``level``: at which the interval covers 95 %; p is in terms of 95 %."""
-        bounds = error.around(value, level)
-        p = min(1.0, error.p(abs(math.log(value / null))) * SIGNIFICANT / (1 - level))
-        return cls(value, bounds.low, bounds.high, p, error.error, error.degrees, "repeats")
+        bounds = error.around(value, level).widened(rounded)
+        apart = max(0.0, abs(math.log(value / null)) - rounded)
+        p = min(1.0, error.p(apart) * SIGNIFICANT / (1 - level))
+        return cls(
+            value, bounds.low, bounds.high, p, error.error, error.degrees, "repeats", rounded
+        )
 
     def excluding(self, cut: float, level: float) -> Estimate:
         """With the interval that excludes just what p puts below ``cut``."""
         assert self.se is not None and self.df is not None
         error = LogError(self.se, self.df)
-        return error.around(self.value, 1 - cut * (1 - level) / SIGNIFICANT)
+        return error.around(self.value, 1 - cut * (1 - level) / SIGNIFICANT).widened(self.rounded)
 
 
 def ratio_of_means(
@@ -353,6 +366,7 @@ def ratio_of_means(
     *,
     per: float = 1.0,
     null: float = 1.0,
+    rounded: float = 0.0,
 ) -> Ratio:
     """The ratio of the means of two samples over ``per``; the other words as ``Ratio.by`` has them.
 
@@ -363,7 +377,7 @@ def ratio_of_means(
     value = float(values.mean()) / base / per if base else math.nan
     if error is None or not value > 0:
         return Ratio(value, how=without_interval(values, others) or "not positive")
-    return Ratio.by(value, error, level, null)
+    return Ratio.by(value, error, level, null, rounded)
 
 
 def ratio_of(ratios: ArrayLike, null: float = 1.0) -> Ratio:

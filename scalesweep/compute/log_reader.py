@@ -62,6 +62,15 @@ def number_of(text: str) -> float:
     return float(digits) * _SUFFIXES[match["suffix"]]
 
 
+def rounding_of(text: str) -> float:
+    """By how much the number behind a printed text may differ from it: half of its last digit."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        return 0.0
+    power = int(match["power"] or 0) - len(match["decimals"] or "")
+    return float(0.5 * 10.0**power * _SUFFIXES[match["suffix"]])
+
+
 def fact_of(text: str, number: bool) -> Fact | None:
     """A printed fact: a whole number, a flag, a word; of a group of numbers also 11.5K.
 

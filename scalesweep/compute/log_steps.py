@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
-from scalesweep.compute.log_reader import Reader, number_of
+from scalesweep.compute.log_reader import Reader, number_of, rounding_of
 from scalesweep.compute.log_starts import LogError, Row, Start, by_printer
 from scalesweep.compute.log_values import (
     DERIVED,
@@ -46,6 +46,8 @@ RATES, RATES_APART = ((f"{TOKENS}_per_device", TOKENS),), 1.05
 TOTALS, TOTALS_APART = (("images_per_second", "total_images_per_second"),), 2.0
 # Totals of one job's ranks differ by less.
 SAME = 0.05
+# Half of a last digit is kept where it is more than this share of a value.
+ROUNDED_FROM = 1e-3
 Flags = NDArray[np.bool_]  # by line
 
 
@@ -80,6 +82,12 @@ class Steps:
         """What a group is; times of a clock are those of steps."""
         value = self.reader.values[name]
         return value._replace(way=SECONDS) if value.way == ELAPSED else value
+
+    def rounding(self, name: str, kept: Flags) -> float:
+        """By how much a printed value of the lines that count may differ from the true one."""
+        rows = [row for row, counts in zip(self.streams[0], kept, strict=True) if counts]
+        most = max((rounding_of(row.texts.get(name, "")) for row in rows), default=0.0)
+        return most * self.reader.values[name].times
 
 
 def steps_of(reader: Reader, start: Start) -> Steps:
@@ -278,6 +286,9 @@ def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str,
         value = _mean(it, values if it.way in (LAST, PEAK) else values[kept])
         if value is not None:
             metrics[it.metric] = _metric(it, value)
+            half = steps.rounding(name, kept)
+            if half > ROUNDED_FROM * abs(value):
+                metrics[it.metric]["rounding"] = half
     for name, it in steps.reader.values.items():  # of facts
         if name in known and name not in steps.values:
             metrics[it.metric] = _metric(it, known[name])

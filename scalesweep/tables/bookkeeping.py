@@ -1,14 +1,16 @@
 """What a run keeps in its row of the summary beside numbers: the columns ``CURVES``.
 
 ``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``; ``_phases``:
-seconds by phase; ``_energy``: joules by phase; ``_account``: where the time of a step went
-(``StepAccount``), ``_first_epoch``: that of the first of several epochs; ``_parts``: seconds by
-named part; ``_stated``: standard deviation and count of the metrics whose source states them;
-``_sweep``: what a probe measured by size; ``_facts``: where and with what it ran; ``_layers``: what
-each layer of a model computes, moves and takes; ``_load``: what others took of the cores;
-``_exchange``, ``_exchanged_by``: what its ranks exchange in a step, and how; ``_score_rule``: how
-MLPerf counts the score of an imported run's submission. Missing (None) where a record has none. In
-the summary they are JSON text (``as_text``), which ``ExperimentData.notes`` reads back.
+seconds by phase; ``_energy``: joules by phase;
+``_account``: where the time of a step went (``StepAccount``), ``_first_epoch``:
+that of the first of several epochs; ``_parts``: seconds by named part;
+``_stated``: standard deviation and count of the metrics whose source states them; ``_rounded``: by
+how much printing may have moved metrics; ``_sweep``: what a probe measured by size; ``_facts``:
+where and with what it ran; ``_layers``: what each layer of a model computes, moves and takes;
+``_load``: what others took of the cores; ``_exchange``, ``_exchanged_by``: what its ranks exchange
+in a step, and how; ``_score_rule``: how MLPerf counts the score of an imported run's submission.
+Missing (None) where a record has none. In the summary they are JSON text (``as_text``), which
+``ExperimentData.notes`` reads back.
 """
 
 import math
@@ -38,6 +40,7 @@ from scalesweep.tables.provenance import FACTS, kept_facts
 ACCOUNT = "_account"
 FIRST_EPOCH = "_first_epoch"
 STATED = "_stated"
+ROUNDED = "_rounded"
 # [factor, runs that are asked for, runs dropped at either end] of MLPerf's score (imported runs).
 SCORE_RULE = "_score_rule"
 PARTS = "_parts"
@@ -45,7 +48,7 @@ _SPREAD = ("std", "count")
 SWEEP, SWEEP_SECONDS = "_sweep", "sweep_seconds"  # the latter an array [value, repeat, rank]
 EXCHANGE, EXCHANGED_BY = "_exchange", "_exchanged_by"
 CURVES = (
-    *("_epochs", "_phases", "_energy", ACCOUNT, FIRST_EPOCH, STATED, SCORE_RULE),
+    *("_epochs", "_phases", "_energy", ACCOUNT, FIRST_EPOCH, STATED, ROUNDED, SCORE_RULE),
     *(PARTS, SWEEP, FACTS, LAYERS, LOAD, EXCHANGE, EXCHANGED_BY),
 )
 
@@ -75,6 +78,7 @@ def curves_of(
         ACCOUNT: _account(record, samples),
         FIRST_EPOCH: _first_epoch(record, samples),
         STATED: _stated(record.get("metrics") or {}),
+        ROUNDED: _rounded(record.get("metrics") or {}),
         SCORE_RULE: _score_rule(record.get("notes") or {}),
         PARTS: _numbers(record.get("parts"), "parts"),
         SWEEP: sweep_of(record, samples),
@@ -148,6 +152,16 @@ def _stated(metrics: Mapping[str, Any]) -> dict[str, list[float]] | None:
         if std is not None and count is not None and std >= 0 and count >= 2:
             stated[name] = [std, count]
     return stated or None
+
+
+def _rounded(metrics: Mapping[str, Any]) -> dict[str, float] | None:
+    """By how much printing with few digits may have moved a value, by metric."""
+    halves = {
+        name: half
+        for name, metric in metrics.items()
+        if (half := _finite(metric.get("rounding"), f"metric '{name}': rounding"))
+    }
+    return halves or None
 
 
 def _finite(value: Any, name: str) -> float | None:

@@ -39,7 +39,7 @@ from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.joined_experiments import benchmarks_of, parameters_at
 from scalesweep.core.plan_format import PlanExperiment, PlanRun
 from scalesweep.core.status import Status
-from scalesweep.tables.bookkeeping import STATED
+from scalesweep.tables.bookkeeping import ROUNDED, STATED
 from scalesweep.tables.machine_load import LOAD, undisturbed
 
 # Metric and phase.
@@ -251,6 +251,16 @@ class ExperimentData:
         """Parameters that tell one scaling series from another."""
         return series_parameters(self.experiment)
 
+    def rounded(self, point: Point, measure: Measure) -> float:
+        """By what share of itself printing with few digits may have moved a point's mean: all its
+        runs may be rounded to the same side."""
+        if measure[1] != "run" or not (notes := self.notes(ROUNDED)):
+            return 0.0
+        halves = [notes.get(int(row), {}).get(measure[0], 0.0) for row in point.rows]
+        if not any(halves):
+            return 0.0
+        return float(max(halves)) / abs(float(self.repeats(point, measure).mean()))
+
     @property
     def level(self) -> float:
         """Level at which intervals are taken that cover 95 %: a higher one where repeats were added
@@ -268,7 +278,8 @@ class ExperimentData:
             return Estimate(math.nan)
         error = self.errors(measure)[point.source].mean(place_of(point))
         mean = mean_of(repeats, self.level)
-        return mean if error is None else error.around(mean.value, self.level)
+        mean = mean if error is None else error.around(mean.value, self.level)
+        return mean.widened(self.rounded(point, measure))
 
     def log_error(self, point: Point, base: Point, measure: Measure) -> LogError | None:
         """Standard error of the logarithm of the ratio of two points' means; None where nothing
@@ -292,6 +303,7 @@ class ExperimentData:
             self.level,
             per=per,
             null=null,
+            rounded=self.rounded(point, measure) + self.rounded(base, measure),
         )
         stated = self.stated(point, measure) or self.stated(base, measure)
         return replace(ratio, how="stated") if stated and ratio.known else ratio
