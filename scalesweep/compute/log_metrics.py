@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Raised when the same patterns would give other numbers: logs are read again.
-_READER = 4
+_READER = 5
 MAX_KEYS = 1000
 # Ranks that print one total may differ by this much before it is worth a word.
 AGREE = 0.01
@@ -333,47 +333,21 @@ def _of_ranks(
 
 
 def _of_any(metric: Metric, name: str, series: _Series, ranks: int, reading: Reading) -> float:
-    """One series of matches; with ``ranks`` above 1 it is unknown which of them printed which."""
-    notes, total = reading.notes[name], len(series.values)
-    each = metric.printed_by == "every_rank" and ranks > 1
-    if each and total < ranks and metric.scope == "rank" and not metric.optional:
+    """One series of matches; with ``ranks`` above 1 it is unknown which of them printed which: of
+    what each of them prints there is one match of each, or nothing says which are whose."""
+    total = len(series.values)
+    each = metric.printed_by == "every_rank" and metric.scope == "rank" and ranks > 1
+    if each and total != ranks and not (metric.optional and total < ranks):
         raise UnreadableError(
-            f"metric {name}: {total} matches of {ranks} ranks (printed_by: every_rank)"
+            f"metric {name}: {total} matches of {ranks} ranks (printed_by: every_rank), and no "
+            "label says which is whose: let the launcher label lines (mpirun --tag-output, srun "
+            "--label, torchrun --tee 3), or give the pattern a group (?P<rank>...)"
         )
     values = series.taken(metric, name, ranks if each else 1)
-    if each and metric.scope == "rank":
-        _check_in_step(metric, name, series, ranks)
-    if each and total % ranks:
-        notes["warning"] = f"{total} matches do not divide evenly among {ranks} ranks"
     if metric.match == "all":
-        once = each and metric.scope == "rank" and len(values) == ranks
         column = values[:, None] if name in OF_STEPS and ranks == 1 else values
-        reading.arrays[name] = values[None] if once else column
-    if each and metric.scope == "total" and metric.match in ("first", "last"):
-        value = float(values[0 if metric.match == "first" else -1])
-        _compare(notes, values.tolist(), value)
-        return value
+        reading.arrays[name] = values[None] if each and len(values) == ranks else column
     return _reduced(metric.match, values)
-
-
-def _check_in_step(metric: Metric, name: str, series: _Series, ranks: int) -> None:
-    """Raise UnreadableError where nothing says which of several matches are which rank's.
-
-    Ranks write when they like: the last of all matches may be those of one rank. One match of each
-    is no question; nor is a mean over all, if each printed as many; nor are equal numbers.
-    """
-    total = len(series.values)
-    even = total % ranks == 0
-    if total == ranks or (even and metric.match in ("mean", "all") and not metric.skip):
-        return
-    low, high = min(series.values), max(series.values)
-    if even and high - low <= AGREE * abs(high):
-        return
-    raise UnreadableError(
-        f"metric {name}: {total} matches of {ranks} ranks, and no label says which is whose: let "
-        "the launcher label lines (mpirun --tag-output, srun --label, torchrun --tee 3), or give "
-        "the pattern a group (?P<rank>...)"
-    )
 
 
 def _compare(notes: dict[str, Any], values: Sequence[float], taken: float) -> None:

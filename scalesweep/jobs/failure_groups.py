@@ -23,7 +23,7 @@ class Failure(NamedTuple):
 def failure_lines(failures: Iterable[Failure], limit: int = SHOWN) -> list[str]:
     """``NON_ZERO_EXIT: exit code 3: mode=exit3, ranks 1, 2, 4 (9 runs)``, the most runs first.
 
-    A line names points that are all combinations of its values, and a single run by its id. The
+    A line names values whose combinations have all failed, and a single run by its id. The
     experiment is named where there are several among the failures.
     """
     unique = list({failure.run_id: failure for failure in failures}.values())
@@ -32,25 +32,20 @@ def failure_lines(failures: Iterable[Failure], limit: int = SHOWN) -> list[str]:
     for failed in unique:
         kind = kind_of(failed.run_id, failed.cause, failed.detail)
         groups.setdefault((kind, failed.experiment), []).append(failed)
-    counted_lines = [
-        (len(runs), _line(runs, names, several))
-        for group in groups.values()
-        for names, runs in _boxes(group, list(group[0].point))
-    ]
-    counted_lines.sort(key=lambda entry: -entry[0])
-    lines = [line for _, line in counted_lines[:limit]]
-    if more := sum(count for count, _ in counted_lines[limit:]):
+    ordered = sorted(groups.values(), key=len, reverse=True)
+    lines = [_line(runs, several) for runs in ordered[:limit]]
+    if more := sum(map(len, ordered[limit:])):
         lines.append(f"{counted(more, 'run')} more, see plan.csv")
     return lines
 
 
-def _line(runs: Sequence[Failure], names: Sequence[str], several: bool) -> str:
+def _line(runs: Sequence[Failure], several: bool) -> str:
     first = runs[0]
     detail = first.detail
     if len(runs) > 1:
         detail = _without_job(detail).replace(first.run_id, "*")
     where = [first.experiment] if several else []
-    where += [_values(name, [run.point[name] for run in runs]) for name in names]
+    where += [_values(name, [run.point[name] for run in runs]) for name in _names(runs)]
     head = f"{first.cause}: {detail}" if detail else first.cause
     who = first.run_id if len(runs) == 1 else counted(len(runs), "run")
     return f"{head}: {', '.join(where)} ({who})" if where else f"{head} ({who})"
@@ -76,19 +71,13 @@ def _unique(values: Iterable[Any]) -> list[Any]:
     return sorted(unique) if numbers else unique
 
 
-def _boxes(
-    runs: Sequence[Failure], names: Sequence[str]
-) -> list[tuple[Sequence[str], list[Failure]]]:
-    """Runs in parts, each of which has every combination of its parameters' values."""
-    values = {name: _unique(run.point[name] for run in runs) for name in names}
-    points = {tuple(str(run.point[name]) for name in names) for run in runs}
-    if len(points) == math.prod(len(distinct) for distinct in values.values()):
-        return [(names, list(runs))]
-    split = next(name for name in names if len(values[name]) > 1)
-    parts = [
-        [run for run in runs if str(run.point[split]) == str(value)] for value in values[split]
-    ]
-    return [box for part in parts for box in _boxes(part, names)]
+def _names(runs: Sequence[Failure]) -> list[str]:
+    """The parameters to name: all, if runs have every combination of their values, else those that
+    have one value."""
+    values = {name: _unique(run.point[name] for run in runs) for name in runs[0].point}
+    points = {tuple(str(run.point[name]) for name in values) for run in runs}
+    full = len(points) == math.prod(map(len, values.values()))
+    return [name for name, distinct in values.items() if full or len(distinct) == 1]
 
 
 def _without_job(detail: str) -> str:

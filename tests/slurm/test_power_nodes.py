@@ -2,7 +2,6 @@
 
 import csv
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -64,17 +63,3 @@ def test_power_of_two_nodes(cluster: Cluster, tmp_path: Path) -> None:
     (job,) = project.jobs(run_id)
     assert job["state"] == "COMPLETED"
     assert wait_until(lambda: not samplers(project.path), 10)
-
-
-def test_samplers_end_with_a_job_that_is_cancelled(cluster: Cluster, tmp_path: Path) -> None:
-    zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    project = project_with_power(tmp_path, cluster, "hang")
-    with project.start("--configfile", "c.yaml") as process:
-        try:
-            assert wait_until(lambda: len(samplers(project.path)) >= 2, 90)
-            time.sleep(1)
-            jobs = cluster.run("squeue", "-ho%A").split()
-            cluster.run("scancel", *jobs)
-            assert wait_until(lambda: not samplers(project.path), 30)
-        finally:
-            process.kill()

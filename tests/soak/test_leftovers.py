@@ -32,14 +32,6 @@ def rank_of(work: Path) -> int:
     return int(path.read_text())
 
 
-def test_a_rank_that_does_not_listen_ends_with_its_launcher(tmp_path: Path) -> None:
-    launcher = start(order(tmp_path / "runs" / "a", STUBBORN))
-    rank = rank_of(tmp_path / "runs" / "a" / "attempt-1")
-    launcher.terminate()
-    launcher.communicate(timeout=30)
-    wait_until(lambda: not alive(rank), "the end of the rank", 20)
-
-
 def test_leftovers_of_a_killed_launcher_end_before_the_next_run(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     launcher = start(order(runs / "a", STUBBORN))
@@ -86,17 +78,3 @@ def _gone() -> int:
     """Id of a process that has ended."""
     with subprocess.Popen([sys.executable, "-S", "-c", ""]) as process:
         return process.pid
-
-
-def test_a_run_that_another_launcher_has_finished_is_not_repeated(tmp_path: Path) -> None:
-    native = (
-        "import json, sys; file = open(sys.argv[2] + '/native.json', 'w');"
-        "keys = ['phases', 'metrics', 'work', 'resources', 'environment', 'notes'];"
-        "json.dump(dict.fromkeys(keys, {}), file)"
-    )
-    spec = order(tmp_path / "runs" / "a", native)
-    assert launch(spec, ROOT) == 0
-    record = (tmp_path / "runs" / "a" / "record.json").read_bytes()
-    assert launch(spec, ROOT) == 0  # as when Slurm requeues a job that was at its end
-    assert (tmp_path / "runs" / "a" / "record.json").read_bytes() == record
-    assert not (tmp_path / "runs" / "a" / "attempt-2").exists()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.core.files import natural_order, replacing, write_atomic
+from scalesweep.core.files import replacing, write_atomic
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -29,11 +29,3 @@ def test_the_old_file_stays_where_the_new_one_fails(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), replacing(path) as temporary:
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == [path] and path.read_text() == "old"
-
-
-def test_numbers_in_names_are_in_order() -> None:
-    names = ["run2/b", "run02/c", "run10/a", "run²/a", "a", "run1/x12", "run1/x3", f"n{'9' * 200}"]
-    found = [str(path) for path in sorted(map(Path, names), key=natural_order)]
-    assert found == [
-        "a", f"n{'9' * 200}", "run1/x3", "run1/x12", "run02/c", "run2/b", "run10/a", "run²/a",
-    ]  # fmt: skip

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from scalesweep.core.formatting import (
-    apart,
     as_given,
     duration,
     listed,
@@ -43,8 +42,3 @@ from scalesweep.core.formatting import (
 )
 def test_numbers_for_people(made: Any, text: str) -> None:
     assert made == text
-
-
-def test_cut_labels_stay_apart() -> None:
-    assert apart(["pipeline of 4", "pipeline of 8", "ddp"], 6)[0] != "pipel…"
-    assert apart(["pipeline of 4", "ddp"], 6) == ["pipel…", "ddp"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalesweep.core.host_list import expand, joined
+from scalesweep.core.host_list import expand
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,3 @@ from scalesweep.core.host_list import expand, joined
 )
 def test_names_of_nodes(names: str, expanded: tuple[str, ...]) -> None:
     assert expand(names) == expanded
-
-
-def test_lists_are_joined_once() -> None:
-    assert joined("node[1-2]", "", "node2,node4", "node[5-6]") == "node[1-2],node4,node[5-6]"

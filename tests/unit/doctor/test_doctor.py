@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
 from scalesweep.commands import doctor
 from scalesweep.config.campaign import Campaign, load_campaign
@@ -167,21 +166,3 @@ def test_slurm_without_a_free_node_or_without_an_answer(
     checks = outcomes(make(more="slurm: {}\n", **fakes), cluster=True)
     assert checks["sbatch"].state == checks["launcher"].state == FAILED
     assert "--ntasks=4" in checks["sbatch"].detail and "invalid account" in checks["sbatch"].detail
-
-
-def test_a_program_that_is_not_there_fails(make: Make) -> None:
-    checks = outcomes(make(launch="no-such-launcher"))
-    assert "starts runs with 'no-such-launcher'" in checks["programs"].detail
-    assert checks["launcher"].state == FAILED
-    assert "launch.multi (it starts no-such-launcher" in checks["launcher"].mend
-    # A path of the campaign's own; on a cluster's nodes it may be there.
-    path = Path("benchmarks/toy/benchmark.yaml")
-    content = yaml.safe_load(path.read_text())
-    content["command"] = ["{program:train}"]
-    path.write_text(yaml.safe_dump(content))
-    Path("c.yaml").write_text(Path("c.yaml").read_text() + "programs: {train: ./train.py}\n")
-    check = doctor.examine_programs(load_campaign(Path("c.yaml")), cluster=True)
-    assert check.state == FAILED and "toy: programs.train: " in check.detail
-    assert "no such file" in check.detail and "c.yaml" in check.mend
-    Path("train.py").touch()
-    assert doctor.examine_programs(load_campaign(Path("c.yaml")), cluster=True).state == OK

@@ -19,29 +19,6 @@ def test_what_failed_in_the_same_way_is_one_line() -> None:
     assert failure_lines(runs) == ["NON_ZERO_EXIT: exit code 3: mode=exit3, ranks 1, 2, 4 (9 runs)"]
 
 
-def test_a_line_names_no_point_that_did_not_fail() -> None:
-    runs = [
-        failed(n, mode=mode, ranks=ranks)
-        for n, (mode, ranks) in enumerate([("a", 1), ("a", 2), ("b", 1)])
-    ]
-    assert failure_lines(runs) == [
-        "NON_ZERO_EXIT: exit code 3: mode=a, ranks 1, 2 (2 runs)",
-        "NON_ZERO_EXIT: exit code 3: mode=b, ranks=1 (toy-r1-2)",
-    ]
-
-
-def test_jobs_and_measured_numbers_make_no_difference_and_exit_codes_do() -> None:
-    runs = [
-        failed(1, "job 7 requested 1.5 GiB per node", ranks=1),
-        failed(2, "job 8 requested 1.7 GiB per node", ranks=2),
-        failed(3, "exit code 4", ranks=1),
-    ]
-    assert failure_lines(runs) == [
-        "NON_ZERO_EXIT: job requested 1.5 GiB per node: ranks 1, 2 (2 runs)",
-        "NON_ZERO_EXIT: exit code 4: ranks=1 (toy-r1-3)",
-    ]
-
-
 def test_experiments_are_named_where_there_are_several_and_runs_count_once() -> None:
     shape = [2, 2]
     runs = [failed(1, experiment="io", shape=shape), failed(2, experiment="cnn", on=True)]

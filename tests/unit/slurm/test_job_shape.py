@@ -8,7 +8,7 @@ import pytest
 
 from scalesweep.config.site import Site, load_site
 from scalesweep.core.errors import UserError
-from scalesweep.slurm.job_shape import Shape, run_shape, staging_shape
+from scalesweep.slurm.job_shape import run_shape, staging_shape
 
 SITE = """\
 site: big
@@ -120,11 +120,3 @@ def test_what_the_user_adds_is_merged_with_what_is_added_here(tmp_path: Path) ->
         } < {*words}
         kinds = [word.partition("=")[0] for word in words]
         assert "--no-requeue" not in kinds and len(kinds) == len({*kinds})
-
-
-def test_staging_is_one_task(tmp_path: Path) -> None:
-    shape = staging_shape(site(tmp_path, "{staging: {minutes: 90, memory_gib: 2}, partition: p}"))
-    assert shape == Shape(
-        nodes=1, tasks=1, tasks_per_node=1, cpus_per_task=8, minutes=90, mem_mb=2048,
-        partition="p", extra=("--no-requeue",),
-    )  # fmt: skip

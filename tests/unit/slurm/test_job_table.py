@@ -20,7 +20,6 @@ from scalesweep.slurm.job_identity import (
 from scalesweep.slurm.job_table import (
     COLUMNS,
     collect,
-    overhead_s,
     read_jobs,
     spent,
 )
@@ -138,8 +137,3 @@ def test_without_a_word_of_the_accounting_there_is_a_note(
     # Snakemake asks again, where it may answer another time.
     assert (books.out.stat().st_mtime == 0) is away and books.asked == ["2001-09-09T00:46:40"]
     assert spent(("a", "b"), books.runs).blind
-
-
-def test_overhead_is_of_completed_jobs() -> None:
-    ends = (("COMPLETED", 10.0), ("COMPLETED", 50.0), ("COMPLETED", None), ("TIMEOUT", 3000.0))
-    assert overhead_s({"state": state, "held_s": held} for state, held in ends) == 30
