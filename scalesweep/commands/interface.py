@@ -238,7 +238,7 @@ def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
         at = own.index("--")
         own, rest = own[:at], own[at + 1 :]
     args = parser_of(name).read(own)
-    args.command, args.line, args.words = name, list(words[1:]), rest
+    args.command, args.words = name, rest
     return command.module, args
 
 

@@ -5,6 +5,8 @@ the same line again runs only what failed or is new.
 """
 
 import argparse
+import contextlib
+import json
 import re
 import shlex
 import shutil
@@ -20,16 +22,19 @@ import yaml
 from scalesweep.commands.study import check_new, write_rules
 from scalesweep.compute.external_program import WALL_TIME
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import write_atomic
+from scalesweep.core.files import digest_of, write_atomic
 from scalesweep.core.formatting import number
 from scalesweep.core.paths import BENCHMARKS, RESOURCES
 
 EXPERIMENT = "sweep"
-# Above the campaign: the line that wrote it.
-LINE = "# scalesweep sweep "
+NOTE = ".sweep.json"  # command and digests of the files that were written
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACE = re.compile(r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})")
 _STAMPED = {"stamps": {"from": "stdout", "warmup": 10}}
+# The type of a parameter, and a default that no later value changes: ids depend on it.
+_TYPES: dict[type, tuple[str, Any]] = {
+    int: ("integer", 0), float: ("number", 0), str: ("string", "")
+}  # fmt: skip
 # As many ranks as anybody starts on one machine: without Slurm all of them are on one node.
 _ONE_NODE = 1024
 _SRUN = ["srun", "-N", "{nodes}", "-n", "{ranks}", "-c", "{cpus_per_rank}"]
@@ -102,7 +107,7 @@ class Sweep:
         }
         for name, values in self.values.items():
             if name != "ranks":
-                kind, default = _type(values)
+                kind, default = _TYPES[type(values[0])]
                 doc = f"{name} of the command."
                 parameters[name] = {"type": kind, "default": default, "doc": doc}
         # The program starts in the study's folder: the command is meant for the caller's.
@@ -136,8 +141,8 @@ def read_sweep(args: argparse.Namespace) -> Sweep:
             _refuse(
                 f"{name}: the command does not use it; write {{{name}}} where its value belongs"
             )
-    if args.scale not in values or _type(values[args.scale])[0] != "integer":
-        allowed = [name for name, of in values.items() if _type(of)[0] == "integer"]
+    allowed = [name for name, of in values.items() if isinstance(of[0], int)]
+    if args.scale not in allowed:
         _refuse(f"--scale {args.scale}: is no integer parameter; allowed: {', '.join(allowed)}")
     if not (args.slurm or places(command[:1]) or shutil.which(command[0])):
         quoted = "; leave out the quotes around the command" if " " in command[0] else ""
@@ -162,7 +167,7 @@ def run(args: argparse.Namespace) -> None:
     """Write the files, run what is pending, print the table. Exits with Snakemake's code."""
     sweep = read_sweep(args)
     folder = Path(args.out).expanduser().absolute()
-    write_sweep(sweep, folder, args.line)
+    write_sweep(sweep, folder)
     words = [sys.executable, "-m", "snakemake", *(["--profile", "slurm"] if args.slurm else [])]
     code = subprocess.run(words, cwd=folder, check=False).returncode
     results = folder / "results"
@@ -173,26 +178,19 @@ def run(args: argparse.Namespace) -> None:
     sys.exit(code)
 
 
-def write_sweep(sweep: Sweep, folder: Path, line: Sequence[str]) -> None:
+def write_sweep(sweep: Sweep, folder: Path) -> None:
     """Write campaign, site and benchmark; raises UserError for files that somebody edited, and for
     a folder of another command, whose runs would count as this one's."""
-    campaign = folder / "config" / "config.yaml"
-    new = _texts(sweep, line)
-    if campaign.is_file():
-        first = campaign.read_text().partition("\n")[0]
-        if not first.startswith(LINE):
-            _refuse(f"{campaign}: was not written by this command; name another folder with --out")
-        from scalesweep.commands.interface import read
-
-        past_line = shlex.split(first.removeprefix(LINE))
-        past = read_sweep(read(["sweep", *past_line])[1])
+    note = folder / NOTE
+    if note.is_file():
+        past = json.loads(note.read_text())
         measured = next((folder / "results" / "runs").glob("*/*/record.json"), None)
-        if past.command != sweep.command and measured:
+        if past["command"] != list(sweep.command) and measured:
             _refuse(
-                f"--out {folder}: has runs of `{shlex.join(past.command)}`; name another folder"
+                f"--out {folder}: has runs of `{shlex.join(past['command'])}`; name another folder"
             )
-        for path, text in _texts(past, past_line).items():
-            if not (folder / path).is_file() or (folder / path).read_text() != text:
+        for path, digest in past["files"].items():
+            if not (folder / path).is_file() or digest_of((folder / path).read_text()) != digest:
                 _refuse(
                     f"{folder / path}: was edited; run `scalesweep run` in {folder}, or name "
                     "another folder with --out"
@@ -201,9 +199,13 @@ def write_sweep(sweep: Sweep, folder: Path, line: Sequence[str]) -> None:
         check_new(folder)
     write_rules(folder)
     shutil.copy(RESOURCES / "spans" / "scalesweep_spans.py", folder)
-    for path, text in new.items():
+    digests = {}
+    for path, content in sweep.files().items():
+        text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_atomic(folder / path, text)
+        digests[path] = digest_of(text)
+    write_atomic(note, json.dumps({"command": sweep.command, "files": digests}))
 
 
 def shown_table(sweep: Sweep, tables: Path) -> str:
@@ -220,20 +222,10 @@ def shown_table(sweep: Sweep, tables: Path) -> str:
         "repeats": "repeats",
         f"{metric}_mean_run": f"{metric} {unit}",
     }
-    stats = {"low": "from", "high": "to", "speedup": "speedup", "eff": "efficiency"}
+    stats = {"low": "95 % from", "high": "to", "speedup": "speedup", "eff": "efficiency"}
     columns |= {f"{metric}_{stat}_run": word for stat, word in stats.items()}
     shown = rows.reindex(columns=list(columns)).dropna(axis="columns", how="all")
     return shown.rename(columns=columns).to_string(index=False, float_format=number, na_rep="")
-
-
-def _texts(sweep: Sweep, line: Sequence[str]) -> dict[str, str]:
-    """The text of each file; above the campaign the line that wrote it."""
-    texts = {
-        path: yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120)
-        for path, content in sweep.files().items()
-    }
-    texts["config/config.yaml"] = f"{LINE}{shlex.join(line)}\n{texts['config/config.yaml']}"
-    return texts
 
 
 def _counts(text: str) -> list[int]:
@@ -252,27 +244,11 @@ def _parameter(text: str) -> tuple[str, list[Any]]:
     name, equals, values = text.partition("=")
     if not equals or not _NAME.fullmatch(name) or not values:
         _refuse(f"--param {text}: must be NAME=VALUE,VALUE; a name has lower-case letters, 0-9, _")
-    return name, _same_type([_value(part) for part in values.split(",")])
-
-
-def _value(text: str) -> Any:
+    parts = values.split(",")
     for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _same_type(values: list[Any]) -> list[Any]:
-    return [str(value) for value in values] if any(isinstance(v, str) for v in values) else values
-
-
-def _type(values: Sequence[Any]) -> tuple[str, Any]:
-    """The type of a parameter, and a default that no later value changes: ids depend on it."""
-    if any(isinstance(value, str) for value in values):
-        return "string", ""
-    return ("number", 0) if any(isinstance(value, float) for value in values) else ("integer", 0)
+        with contextlib.suppress(ValueError):
+            return name, [kind(part) for part in parts]
+    return name, parts
 
 
 def _metric(text: str) -> dict[str, str]:

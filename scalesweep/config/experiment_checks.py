@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from itertools import chain
 from typing import Any
 
 from scalesweep.analysis.metrics import EPOCH_METRICS
@@ -13,36 +14,33 @@ from scalesweep.core.errors import UserError, choices
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 
 
-def variables_of(spec: ExperimentKeys) -> dict[str, str]:
-    """Environment variables that an experiment sets, each with the key that says so: under ``env``
-    by their names, under ``axes``, ``linked`` and ``extra`` as ``env.NAME``."""
-    places = {name: f"env.{name}" for name in spec.env}
-    keys: list[tuple[Any, str]] = [(key, f"axes.{key}") for key in spec.axes]
-    for place, entries in (("linked", spec.linked or ()), ("extra", spec.extra)):
-        keys += [(key, f"{place}[{i}].{key}") for i, entry in enumerate(entries) for key in entry]
-    for key, place in keys:
-        if str(key).startswith(VARIABLE_PREFIX):
-            places.setdefault(key.removeprefix(VARIABLE_PREFIX), place)
-    return places
+def variables_of(spec: ExperimentKeys) -> set[Any]:
+    """Environment variables that an experiment sets: under ``env`` by their names, under ``axes``,
+    ``linked`` and ``extra`` as ``env.NAME``."""
+    keys = map(str, chain(spec.axes, *(spec.linked or ()), *spec.extra))
+    set_there = (
+        key.removeprefix(VARIABLE_PREFIX) for key in keys if key.startswith(VARIABLE_PREFIX)
+    )
+    return {*spec.env, *set_there}
 
 
 def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
     """Raise UserError for a variable, wherever it is set, that a parameter of the benchmark sets,
     and for what is no name of a variable."""
-    for key in spec.fixed:
-        if str(key).startswith(VARIABLE_PREFIX):
-            name = str(key).removeprefix(VARIABLE_PREFIX)
+    for key in map(str, spec.fixed):
+        if key.startswith(VARIABLE_PREFIX):
+            name = key.removeprefix(VARIABLE_PREFIX)
             raise UserError(
                 f"{where}.fixed.{key}: set a variable with one value as env: {{{name}: ...}}"
             )
-    for name, place in variables_of(spec).items():
-        check_text(name, f"{where}.{place}")
+    for name in variables_of(spec):
+        check_text(name, f"{where}.env")
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
-            raise UserError(f"{where}.{place}: a variable's name has letters, digits and '_'")
+            raise UserError(f"{where}: env.{name}: a variable's name has letters, digits and '_'")
         if name in benchmark.env:
             raise UserError(
-                f"{where}.{place}: benchmark {benchmark.name} sets this variable by its parameter "
-                f"{benchmark.env[name]}; set that under axes or fixed"
+                f"{where}: env.{name}: benchmark {benchmark.name} sets this variable by its "
+                f"parameter {benchmark.env[name]}; set that under axes or fixed"
             )
 
 

@@ -136,16 +136,6 @@ def test_help_and_launches_import_little() -> None:
     assert not loaded & {"numpy", "pandas", "pyarrow", "scipy", "snakemake", "yaml", "pydantic"}
 
 
-def test_the_installed_command(tmp_path: Path) -> None:
-    """What tools/setup.sh installs, from another folder and through a link."""
-    (tmp_path / "link").symlink_to(Path(sys.executable).with_name("scalesweep"))
-    done = subprocess.run(
-        [tmp_path / "link", "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r"scalesweep \d+\.\d+\.\d+\w*\n", done.stdout)
-
-
 def test_the_draft_of_a_map_is_used_with_the_options_that_it_was_made_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
