@@ -1,7 +1,7 @@
 """What pairs of runs have shown: a verdict for each point, said, tabulated and kept."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -19,10 +19,9 @@ from scalesweep.core.formatting import PHASES as PHASE_WORDS
 from scalesweep.core.formatting import counted
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.record import RECORD
-from scalesweep.history.evidence import Evidence, keep
 from scalesweep.history.page import PAGE, write_history
-from scalesweep.history.series import KEY
 from scalesweep.history.session import head_of, usable_record
+from scalesweep.history.store import SESSIONS, VERDICT, keep_alternate
 from scalesweep.judge.change import INCONCLUSIVE, Change, corrected, paired
 from scalesweep.judge.metrics import FORMULA, PHASES, metrics_of
 from scalesweep.judge.words import sentence, why
@@ -117,38 +116,38 @@ def report(
 
     Raises UserError if no point was measured, and in the end if a run of one has failed.
     """
-    folder, commits = pairs.folder, (pairs.base, pairs.new, repository.subject(pairs.new))
-    points: list[Evidence] = []
+    folder = pairs.folder
+    rows = []
     for entry, change in zip(measured, changes_of(campaign, measured), strict=True):
         label, head = entry.target.label, entry.head
         if entry.failure:
             say(f"failed: {label}: {': '.join(entry.failure)}")
         if head:
-            point = {name: head[name] for name in KEY}
-            points.append(Evidence(str(head["started"]), *commits, label, point, change, first_bad))
-            say(line_of(points[-1]))
-    if not points:
+            say(_line(entry, change))
+            rows.append({
+                **head, **vars(change), "started": str(head["started"]), "base": pairs.base,
+                "new": pairs.new, "subject": repository.subject(pairs.new), "label": label,
+                "pairs": entry.logs.size, "first_bad": first_bad,
+            })  # fmt: skip
+    if not rows:
         raise UserError(f"{folder}: no pair of runs has been finished; call it again to go on")
-    table = pd.DataFrame(
-        {"label": p.label, **p.point, **asdict(p.change), "pairs": len(p.change.base)}
-        for p in points
-    ).drop(columns=["base", "new"])
+    table = pd.DataFrame(rows)[VERDICT]
     write_csv(table, folder / f"{VERDICTS}.csv")
     write_parquet(table, folder / f"{VERDICTS}.parquet", {})
     say(f"verdicts: {folder / VERDICTS}.csv")
     if campaign.history and pairs.base != pairs.new:
-        keep(campaign.history.folder, points)
-        if (campaign.history.folder / "sessions").is_dir():
+        keep_alternate(campaign.history.folder, table)
+        if (campaign.history.folder / SESSIONS).is_dir():
             write_history(campaign.history)
             say(f"history: {campaign.history.folder / PAGE}")
     if failed := sum(entry.failure is not None for entry in measured):
         raise UserError(f"{counted(failed, 'point')} failed; the logs are in {folder}")
 
 
-def line_of(evidence: Evidence) -> str:
+def _line(entry: Measured, change: Change) -> str:
     """``regression: steps, ranks 2: step_time +49.8 [48.9, 50.7] % in 5 pairs.``"""
-    change, phase = evidence.change, evidence.point["phase"]
-    metric = evidence.point["metric"] + (f", {PHASE_WORDS[phase]}" if phase != "run" else "")
-    text = f"{change.verdict}: {sentence(f'{evidence.label}: {metric}', change)[:-1]}"
+    phase = entry.head["phase"]
+    metric = entry.head["metric"] + (f", {PHASE_WORDS[phase]}" if phase != "run" else "")
+    text = f"{change.verdict}: {sentence(f'{entry.target.label}: {metric}', change)[:-1]}"
     more = why(change, "pair", 0.0) if change.verdict == INCONCLUSIVE else ""
-    return f"{text} in {counted(len(change.base), 'pair')}. {more}".rstrip()
+    return f"{text} in {counted(entry.logs.size, 'pair')}. {more}".rstrip()

@@ -14,8 +14,8 @@ from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import finite, listed, percent
 from scalesweep.experiment.cells import number_cell
-from scalesweep.history.evidence import Evidence
-from scalesweep.history.series import POINT, History, Line, facts_of, read_history
+from scalesweep.history.series import History, Line, facts_of, read_history
+from scalesweep.history.store import POINT
 from scalesweep.judge.change import CONFOUNDED, IMPROVEMENT, INCONCLUSIVE, REGRESSION, VERDICTS
 from scalesweep.judge.facts import differences
 from scalesweep.judge.over_time import NEWEST, STABLE
@@ -71,10 +71,10 @@ def regressions(history: History) -> list[str]:
     ]  # fmt: skip
     commits = set(history.values["commit"])
     return texts + [
-        f"{REGRESSION}: {entry.label}: {entry.point['metric']} {ratio_words(entry.change)} from "
-        f"{entry.base[:10]} to {entry.new[:10]} ({entry.subject}), measured alternately."
-        for entry in history.evidence
-        if entry.change.verdict == REGRESSION and entry.new not in commits
+        f"{REGRESSION}: {row.label}: {row.metric} {ratio_words(row)} from "
+        f"{row.base[:10]} to {row.new[:10]} ({row.subject}), measured alternately."
+        for row in history.alternate.itertuples()
+        if row.verdict == REGRESSION and row.new not in commits
     ]  # fmt: skip
 
 
@@ -101,8 +101,8 @@ def verdict_table(history: History) -> pd.DataFrame:
             "base": " ".join(line.base["name"]),
             "new": " ".join(line.new["name"]),
             "since": line.since,
-            "alternate": line.evidence.change.verdict if line.evidence else None,
-            "alternate_ratio": line.evidence.change.ratio if line.evidence else math.nan,
+            "alternate": None if line.alternate is None else line.alternate["verdict"],
+            "alternate_ratio": math.nan if line.alternate is None else line.alternate["ratio"],
         }
         for line in ranked(history.judged)
     )
@@ -136,7 +136,7 @@ def render_history(history: History, folder: Path, out: Path) -> str:
             for name, group in groups.items()
         ],
         "data": chart_data(history, order, links),
-        "alternate": _alternate_table(history.evidence),
+        "alternate": _alternate_table(history.alternate),
         "sessions": [_session(row, links) for _, row in sessions.head(MAX_SESSIONS).iterrows()],
         "left_out": max(len(sessions) - MAX_SESSIONS, 0),
         "judged": sum(finite(line.change.p) for line in order),
@@ -149,12 +149,9 @@ def render_history(history: History, folder: Path, out: Path) -> str:
 
 def _finding(line: Line) -> dict[str, str]:
     more = [why(line.change, "session", line.margin, line.others)]
-    if line.evidence:
-        base, new = line.evidence.base[:10], line.evidence.new[:10]
-        shown = line.evidence.change
-        more.append(
-            f"{base} and {new} measured alternately: {ratio_words(shown)}, {shown.verdict}."
-        )
+    if (row := line.alternate) is not None:
+        commits = f"{row['base'][:10]} and {row['new'][:10]}"
+        more.append(f"{commits} measured alternately: {ratio_words(row)}, {row['verdict']}.")
     verdict = line.change.verdict
     return {"tag": verdict, "level": _LEVELS[verdict], "text": told_of(line),
             "more": " ".join(filter(None, more))}  # fmt: skip
@@ -179,19 +176,18 @@ def _line_table(name: str, group: Sequence[Line], limit: int) -> dict[str, Any]:
     return page_table(f"Points of {name}", columns, len(group), more)
 
 
-def _alternate_table(evidence: Sequence[Evidence]) -> dict[str, Any]:
+def _alternate_table(rows: pd.DataFrame) -> dict[str, Any]:
     """Commits that were measured alternately, a row for each point, the newest first."""
+    first = rows["first_bad"].astype(bool).map({True: " (first bad commit)", False: ""})
     columns = {
-        "Measured, UTC": [e.started[:16].replace("T", " ") for e in evidence],
-        "Base": [e.base[:10] for e in evidence],
-        "New": [
-            f"{e.new[:10]} {e.subject}" + " (first bad commit)" * e.first_bad for e in evidence
-        ],
-        "Point": [e.label for e in evidence],
-        "Metric": [e.point["metric"] for e in evidence],
-        "Verdict": [verdict_cell(e.change.verdict) for e in evidence],
-        "Change": [number_cell(e.change.ratio, ratio_words(e.change)) for e in evidence],
-        "Pairs": [len(e.change.base) for e in evidence],
+        "Measured, UTC": rows["started"].str[:16].str.replace("T", " "),
+        "Base": rows["base"].str[:10],
+        "New": rows["new"].str[:10] + " " + rows["subject"] + first,
+        "Point": rows["label"],
+        "Metric": rows["metric"],
+        "Verdict": rows["verdict"].map(verdict_cell),
+        "Change": [number_cell(row.ratio, ratio_words(row)) for row in rows.itertuples()],
+        "Pairs": rows["pairs"],
     }
     return page_table("Commits measured alternately", columns)
 

@@ -11,16 +11,21 @@ import pandas as pd
 from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import PHASES
-from scalesweep.history.evidence import Evidence, load_evidence, with_evidence
 from scalesweep.history.session import WHOLE
-from scalesweep.history.store import PART, TERM, load
-from scalesweep.judge.change import CHANGED, CONFOUNDED, TOO_EARLY, Change, corrected, moments
+from scalesweep.history.store import KEY, PART, POINT, TERM, load, load_alternate
+from scalesweep.judge.change import (
+    CHANGED,
+    CONFOUNDED,
+    INCONCLUSIVE,
+    NO_CHANGE,
+    TOO_EARLY,
+    Change,
+    corrected,
+    moments,
+)
 from scalesweep.judge.facts import Difference, differences, other_hosts
 from scalesweep.judge.over_time import Levels, judge, levels_of, trimmed_means
 
-# What distinguishes a point, and a line of its sessions.
-POINT = ["site", "source", "benchmark", "version", "device", "identity"]
-KEY = [*POINT, "kind", "metric", "phase"]
 # What is not of its key a line has as its newest session has it.
 _INFO = ["scaling", "workers", "label", "unit", "better", "main", "judged", "low", "high", "share"]
 _SESSION = ["session", "commit", "dirty", "commit_time", "subject", "tags", "results", "hosts",
@@ -33,7 +38,9 @@ MOST_SESSIONS = 400  # of a line, the newest ones
 class Line:
     """A line that is judged: ``rows`` of its sessions, oldest first, and what they show.
 
-    ``others``: what else changed with a step.
+    ``others``: what else changed with a step. ``alternate``: what commits of both sides have shown,
+    measured alternately (a row of ``store.VERDICT``), which is where the verdict is from if it
+    ``counts``.
     """
 
     rows: pd.DataFrame
@@ -41,7 +48,8 @@ class Line:
     change: Change
     levels: Levels | None = None
     others: Sequence[Difference] = ()
-    evidence: Evidence | None = None
+    alternate: "pd.Series[Any] | None" = None
+    counts: bool = False
 
     @property
     def head(self) -> Any:
@@ -61,8 +69,8 @@ class Line:
     @property
     def since(self) -> str:
         """Between which commits the newest level begins; empty without a change."""
-        if self.evidence and self.evidence.counts:
-            return f"{self.evidence.base[:_SHORT]}..{self.evidence.new[:_SHORT]}"
+        if self.alternate is not None and self.counts:
+            return f"{self.alternate['base'][:_SHORT]}..{self.alternate['new'][:_SHORT]}"
         if self.change.verdict not in (*CHANGED, CONFOUNDED):
             return ""
         return f"{self.base['name'].iloc[-1]}..{self.new['name'].iloc[0]}"
@@ -83,7 +91,7 @@ class History:
     sessions: int
     broken: Mapping[str, str]
     baseline: str
-    evidence: Sequence[Evidence]
+    alternate: pd.DataFrame
 
 
 def read_history(settings: HistorySettings) -> History:
@@ -98,13 +106,13 @@ def read_history(settings: HistorySettings) -> History:
         _judged(own, of_baseline, settings)
         for _, own in values.groupby("line", sort=False) if own["judged"].iloc[-1]
     ]  # fmt: skip
-    evidence = load_evidence(settings.folder)
+    alternate = load_alternate(settings.folder)
     lines = [
-        _with_evidence(_attributed(replace(line, change=change)), evidence)
+        _with_alternate(_attributed(replace(line, change=change)), alternate)
         for line, change in zip(lines, corrected(line.change for line in lines), strict=True)
     ]
     sessions = int(loaded.rows["session"].nunique())
-    return History(values, lines, sessions, loaded.broken, settings.baseline, evidence)
+    return History(values, lines, sessions, loaded.broken, settings.baseline, alternate)
 
 
 def _values(rows: pd.DataFrame) -> pd.DataFrame:
@@ -232,19 +240,35 @@ def _confounds(base: pd.DataFrame, new: pd.DataFrame, others: Sequence[Differenc
     return f"{named} changed at the same time" if named else ""
 
 
-def _with_evidence(line: Line, among: Sequence[Evidence]) -> Line:
-    """With what commits of both sides have shown, measured alternately, or the newest one."""
+def _with_alternate(line: Line, among: pd.DataFrame) -> Line:
+    """With what commits of both sides have shown, measured alternately, or the newest one.
+
+    Sessions differ in more than their commits, alternate runs do not: what these show counts. A
+    change that they do not show is confounded. One that they show no longer is. What was open gets
+    their ratio.
+    """
     change = line.change
-    sides = [
+    base, new, newest = (
         set(side["commit"].mask(side["dirty"].astype(bool), "")) - {""}
         for side in (line.base, line.new, line.rows.tail(1))
-    ]
-    own = [entry for entry in among if all(line.head[n] == v for n, v in entry.point.items())]
-    of_step = next((e for e in own if e.base in sides[0] and e.new in sides[1]), None)
-    of_newest = next((e for e in own if e.new in sides[2] and e.change.verdict in CHANGED), None)
-    evidence = of_step or (of_newest if change.verdict not in (*CHANGED, CONFOUNDED) else None)
-    if evidence is None:
+    )
+    own = among[(among[KEY] == line.head[KEY]).all(axis=1)]
+    chosen = own[own["base"].isin(base) & own["new"].isin(new)]
+    changed = change.verdict in (*CHANGED, CONFOUNDED)
+    if chosen.empty and not changed:
+        chosen = own[own["new"].isin(newest) & own["verdict"].isin(CHANGED)]
+    if chosen.empty:
         return line
-    judged = with_evidence(change, evidence.change)
-    counts = judged.ratio == evidence.change.ratio
-    return replace(line, change=judged, evidence=replace(evidence, counts=counts))
+    shown = chosen.iloc[0]
+    verdict, counts = shown["verdict"], False
+    if changed and verdict == NO_CHANGE:
+        why = "the commits measured alternately show no change"
+        change = replace(change, verdict=CONFOUNDED, reason=why)
+    elif changed and verdict in CHANGED and (shown["ratio"] > 1) == (change.ratio > 1):
+        change = replace(change, verdict=verdict, reason="")
+    elif not changed and (
+        verdict in CHANGED or (change.verdict, verdict) == (INCONCLUSIVE, NO_CHANGE)
+    ):
+        numbers = {name: float(shown[name]) for name in ("ratio", "low", "high")}
+        change, counts = replace(change, verdict=verdict, reason="", needed=None, **numbers), True
+    return replace(line, change=change, alternate=shown, counts=counts)

@@ -2,7 +2,8 @@
 
 ``FOLDER/sessions/<session>-<digest>.parquet`` holds a row per run and number (``SCHEMA``). A file
 is written by rename and never changed, under a name that follows from its content, so that any
-number of writers lose nothing and appending twice adds nothing.
+number of writers lose nothing and appending twice adds nothing. So it is with two commits measured
+alternately: ``FOLDER/alternate/<digest>.parquet`` has a row per point (``VERDICT``).
 """
 
 import logging
@@ -16,12 +17,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from scalesweep.analysis.parquet import read_frame
+from scalesweep.analysis.table_io import write_parquet
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, replacing
 
 _log = logging.getLogger(__name__)
 
-SESSIONS = "sessions"  # folder of the files
+SESSIONS, ALTERNATE = "sessions", "alternate"  # folders of the files
 # Kinds of rows beside metrics: a term of the step, a part of a profile, the speedup of a point.
 TERM, PART, SPEEDUP = "term", "part", "speedup"
 
@@ -47,6 +50,13 @@ SCHEMA = pa.schema(
 )
 # A run by site, id and start: measured again, it is another one.
 RUN = ["site", "run_id", "started"]
+# What distinguishes a point, and a line of its sessions.
+POINT = ["site", "source", "benchmark", "version", "device", "identity"]
+KEY = [*POINT, "kind", "metric", "phase"]
+# Of two commits at a point. ``base``, ``new``: in full; ``first_bad``: a search found the step
+# between the two.
+VERDICT = ["started", "base", "new", "subject", "label", *KEY, "verdict", "reason", "ratio", "low",
+           "high", "p", "adjusted", "needed", "pairs", "first_bad"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,8 +101,7 @@ def append(folder: Path, rows: pd.DataFrame) -> list[Path]:
             written.append(path)
         return written
     except OSError as error:
-        where = error.filename or place
-        raise UserError(f"{where}: the history cannot be written: {error.strerror}") from None
+        raise _unwritable(error, place) from None
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
@@ -144,3 +153,32 @@ def kept_as_others(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
     both = rows.drop_duplicates(RUN).merge(kept.rename(columns={"commit": "kept"}), on=RUN)
     both = both.fillna({"kept": "", "commit": ""})
     return both[(both["commit"] != "") & (both["commit"] != both["kept"])]
+
+
+def keep_alternate(folder: Path, table: pd.DataFrame) -> None:
+    """Write what two commits have shown (columns ``VERDICT``) into a history, once.
+
+    Raises UserError if the folder cannot be written.
+    """
+    path = folder / ALTERNATE / f"{digest_of(table.to_csv(), 8)}.parquet"
+    try:
+        write_parquet(table, path, {})
+    except OSError as error:
+        raise _unwritable(error, path) from None
+
+
+def load_alternate(folder: Path) -> pd.DataFrame:
+    """All that was measured alternately, the newest first; a file that cannot be read is left out
+    with a warning."""
+    frames = [pd.DataFrame(columns=VERDICT)]
+    for path in sorted((folder / ALTERNATE).glob("*.parquet")):
+        try:
+            frames.append(read_frame(path, VERDICT))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            _log.warning("%s: cannot be read (%s): left out", path, error)
+    return pd.concat(frames[1:] or frames).sort_values("started", ascending=False)
+
+
+def _unwritable(error: OSError, path: Path) -> UserError:
+    where = error.filename or path
+    return UserError(f"{where}: the history cannot be written: {error.strerror}")

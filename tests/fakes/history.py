@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.history.evidence import Evidence
-from scalesweep.history.store import append, frame_of
-from scalesweep.judge.change import REGRESSION, Change
+from scalesweep.history.store import VERDICT, append, frame_of
+from scalesweep.judge.change import REGRESSION
 from scalesweep.judge.metrics import METRIC
 
 FACTS = {"CPU": "CPU A", "tensorflow": "2.18.1", "horovod": "0.28.1", "HOROVOD_CYCLE_TIME": "1"}
@@ -119,17 +118,15 @@ def make_history(folder: Path, sessions: int = 14) -> None:
     append(folder, pd.concat(map(make_session, fakes)))
 
 
-def evidence_of(
+def alternate_of(
     base: int, new: int, verdict: str = REGRESSION, ratio: float = 1.1, label: str = "ranks 2"
-) -> Evidence:
+) -> pd.DataFrame:
     """The commits of two days measured alternately, at a point of ``make_history``."""
-    point = {
-        "site": "here", "source": "measured", "benchmark": "b", "version": 1, "device": "cpu",
-        "identity": json.dumps({"p": label}), "kind": METRIC, "metric": "step_time", "phase": "run",
+    row = {
+        "started": "2026-02-01T00:00:00Z", "base": commit_of(base), "new": commit_of(new),
+        "subject": f"Change {new}", "label": f"e: {label}", "site": "here", "source": "measured",
+        "benchmark": "b", "version": 1, "device": "cpu", "identity": json.dumps({"p": label}),
+        "kind": METRIC, "metric": "step_time", "phase": "run", "verdict": verdict, "ratio": ratio,
+        "low": ratio - 0.02, "high": ratio + 0.02, "p": 0.001, "pairs": 5, "first_bad": False,
     }  # fmt: skip
-    change = Change(
-        verdict, ratio=ratio, low=ratio - 0.02, high=ratio + 0.02, p=0.001,
-        base=range(5), new=range(5),
-    )  # fmt: skip
-    commits = commit_of(base), commit_of(new)
-    return Evidence("2026-02-01T00:00:00Z", *commits, f"Change {new}", f"e: {label}", point, change)
+    return pd.DataFrame([row]).reindex(columns=VERDICT)

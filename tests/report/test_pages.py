@@ -15,10 +15,9 @@ from scalesweep.compare.page import write_comparison
 from scalesweep.compare.sides import read_sides
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.campaign_keys import HistorySettings
-from scalesweep.history.evidence import keep
 from scalesweep.history.page import write_history
-from scalesweep.history.store import append
-from tests.fakes.history import FakeSession, evidence_of, make_history, make_session
+from scalesweep.history.store import append, keep_alternate
+from tests.fakes.history import FakeSession, alternate_of, make_history, make_session
 from tests.fakes.imported_table import write_imported
 from tests.fakes.pages import render
 from tests.fakes.results import Fake, demo, make_results
@@ -93,7 +92,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, results = tmp_path_factory.mktemp("history"), tmp_path_factory.mktemp("results")
     make_history(folder)
-    keep(folder, [replace(evidence_of(9, 10), first_bad=True)])
+    keep_alternate(folder, alternate_of(9, 10).assign(first_bad=True))
     (results / "runs" / "there" / RUN).mkdir(parents=True)
     (results / "runs" / "there" / RUN / "record.json").write_text("{}")
     (results / "report.html").write_text("<title>the report</title>")

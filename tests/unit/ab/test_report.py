@@ -15,7 +15,7 @@ from scalesweep.ab.targets import Target
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
-from scalesweep.history.evidence import load_evidence
+from scalesweep.history.store import load_alternate
 from scalesweep.judge.change import INCONCLUSIVE, NO_CHANGE, REGRESSION
 
 HEAD = {
@@ -65,11 +65,11 @@ def test_a_line_for_each_point_a_table_and_the_history(
     table = pd.read_csv(folder / "verdicts.csv")
     assert table["verdict"].tolist() == [REGRESSION, INCONCLUSIVE]
     assert table["pairs"].tolist() == [4, 4]
-    kept, _ = load_evidence(history)
-    assert (kept.base, kept.new, kept.first_bad) == ("a" * 40, "b" * 40, False)
+    kept = load_alternate(history)
+    assert (*kept.iloc[0][["base", "new", "first_bad"]],) == ("a" * 40, "b" * 40, False)
     # A commit against itself shows the noise, which is no news of a range of commits.
     report(campaign(history), REPOSITORY, points, pairs_in(folder, "a", "a"))
-    assert len(load_evidence(history)) == 2
+    assert len(load_alternate(history)) == 2
 
 
 def test_a_point_that_fails_is_named_and_fails_the_call(

@@ -9,10 +9,9 @@ import pytest
 
 from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
-from scalesweep.history.evidence import keep, load_evidence
 from scalesweep.history.page import regressions, write_history
 from scalesweep.history.series import History, Line, read_history
-from scalesweep.history.store import append, kept_as_others, load
+from scalesweep.history.store import append, keep_alternate, kept_as_others, load, load_alternate
 from scalesweep.judge.change import (
     CONFOUNDED,
     IMPROVEMENT,
@@ -21,7 +20,7 @@ from scalesweep.judge.change import (
     REGRESSION,
     TOO_EARLY,
 )
-from tests.fakes.history import FakeSession, evidence_of, make_history, make_session
+from tests.fakes.history import FakeSession, alternate_of, make_history, make_session
 
 RANKS_2 = {"ranks 2": [1.0, 1.01, 0.99]}
 
@@ -148,16 +147,16 @@ def test_commits_measured_alternately_decide(
 ) -> None:
     make_history(tmp_path, 20)
     step = (9, 10) if label == "ranks 2" else (7, 8)
-    keep(tmp_path, [evidence_of(*step, shown, ratio, label)])
+    keep_alternate(tmp_path, alternate_of(*step, shown, ratio, label))
     assert verdict(read_history(HistorySettings(folder=tmp_path)), label)[0] == verdict_after
 
 
 def test_what_no_session_has_yet_is_a_regression_too(tmp_path: Path) -> None:
     make_history(tmp_path, 20)
-    keep(tmp_path, [evidence_of(19, 25)])
-    keep(tmp_path, [evidence_of(19, 25)])
-    assert len(load_evidence(tmp_path)) == 1
-    (tmp_path / "alternate" / "x.json").write_text("{")
+    for _ in range(2):
+        keep_alternate(tmp_path, alternate_of(19, 25))
+    assert len(load_alternate(tmp_path)) == 1
+    (tmp_path / "alternate" / "x.parquet").write_text("{")
     told = regressions(read_history(HistorySettings(folder=tmp_path)))
     assert len(told) == 2 and "from 0019cccccc to 0025cccccc (Change 25)" in told[1]
 
