@@ -9,7 +9,7 @@ import contextlib
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scalesweep.ab.commits import SHORT, Repository
@@ -20,8 +20,6 @@ from scalesweep.history.tracked import git
 
 # What may follow a folder in a word: the rest of a path, up to what parts paths in lists.
 _REST = r"(?P<rest>/[^:,;\s\"']*)?(?=$|[/:,;\s\"'])"
-# The name of a worktree that ``make`` has made.
-_MADE = re.compile(rf"[a-z]+-[0-9a-f]{{{SHORT}}}")
 
 
 class BadCommitError(UserError):
@@ -34,7 +32,7 @@ class BadCommitError(UserError):
 
 
 class Checkouts:
-    """The worktrees of one call. Use as a context, which removes them."""
+    """The worktrees of one call."""
 
     def __init__(
         self, repository: Repository, folder: Path, build: Sequence[str], prologue: Sequence[str]
@@ -43,56 +41,42 @@ class Checkouts:
         each after the site's ``prologue``."""
         self._repository, self._folder = repository, folder.resolve()
         self._script = "\n".join([*prologue, *build]) if build else ""
-        self._made: set[Path] = set()
 
-    def __enter__(self) -> "Checkouts":
-        """Remove what a call that was killed has left."""
-        self._clear("")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the worktrees."""
-        self._clear("")
-
-    def make(self, side: str, commit: str, log: Path) -> Path:
+    def make(self, side: str, commit: str) -> Path:
         """The folder of a commit, checked out and built for one side; that of another commit there
         is removed.
 
         ``side``: one letter, so that all paths are equally long. Raises BadCommitError, with the
-        end of the ``log``.
+        end of what the build said.
         """
         folder = self._folder / f"{side}-{commit[:SHORT]}"
-        if folder in self._made:
+        if folder.exists():
             return folder
-        self._clear(f"{side}-")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        self._made.add(folder)
+        self.clear(f"{side}-")
+        self._folder.mkdir(parents=True, exist_ok=True)
         add = ("worktree", "add", "--force", "--detach", "--quiet")
         git(self._repository.top, *add, str(folder), commit)
+        log = self._folder.parent / f"build-{commit[:SHORT]}.log"
         if self._script:
-            log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("wb") as out:
                 code = subprocess.run(
                     ["bash", "-e", "-c", self._script], cwd=folder, stdin=subprocess.DEVNULL,
                     stdout=out, stderr=out, check=False, preexec_fn=end_with_parent,
                 ).returncode  # fmt: skip
             if code:
-                said = [line.strip() for line in last_lines(log) if line.strip()]
-                last = f": {said[-1][:200]}" if said else ""
-                why = f"track.build failed (exit code {code}){last}; see {log}"
+                self.clear(f"{side}-")
+                said = " ".join([line.strip() for line in last_lines(log) if line.strip()][-1:])
+                why = f"track.build failed (exit code {code}): {said[:200]}; see {log}"
                 raise BadCommitError(commit, why)
         return folder
 
-    def _clear(self, prefix: str) -> None:
-        """Remove worktrees, whatever is left of them; of another repository's, their folders."""
-        for folder in self._folder.iterdir() if self._folder.is_dir() else ():
-            # Another folder may be a user's.
-            if folder.name.startswith(prefix) and _MADE.fullmatch(folder.name):
-                with contextlib.suppress(UserError):
-                    words = ("worktree", "remove", "--force", "--force", str(folder))
-                    git(self._repository.top, *words)
-                shutil.rmtree(folder, ignore_errors=True)
-                self._made.discard(folder)
+    def clear(self, prefix: str = "") -> None:
+        """Remove the worktrees whose names begin so, whatever is left of them."""
+        for folder in self._folder.glob(f"{prefix}*"):
+            with contextlib.suppress(UserError):
+                words = ("worktree", "remove", "--force", "--force", str(folder))
+                git(self._repository.top, *words)
+            shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 
@@ -115,14 +99,9 @@ def relocated(text: str, tops: Sequence[str], checkout: Path, always: frozenset[
     return text
 
 
-def spellings(top: Path, paths: Mapping[str, str]) -> list[str]:
+def spellings(top: Path, paths: Iterable[str]) -> list[str]:
     """How the top folder of a repository is written in paths of files in it: as it is, and by way
     of symbolic links."""
-    names = {str(top): None}
-    for path in map(Path, paths.values()):
-        inside = path.resolve()
-        if inside.is_relative_to(top):
-            rest = str(inside.relative_to(top))
-            if rest != "." and str(path).endswith(f"/{rest}"):
-                names[str(path)[: -len(rest) - 1]] = None
+    folders = {folder for path in paths for folder in Path(path).parents}
+    names = {str(top), *(str(folder) for folder in folders if folder.resolve() == top)}
     return sorted(names, key=len, reverse=True)

@@ -2,12 +2,10 @@
 
 import functools
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
-from scalesweep.core.host import git_state
 from scalesweep.history.tracked import git
 
 SHORT = 10  # digits of a commit that are shown
@@ -68,21 +66,10 @@ class Repository:
         """A commit in short, and its subject."""
         return f"{commit[:SHORT]} ({self.subject(commit)})"
 
-    def merged(self, commit: str) -> int:
-        """How many commits a merge brings in beside the commit itself; 0 for no merge."""
-        parents = git(self.top, "show", "-s", "--format=%P", commit).split()
-        if len(parents) < 2:
-            return 0
-        return int(git(self.top, "rev-list", "--count", f"{parents[0]}..{commit}")) - 1
-
-    @cached_property
-    def local_changes(self) -> str:
-        """A line on changes that are in no commit, and so in no measurement; empty without any."""
-        state = git_state(self.top)
-        if not (state and state["dirty"]):
-            return ""
-        count = len(git(self.top, "status", "--porcelain", "--untracked-files=no").splitlines())
-        return (
-            f"{self.top} has {counted(count, 'file')} with local changes, which are in no commit: "
-            "they are left as they are, and not measured"
-        )
+    def say_local_changes(self) -> None:
+        """Say that there are changes that are in no commit, and so in no measurement."""
+        if changed := git(self.top, "status", "--porcelain", "--untracked-files=no").splitlines():
+            say(
+                f"note: {self.top} has {counted(len(changed), 'file')} with local changes, which "
+                "are in no commit: they are left as they are, and not measured"
+            )

@@ -38,8 +38,7 @@ def first_bad(campaign: Campaign, options: Mapping[str, str], show: bool) -> Non
     commits = repository.between(good, bad)
     say(f"good: {repository.described(good)}")
     say(f"bad: {repository.described(bad)}, {counted(len(commits), 'commit')} later")
-    if changes := repository.local_changes:
-        say(f"note: {changes}")
+    repository.say_local_changes()
     first = {t.run_id(0): 2 * t.repeats + 2 for t in session.targets}
     say(f"cost: the step, {counted(len(first), 'point')}: {session.cost_text(first)}")
     if steps := math.ceil(math.log2(len(commits))):
@@ -74,11 +73,6 @@ def find(session: AbSession, good: str, commits: Sequence[str]) -> None:
             say(f"  {repository.described(commits[place])}{why}")
     else:
         say(f"first bad commit: {commits[bad]} ({repository.subject(commits[bad])})")
-        if merged := repository.merged(commits[bad]):
-            say(
-                f"  a merge of {counted(merged, 'commit')}: search in it with "
-                f"`scalesweep bisect {before[:SHORT]} {commits[bad][:SHORT]}^2`"
-            )
     report(session.campaign, repository, measured, pairs, len(left) == 1)
 
 

@@ -124,7 +124,7 @@ class Pairs:
         target = planned.target
         order = self._spec(target, planned.repeat or 0)
         files = files_of(self.campaign, target)
-        tops, always = spellings(self.repository.top, files), frozenset(files.values())
+        tops, always = spellings(self.repository.top, files.values()), frozenset(files.values())
 
         def there(text: str) -> str:
             return relocated(text, tops, checkout, always)

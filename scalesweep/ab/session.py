@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from scalesweep.ab.checkouts import BadCommitError, Checkouts
 from scalesweep.ab.commits import SHORT, Repository, say
@@ -53,7 +51,9 @@ class AbSession:
         self._estimates = Estimates(campaign, states)
         plan = build_plan(campaign, states)
         self._entries = {entry["name"]: entry for entry in plan["experiments"]}
-        self._checkouts: Checkouts | None = None
+        folder = campaign.results / FOLDER / CHECKOUTS
+        build, prologue = campaign.track.build, campaign.site.prologue
+        self._checkouts = Checkouts(self.repository, folder, build, prologue)
 
     def pairs(self, base: str, new: str) -> Pairs:
         """The pairs of two commits."""
@@ -61,51 +61,42 @@ class AbSession:
 
     def cost_text(self, counts: Mapping[str, int]) -> str:
         """What so many runs of each point (by the id of its first run) cost:
-        ``36 runs, about 12 min, 3.2 core-hours``."""
-        runs = sum(counts.values())
-        if not runs:
+        ``36 runs, about 12 min``."""
+        if not (runs := sum(counts.values())):
             return "nothing: all of it has been measured"
-        seconds = node_s = 0.0
-        for target in self.targets:
-            count = counts.get(target.run_id(0), 0)
-            each_s = self._seconds(target) if count else 0.0
-            if each_s is None:
-                nothing = "an unknown time (nothing like it has been measured yet)"
-                return f"{counted(runs, 'run')}, {nothing}"
-            seconds += count * each_s
-            node_s += count * each_s * self.campaign.site.nodes_for(target.point)
-        core_hours = node_s * self.campaign.site.cores_per_node / 3600
-        return f"{counted(runs, 'run')}, about {duration(seconds)}, {core_hours:.3g} core-hours"
+        asked = [target for target in self.targets if counts.get(target.run_id(0))]
+        seconds = sum(counts[target.run_id(0)] * self._seconds(target) for target in asked)
+        known = math.isfinite(seconds)
+        time = duration(seconds) if known else "an unknown time: nothing like it has been measured"
+        return f"{counted(runs, 'run')}, {'about ' * known}{time}"
 
-    def _seconds(self, target: Target) -> float | None:
-        """What a run is expected to take: from the campaign's runs, else its history's."""
+    def _seconds(self, target: Target) -> float:
+        """What a run is expected to take: from the campaign's runs, else its history's; NaN if that
+        is not known."""
         run = Run(target.run_id(0), target.point, 0)
         seconds = self._estimates.seconds(target.experiment, run)
         history = self.campaign.history
         if seconds is not None or history is None or not (history.folder / SESSIONS).is_dir():
-            return seconds
+            return math.nan if seconds is None else seconds
         rows = load(history.folder, ["run_id", "started", "ended"]).rows
         own = rows[rows["run_id"].isin([target.run_id(n) for n in range(target.repeats)])]
-        median = (own["ended"] - own["started"]).dt.total_seconds().median()
-        return float(median) if math.isfinite(median) else None
+        return float((own["ended"] - own["started"]).dt.total_seconds().median())
 
     @contextmanager
     def open(self) -> Iterator[None]:
         """Have the results folder and the checkouts to itself; raises UserError if another has,
         or the site's runs need an allocation and this is none."""
-        campaign = self.campaign
-        if campaign.site.slurm and "SLURM_JOB_ID" not in os.environ:
+        if self.campaign.site.slurm and "SLURM_JOB_ID" not in os.environ:
             raise UserError(self._allocation())
-        _end_in_order()
-        lock = claim(campaign.results)
+        # So that worktrees are removed: at the end of an allocation too.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
+        lock = claim(self.campaign.results)
         try:
-            folder = campaign.results / FOLDER / CHECKOUTS
-            build, prologue = campaign.track.build, campaign.site.prologue
-            with Checkouts(self.repository, folder, build, prologue) as checkouts:
-                self._checkouts = checkouts
-                yield
+            self._checkouts.clear()  # what a call that was killed has left
+            yield
         finally:
-            self._checkouts = None
+            self._checkouts.clear()
             release(lock)
 
     def _allocation(self) -> str:
@@ -144,12 +135,10 @@ class AbSession:
     def _launch_all(self, pairs: Pairs, schedule: Sequence[Planned]) -> None:
         """Launch runs one after the other. Once a run has failed, the others of its point are left
         out."""
-        assert self._checkouts is not None
-        checkouts = {}
-        for side, letter in zip(SIDES, "ab", strict=True):
-            commit = pairs.commit(side)
-            log = self.campaign.results / FOLDER / f"build-{commit[:SHORT]}.log"
-            checkouts[side] = self._checkouts.make(letter, commit, log)
+        checkouts = {
+            side: self._checkouts.make(letter, pairs.commit(side))
+            for side, letter in zip(SIDES, "ab", strict=True)
+        }
         failed: set[str] = set()
         last = time.monotonic()
         for number, planned in enumerate(schedule):
@@ -172,8 +161,7 @@ def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool) -> No
     pairs = session.pairs(base, new)
     for name, commit in (("base", base), ("new", new)):
         say(f"{name}: {repository.described(commit)}")
-    if changes := repository.local_changes:
-        say(f"note: {changes}")
+    repository.say_local_changes()
     repeats = listed([str(n) for n in sorted({target.repeats for target in targets})])
     points = counted(len(targets), "point")
     say(f"{points}, {repeats} runs of each commit at each, and one that is not counted")
@@ -209,17 +197,3 @@ def _launch(order: Path, digest: str) -> int:
             return process.wait()
         finally:
             process.terminate()
-
-
-def _end_in_order() -> None:
-    """Have a signal raise SystemExit, so that worktrees are removed; a second one does nothing."""
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-    def end(number: int, _frame: FrameType | None) -> NoReturn:
-        for signal_number in numbers:
-            signal.signal(signal_number, signal.SIG_IGN)
-        print("error: interrupted: the next call goes on from here", file=sys.stderr)
-        sys.exit(128 + number)
-
-    for number in numbers:
-        signal.signal(number, end)

@@ -8,15 +8,12 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.compare.sides import Side
-from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import plain
 from scalesweep.core.status import Status
 
 BOTH, BASE, NEW = "both", "base", "new"
 _KEY = ["benchmark", "version", "point"]
-_OWN = ["source", "experiment"]  # columns that each side has
-_Defaults = Mapping[tuple[str, int], Mapping[str, Any]]  # of parameters, by benchmark and version
 
 
 @dataclass(frozen=True)
@@ -45,95 +42,68 @@ class Joined:
 def join(base: Side, new: Side) -> Joined:
     """Match the points of two sides.
 
-    A parameter that the runs of one side lack counts as its default, if a plan has it. A point with
-    several sources is matched by source, and across sources only if the sides share none.
+    A parameter that the runs of one side lack counts as its default, if a plan has it. Points are
+    matched by source too, unless the sides have none in common.
     """
-    sides, defaults = {BASE: base, NEW: new}, _defaults(base, new)
+    sides = {BASE: base, NEW: new}
     # The same run has the same id on both sides; base's experiments count before new's.
-    entries = [*reversed([*base.plan["experiments"], *new.plan["experiments"]])]
+    entries = [*new.plan["experiments"], *base.plan["experiments"]]
     names = {run["run_id"]: entry["name"] for entry in entries for run in entry["runs"]}
+    defaults: dict[Any, dict[str, Any]] = {}
+    for entry in entries:
+        known = {name: info.get("default") for name, info in entry["parameters"].items()}
+        defaults.setdefault((entry["benchmark"], int(entry["version"])), {}).update(known)
     runs = {name: _runs(side, names, defaults) for name, side in sides.items()}
-    own = {
-        name: of.drop_duplicates([*_KEY, "source"]).drop(columns="row") for name, of in runs.items()
-    }
-    met = own[BASE].merge(
-        own[NEW].drop(columns=["values", "run_id"]), on=_KEY, suffixes=("_base", "_new")
-    )
-    same = met["source_base"] == met["source_new"]
-    common = same.groupby([met[name] for name in _KEY]).transform("any").astype(bool)
-    both = met[same | ~common].assign(side=BOTH, why="")
-    parts = [both]
+    own = [of.drop_duplicates([*_KEY, "source"]) for of in runs.values()]
+    key = [*_KEY, "source"] if {*own[0]["source"]} & {*own[1]["source"]} else _KEY
+    pairs = own[0].merge(own[1], "outer", key, suffixes=("_base", "_new"), indicator="side")
+    side = pairs["side"].cat.rename_categories({"left_only": BASE, "right_only": NEW})
+    pairs = pairs.assign(side=side.cat.reorder_categories([BOTH, BASE, NEW]), why="")
+    pairs = pairs.sort_values(["side", "row_base", "row_new"], ignore_index=True)
     for name, other in ((BASE, NEW), (NEW, BASE)):
-        of = own[name].rename(columns={column: f"{column}_{name}" for column in _OWN})
-        source = f"source_{name}"
-        of = of.merge(both[[*_KEY, source, "side"]], how="left").query("side.isna()")
-        gone, matched = _gone(sides[other], own[other]), {*_keys(both)}
-        why = [
-            "there from another source only" if key in matched
-            else gone.get((key[0], run_id)) or gone.get((key[0], key[2])) or "not planned there"
-            for key, run_id in zip(_keys(of), of["run_id"], strict=True)
+        alone = pairs["side"] == name
+        gone = _gone(sides[other], runs[other])
+        pairs.loc[alone, "why"] = [
+            gone.get((benchmark, version, point)) or gone.get((benchmark, run_id))
+            or gone.get((benchmark, point)) or "not planned there"
+            for benchmark, version, point, run_id
+            in pairs.loc[alone, [*_KEY, f"run_id_{name}"]].itertuples(index=False, name=None)
         ]  # fmt: skip
-        parts.append(of.assign(side=name, why=why))
-    pairs = pd.concat(parts, ignore_index=True)
-    for name, of in runs.items():
-        numbers = pairs[[*_KEY, f"source_{name}"]].rename(columns={f"source_{name}": "source"})
-        runs[name] = of.merge(numbers.assign(pair=pairs.index), on=[*_KEY, "source"])
-    mine, others = pairs["source_base"], pairs["source_new"]
-    sources = mine.fillna(others).where(
-        (mine == others) | (pairs["side"] != BOTH), mine + ", new: " + others
-    )
-    experiments = pairs["experiment_base"].fillna(pairs["experiment_new"])
-    pairs = pairs.assign(source=sources, experiment=experiments)
+        source = "source" if "source" in pairs else f"source_{name}"
+        numbers = pairs.loc[pairs[f"row_{name}"].notna(), [*_KEY, source]].reset_index(names="pair")
+        runs[name] = runs[name].merge(numbers.rename(columns={source: "source"}))
+    for name in ("experiment", "values"):
+        pairs[name] = pairs[f"{name}_base"].fillna(pairs[f"{name}_new"])
+    if "source" not in pairs:
+        mine, others = pairs["source_base"], pairs["source_new"]
+        pairs["source"] = (mine + ", new: " + others).fillna(mine).fillna(others)
     return Joined(pairs[["side", "experiment", *_KEY[:2], "source", "values", "why"]], runs)
 
 
-def _defaults(*sides: Side) -> _Defaults:
-    known: dict[tuple[str, int], dict[str, Any]] = {}
-    for entry in (entry for side in sides for entry in side.plan["experiments"]):
-        of = known.setdefault((entry["benchmark"], int(entry["version"])), {})
-        for name, info in entry["parameters"].items():
-            of.setdefault(name, info.get("default"))
-    return known
+def _runs(side: Side, names: Mapping[str, str], defaults: Mapping[Any, Any]) -> pd.DataFrame:
+    """The finished runs of a side, a row each, with what they are of; ``names``: of experiments.
 
-
-def _runs(side: Side, names: Mapping[str, str], defaults: _Defaults) -> pd.DataFrame:
-    """The finished runs of a side, a row each, with what they are of; ``names``: of experiments."""
-    try:
-        values = [json.loads(text) for text in side.summary["_point"]]
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{side.place}: its summary cannot be read ({error})") from None
+    ``point``: its parameters without those that have their default.
+    """
     runs = side.summary[["run_id", "benchmark", "version", "source"]].reset_index(drop=True)
-    kinds = zip(runs["benchmark"], runs["version"], strict=True)
-    return runs.assign(
-        experiment=[
-            names.get(run_id, benchmark)
-            for run_id, benchmark in zip(runs["run_id"], runs["benchmark"], strict=True)
-        ],
-        point=[_identity(p, defaults.get(kind)) for kind, p in zip(kinds, values, strict=True)],
-        values=values,
-        row=runs.index,
-    )
+    runs["values"] = [json.loads(text) for text in side.summary["_point"]]
+    runs["experiment"] = runs["run_id"].map(names).fillna(runs["benchmark"])
+    runs["row"] = runs.index
+    points = []
+    for benchmark, version, values in runs[["benchmark", "version", "values"]].itertuples(False):
+        known = defaults.get((benchmark, version), {})
+        unusual = {n: plain(v) for n, v in values.items() if n not in known or v != known[n]}
+        points.append(canonical_json(unusual))
+    return runs.assign(point=points)
 
 
-def _identity(point: Mapping[str, Any], defaults: Mapping[str, Any] | None) -> str:
-    """A point without what has its default."""
-    known = defaults or {}
-    return canonical_json(
-        {name: plain(v) for name, v in point.items() if name not in known or v != known[name]}
-    )
-
-
-def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
-    return [*frame[_KEY].itertuples(index=False, name=None)]
-
-
-def _gone(side: Side, points: pd.DataFrame) -> dict[tuple[Any, ...], str]:
-    """Why a side has no result of points: of another version, by benchmark and parameters; or
-    planned and not finished, by benchmark and id of a run."""
-    gone: dict[tuple[Any, ...], str] = {
-        (benchmark, point): f"version {version} there, which measures something else"
-        for benchmark, version, point in _keys(points)
-    }
+def _gone(side: Side, runs: pd.DataFrame) -> dict[tuple[Any, ...], str]:
+    """Why a side has no result of a point: it is from another source, by all of ``_KEY``; of
+    another version, without that; or planned and not finished, by benchmark and id of a run."""
+    gone: dict[tuple[Any, ...], str] = {}
+    for benchmark, version, point in runs[_KEY].itertuples(index=False, name=None):
+        gone[benchmark, version, point] = "there from another source only"
+        gone[benchmark, point] = f"version {version} there, which measures something else"
     for entry in side.plan["experiments"] if side.plan.get("site") == side.site else ():
         for run in entry["runs"]:
             if run["status"] != Status.DONE:

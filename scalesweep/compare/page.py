@@ -171,9 +171,9 @@ def sentences(group: pd.DataFrame) -> list[dict[str, str]]:
 def _warnings(made: Comparison) -> list[str]:
     """What a reader has to know before any ratio, as sentences."""
     warnings, around = [], made.around
-    for role, sources in around.sources.items():
-        if others := [source for source in sources if source != "measured"]:
-            warnings.append(f"Rows of {role} are {listed(others)}, not measured by this tool.")
+    for side in (made.base, made.new):
+        if others := sorted({*side.summary["source"]} - {"measured"}):
+            warnings.append(f"Rows of {side.role} are {listed(others)}, not measured by this tool.")
     if around.shared:
         are = "is" if around.shared == 1 else "are"
         warnings.append(

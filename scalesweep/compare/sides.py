@@ -16,7 +16,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import Plan, read_plan
 from scalesweep.core.profilers import NONE, split_name
 from scalesweep.tables.derived import with_derived
-from scalesweep.tables.now import plan_now, read_now, summary_of
+from scalesweep.tables.now import read_now, summary_of
 
 ALLOWED = "a results folder, FOLDER@SITE, or @SITE for another site's runs in this campaign's"
 
@@ -38,67 +38,54 @@ def read_sides(base: str, new: str, campaign: Campaign) -> tuple[Side, Side]:
 
     Raises UserError, in one line, if none is named, both are the same, or one cannot be read.
     """
-    places = [_place(role, text, campaign) for role, text in (("base", base), ("new", new))]
-    (first, here), (second, there) = places
-    if first.resolve() == second.resolve() and here == there:
-        name = f"{first}@{here}" if here else first
-        raise UserError(f"compare: base and new are both {name}; allowed: {ALLOWED}")
-    sides = [
-        _read(role, f"{role.upper()} {text}", *place, campaign)
-        for (role, text), place in zip((("base", base), ("new", new)), places, strict=True)
-    ]
-    return sides[0], sides[1]
+    first, second = (_read(role, text, campaign) for role, text in (("base", base), ("new", new)))
+    if first.place == second.place:
+        raise UserError(f"compare: base and new are both {first.place}; allowed: {ALLOWED}")
+    return first, second
 
 
-def _place(role: str, text: str, campaign: Campaign) -> tuple[Path, str | None]:
-    """Folder and site of ``FOLDER``, ``FOLDER@SITE`` or ``@SITE``; no site: the folder's own."""
-    folder, site = Path(text) if text else campaign.results, None
+def _read(role: str, text: str, campaign: Campaign) -> Side:
+    """The side that ``FOLDER``, ``FOLDER@SITE``, ``@SITE`` or nothing names. Raises UserError."""
+    folder, site = Path(text) if text else campaign.results, ""
     if text and not folder.is_dir() and "@" in text:
         name, _, site = text.rpartition("@")
         folder = Path(name) if name else campaign.results
-    if text and not folder.is_dir() and folder != campaign.results:
+    own = folder.resolve() == campaign.results.resolve()
+    if not own and not folder.is_dir():
         raise UserError(f"{role.upper()} {text}: no such folder; allowed: {ALLOWED}")
-    own = folder.resolve() == campaign.results.resolve()
-    return folder, None if own and site == campaign.site.name else site
-
-
-def _read(role: str, option: str, folder: Path, site: str | None, campaign: Campaign) -> Side:
-    """A side. Raises UserError if it lacks what is needed."""
-    own = folder.resolve() == campaign.results.resolve()
-    name = f"{folder}@{site}" if site else str(folder)
-    if site:
-        side = Side(role, name, site, *_of_site(option, folder, site, campaign if own else None))
-    elif own:
-        side = Side(role, name, campaign.site.name, *read_now(campaign))
+    if own and site in ("", campaign.site.name):
+        side = Side(role, str(folder), campaign.site.name, *read_now(campaign))
+    elif site:
+        side = _side_of_site(role, folder, site)
     else:
-        side = folder_side(role, folder, option)
+        side = folder_side(role, folder)
     if side.summary.empty:
-        raise UserError(f"{name}: no finished run to compare")
+        raise UserError(f"{side.place}: no finished run to compare")
     return side
 
 
-def folder_side(role: str, folder: Path, option: str = "") -> Side:
-    """A results folder as one side; ``option``: how it was named. Raises UserError."""
+def folder_side(role: str, folder: Path) -> Side:
+    """A results folder as one side. Raises UserError."""
     files = [folder / name for name in ("plan.json", "summary.parquet")]
     if lacking := " and ".join(file.name for file in files if not file.is_file()):
         raise UserError(
-            f"{option or folder}: {lacking} missing: not a results folder, or no report has "
+            f"{role.upper()} {folder}: {lacking} missing: not a results folder, or no report has "
             "been written in it (run `snakemake report` with its campaign)"
         )
     plan = read_plan(files[0])
     return Side(role, str(folder), plan["site"], plan, read_table(files[1]))
 
 
-def _of_site(
-    option: str, folder: Path, site: str, own: Campaign | None
-) -> tuple[Plan, pd.DataFrame]:
-    runs = folder / "runs"
-    sites = sorted(path.name for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
+def _side_of_site(role: str, folder: Path, site: str) -> Side:
+    """The runs of one of the sites of a results folder. Raises UserError."""
+    name, runs = f"{folder}@{site}", folder / "runs"
+    sites = sorted(path.name for path in runs.glob("*/"))
     if site not in sites:
         there = ", ".join(sites) or "none"
-        raise UserError(f"{option}: {runs} has no runs of {site!r}; allowed: {there}")
-    file, none = folder / "plan.json", {"campaign": f"{folder}@{site}", "experiments": []}
-    plan = plan_now(own) if own else read_plan(file) if file.is_file() else cast(Plan, none)
-    names = sorted(path.name for path in (runs / site).iterdir() if path.is_dir())
-    measured = [name for name in names if name[0] != "." and split_name(name)[1] == NONE]
-    return plan, with_derived(summary_of(runs / site, measured), plan["experiments"])
+        raise UserError(f"{role.upper()} {name}: {runs} has no runs of {site!r}; allowed: {there}")
+    file, none = folder / "plan.json", {"campaign": name, "experiments": []}
+    plan = read_plan(file) if file.is_file() else cast(Plan, none)
+    names = sorted(path.name for path in (runs / site).glob("[!.]*/"))
+    measured = [run_id for run_id in names if split_name(run_id)[1] == NONE]
+    summary = with_derived(summary_of(runs / site, measured), plan["experiments"])
+    return Side(role, name, site, plan, summary)

@@ -19,22 +19,20 @@ class Surroundings:
     differences: list[Difference]
     alike: int
     shared: int
-    sources: dict[str, list[str]]
     subject: Difference | None
 
 
 def surroundings(joined: Joined, base: Side, new: Side) -> Surroundings:
     """Compare where and with what the runs of joined points ran."""
-    both = joined.both.index
-    runs = {name: of[of["pair"].isin(both)] for name, of in joined.runs.items()}
-    own = [
-        side.summary.iloc[sorted(set(runs[name]["row"]))]
-        for name, side in ((BASE, base), (NEW, new))
-    ]
-    facts = [
-        list(read_facts(of["run_id"].tolist(), of[FACTS].tolist()).values()) if FACTS in of else []
-        for of in own
-    ]
+    facts, started = [], []
+    for name, side in ((BASE, base), (NEW, new)):
+        runs = joined.runs[name]
+        rows = side.summary.iloc[sorted(set(runs["row"][runs["pair"].isin(joined.both.index)]))]
+        texts = rows[FACTS].tolist() if FACTS in rows else [None] * len(rows)
+        facts.append(list(read_facts(rows["run_id"].tolist(), texts).values()))
+        started.append(
+            {(i, at) for i, at in zip(rows["run_id"], rows["started"], strict=True) if at}
+        )
     known = [[facts_of(run) for run in side] for side in facts]
     every = {name for side in known for run in side for name in run}
     unlike = differences(known[0], known[1])
@@ -42,15 +40,7 @@ def surroundings(joined: Joined, base: Side, new: Side) -> Surroundings:
     # Of an external program its repository's commit, else the study's or scalesweep's.
     subjects = (PROGRAM,) if PROGRAM in every else (STUDY, GIT)
     by_fact = {difference.fact: difference for difference in unlike if difference.known}
-    apart = other_hosts(*[[set(r.hosts) for r in f] for f in facts])
-    started = [
-        {key for key in of[["run_id", "started"]].itertuples(index=False, name=None) if key[1]}
-        for of in own
-    ]
-    return Surroundings(
-        [*([apart] if apart else []), *unlike],
-        alike,
-        len(started[0] & started[1]),
-        {name: sorted(set(of["source"])) for name, of in zip((BASE, NEW), own, strict=True)},
-        next((by_fact[name] for name in subjects if name in by_fact), None),
-    )
+    subject = next((by_fact[name] for name in subjects if name in by_fact), None)
+    if apart := other_hosts(*[[set(run.hosts) for run in side] for side in facts]):
+        unlike.insert(0, apart)
+    return Surroundings(unlike, alike, len(started[0] & started[1]), subject)

@@ -21,17 +21,12 @@ _log = logging.getLogger(__name__)
 
 def read_now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
     """Plan and summary of the campaign as it is, whatever is pending."""
-    plan = plan_now(campaign)
+    states = take_stock(campaign, campaign.unique_runs(), remember=False)
+    plan = build_plan(campaign, states)
     runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
     done = dict.fromkeys(run["run_id"] for run in runs if run["status"] == Status.DONE)
     summary = summary_of(campaign.runs_folder, done)
     return plan, with_derived(summary, plan["experiments"])
-
-
-def plan_now(campaign: Campaign) -> Plan:
-    """The plan of the campaign by the runs that there are now."""
-    runs = campaign.unique_runs()
-    return build_plan(campaign, take_stock(campaign, runs, remember=False))
 
 
 def summary_of(folder: Path, run_ids: Iterable[str]) -> pd.DataFrame:

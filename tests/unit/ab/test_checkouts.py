@@ -29,49 +29,41 @@ def test_a_checkout_is_built_and_removed(tracked: Tracked, tmp_path: Path) -> No
     hook.chmod(0o755)
     before, repository = state(tracked.folder), Repository(tracked.folder)
     place = tmp_path / "checkouts"
-    with Checkouts(repository, place, ["cat main.py > built"], ["export A=1"]) as checkouts:
-        log = tmp_path / "build.log"
-        first = checkouts.make("a", tracked.commits[0], log)
-        assert first.name == f"a-{tracked.commits[0][:10]}"
-        assert (first / "built").read_text() == "print('step: 1 s')\n"
-        assert not (first / "hooked").exists()
-        assert checkouts.make("a", tracked.commits[0], log) == first
-        second = checkouts.make("b", tracked.commits[0], log)
-        assert second.is_dir() and second != first
-        checkouts.make("a", tracked.commits[2], log)
-        assert not first.exists()
+    checkouts = Checkouts(repository, place, ["cat main.py > built"], ["export A=1"])
+    first = checkouts.make("a", tracked.commits[0])
+    assert first.name == f"a-{tracked.commits[0][:10]}"
+    assert (first / "built").read_text() == "print('step: 1 s')\n"
+    assert not (first / "hooked").exists()
+    assert checkouts.make("a", tracked.commits[0]) == first
+    second = checkouts.make("b", tracked.commits[0])
+    assert second.is_dir() and second != first
+    checkouts.make("a", tracked.commits[2])
+    assert not first.exists()
+    for _ in range(2):
         with pytest.raises(
             BadCommitError, match=r"^\w{10}: track.build failed \(exit code 1\): cat: "
         ):
-            checkouts.make("b", tracked.commits[1], log)
+            checkouts.make("b", tracked.commits[1])
+    checkouts.clear()
     assert state(tracked.folder) == before and not place.exists()
 
 
 def test_what_a_killed_call_left_is_removed(tracked: Tracked, tmp_path: Path) -> None:
-    before, place = state(tracked.folder), tmp_path / "checkouts"
-    left = Checkouts(Repository(tracked.folder), place, [], [])
-    folder = left.make("a", tracked.commits[0], tmp_path / "log")
+    before = state(tracked.folder)
+    checkouts = Checkouts(Repository(tracked.folder), tmp_path / "checkouts", [], [])
+    folder = checkouts.make("a", tracked.commits[0])
     assert state(tracked.folder) != before
-    notes = place / "mine" / "n.txt"
-    notes.parent.mkdir()
-    notes.write_text("mine")
-    with Checkouts(Repository(tracked.folder), place, [], []) as checkouts:
-        assert state(tracked.folder) == before
-        with pytest.raises(KeyboardInterrupt), checkouts:
-            checkouts.make("a", tracked.commits[0], tmp_path / "log")
-            raise KeyboardInterrupt
-        assert state(tracked.folder) == before
-        # Its folder alone is gone: git still knows the worktree.
-        checkouts.make("a", tracked.commits[0], tmp_path / "log")
-        subprocess.run(["rm", "-r", str(folder)], check=True)
-    assert state(tracked.folder)[1:] == before[1:]
-    assert [path.name for path in place.iterdir()] == ["mine"] and notes.read_text() == "mine"
-    with Checkouts(Repository(tracked.folder), place, [], []) as checkouts:
-        assert (checkouts.make("a", tracked.commits[0], tmp_path / "log") / "main.py").is_file()
+    checkouts.clear()
+    assert state(tracked.folder) == before
+    # Its folder alone is gone: git still knows the worktree.
+    checkouts.make("a", tracked.commits[0])
+    subprocess.run(["rm", "-r", str(folder)], check=True)
+    assert (checkouts.make("a", tracked.commits[0]) / "main.py").is_file()
+    checkouts.clear()
     assert state(tracked.folder) == before
 
 
-def test_names_of_commits(tracked: Tracked) -> None:
+def test_names_of_commits(tracked: Tracked, capsys: pytest.CaptureFixture[str]) -> None:
     repository, commits = Repository(tracked.folder), tracked.commits
     assert (
         repository.commit("v1", "base") == repository.commit(commits[3][:8], "base") == commits[3]
@@ -85,12 +77,14 @@ def test_names_of_commits(tracked: Tracked) -> None:
         with pytest.raises(UserError, match=r"does not come before|are the same commit"):
             repository.between(*(commits[n] for n in pair))
     assert repository.subject(commits[2]) == "Change 2"
-    assert repository.local_changes == ""
     author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     git(tracked.folder, *author, "commit", "-q", "--allow-empty", "-m", "\x1b[31mred")
     assert repository.subject("HEAD") == "?[31mred"
+    repository.say_local_changes()
+    assert capsys.readouterr().out == ""
     (tracked.folder / "main.py").write_text("changed\n")
-    assert "1 file with local changes" in Repository(tracked.folder).local_changes
+    repository.say_local_changes()
+    assert "1 file with local changes" in capsys.readouterr().out
     assert top_of(tracked.folder / "gone" / "x") is None and top_of(Path("/proc")) is None
 
 

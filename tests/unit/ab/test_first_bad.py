@@ -43,7 +43,7 @@ class FakeSession:
         self.asked: list[tuple[str, str, int]] = []
         self.targets = [cast(Target, FakeTarget("steps: ranks 2", 4))]
         self.repository = SimpleNamespace(
-            subject=lambda commit: f"Change {commit[:4]}", merged=lambda commit: 0,
+            subject=lambda commit: f"Change {commit[:4]}",
             described=lambda commit: f"{commit[:10]} (Change {commit[:4]})",
         )  # fmt: skip
 
