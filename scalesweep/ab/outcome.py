@@ -149,5 +149,5 @@ def _line(entry: Measured, change: Change) -> str:
     phase = entry.head["phase"]
     metric = entry.head["metric"] + (f", {PHASE_WORDS[phase]}" if phase != "run" else "")
     text = f"{change.verdict}: {sentence(f'{entry.target.label}: {metric}', change)[:-1]}"
-    more = why(change, "pair", 0.0) if change.verdict == INCONCLUSIVE else ""
+    more = why(change, 0.0) if change.verdict == INCONCLUSIVE else ""
     return f"{text} in {counted(entry.logs.size, 'pair')}. {more}".rstrip()

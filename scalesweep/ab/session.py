@@ -176,15 +176,8 @@ def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool) -> No
 
 def _launch(order: Path, digest: str) -> int:
     """Launch a run, which ends when this process does; the launcher's exit code."""
-    words = [
-        sys.executable,
-        str(_SCRIPT),
-        "launch",
-        "--order",
-        str(order.resolve()),
-        "--digest",
-        digest,
-    ]
+    words = [sys.executable, str(_SCRIPT), "launch"]
+    words += ["--order", str(order.resolve()), "--digest", digest]
     with (
         order.with_name(LAUNCHER_LOG).open("w") as log,
         subprocess.Popen(

@@ -8,7 +8,7 @@ import pandas as pd
 
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES
-from scalesweep.compare.normal import COLUMNS, place, sentence, trainings
+from scalesweep.compare.normal import COLUMNS, place, points_of, sentence
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> None:
         if (name := getattr(args, option)) and name not in known:
             raise UserError(f"--{option} {name}: {choices(name, known)}")
     published = pd.read_csv(RESOURCES / "published_rates.csv")
-    points = trainings(Path(args.folder), args.device, args.dtype)
-    rows = [place(training, published) for training in points]
+    points = points_of(Path(args.folder), args.device, args.dtype)
+    rows = [place(point, published) for point in points]
     said = [row for row in rows if row["published"]]
     for row in said[:SAID]:
         print(sentence(row))

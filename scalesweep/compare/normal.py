@@ -5,15 +5,13 @@ length: a sweep has many that nobody would use.
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.aspects.utilisation.table import Utilisation
 from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
@@ -21,10 +19,8 @@ from scalesweep.core.formatting import counted, number
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PLAN, read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.table.declared import Estimate, numbers_of
+from scalesweep.table.declared import numbers_of
 
-# How much sizes (parameters), scales (ranks) and lengths (tokens of a sample) may differ.
-SIZE, SCALE, LENGTH = 1.05, 2.0, 2.0
 # Of fewer nothing is said: with n alike, a further one is the lowest of all with 1 / (n + 1).
 FEWEST = 3
 WITHIN, BELOW, ABOVE, UNCLEAR = "within", "below", "above", "unclear"
@@ -33,21 +29,23 @@ COLUMNS = (
     "tokens", "tokens_low", "tokens_high", "published", "published_by", "least", "median", "most",
     "ratio", "verdict", "reason", "left_out",
 )  # fmt: skip
+_LACKS = {
+    "tokens": "its tokens/s are not known",
+    "parameters": "it declares no transformer with its size (transformer.parameters)",
+    "dtype": "the type of its numbers is not stated (transformer.dtype, or --dtype)",
+    "device": "its device is not stated (transformer.device, or --device)",
+}
+# What has to agree, and by what factor it may differ.
+_ALIKE = {
+    "device": ("device", 0.0), "dtype": ("type of numbers", 0.0),
+    "parameters": ("parameters", 1.05), "ranks": ("ranks", 2.0),
+    "sequence": ("tokens of a sample", 2.0),
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Training:
-    """A finished point; ``tokens`` are tokens/s of a rank, None unless known."""
-
-    label: str
-    source: str
-    ranks: int
-    shape: ModelShape | None
-    tokens: Estimate | None
-
-
-def trainings(results: Path, device: str = "", dtype: str = "") -> Iterator[Training]:
-    """The finished points of a results folder.
+def points_of(results: Path, device: str = "", dtype: str = "") -> Iterator[dict[str, Any]]:
+    """The finished points of a results folder: ``COLUMNS`` up to tokens/s of a rank, None unless
+    known.
 
     ``device`` and ``dtype`` count where the benchmark does not say what ranks compute on, or the
     type of the numbers in products. Raises UserError for a folder without a plan and tables.
@@ -61,81 +59,58 @@ def trainings(results: Path, device: str = "", dtype: str = "") -> Iterator[Trai
             (loaded.key(row.point), row.source): row.rank_tokens for row in loaded.of(Utilisation)
         }
         for row in loaded.points:
-            key, source = loaded.key(row), row.get("source")
+            key, source = loaded.key(row), str(row.get("source") or "")
             every = parameters_at(entry, planned[key])
-            if (shape := planned_shape(entry, every)) is not None:
-                known = shape.device or device or None, shape.dtype or dtype or None
-                shape = replace(shape, device=known[0], dtype=known[1])
-            label, tokens = f"{entry['name']}: {loaded.describe(row)}", rates.get((key, source))
-            yield Training(label, str(source or ""), int(every["ranks"]), shape, tokens)
+            shape = planned_shape(entry, every)
+            tokens, low, high = numbers_of(rates.get((key, source)))
+            yield {
+                "point": f"{entry['name']}: {loaded.describe(row)}",
+                "source": source, "ranks": int(every["ranks"]),
+                "parameters": shape and shape.parameters, "sequence": shape and shape.sequence,
+                "dtype": (shape and shape.dtype) or dtype,
+                "device": (shape and shape.device) or device,
+                "tokens": tokens, "tokens_low": low, "tokens_high": high,
+            }  # fmt: skip
 
 
-def place(training: Training, published: pd.DataFrame) -> dict[str, Any]:
+def place(point: Mapping[str, Any], published: pd.DataFrame) -> dict[str, Any]:
     """A point beside the comparable published rates: the row of ``normal.csv``.
 
     ``verdict`` is missing where nothing can be said; ``reason`` says why, and ``left_out`` how many
-    published rates are not comparable, by what differs first.
+    published rates are not comparable, by what differs first. It is unclear if the interval of the
+    rate crosses the end that it lies beyond.
     """
-    shape, rate = training.shape, training.tokens
-    model = {
-        name: getattr(shape, name, None) for name in ("parameters", "dtype", "device", "sequence")
-    }
-    tokens, low, high = numbers_of(rate)
-    row: dict[str, Any] = {
-        "point": training.label, "source": training.source, "ranks": training.ranks, **model,
-        "tokens": tokens, "tokens_low": low, "tokens_high": high, "published": 0,
-    }  # fmt: skip
-    unfit = {
-        "it declares no transformer, or states too little of it": shape is None,
-        f"it is {training.source}": training.source not in ("measured", "imported"),
-        "its tokens/s are not known": rate is None,
-        "its number of parameters is not stated (transformer.parameters)": not model["parameters"],
-        "the type of its numbers is not stated (transformer.dtype, or --dtype)": not model["dtype"],
-        "its device is not stated (transformer.device, or --device)": not model["device"],
-    }
-    if reason := next((why for why, holds in unfit.items() if holds), ""):
+    row = {**point, "published": 0}
+    if point["source"] not in ("measured", "imported"):
+        return {**row, "reason": f"it is {point['source']}"}
+    if reason := next((why for name, why in _LACKS.items() if not point[name]), ""):
         return {**row, "reason": reason}
-    assert rate is not None  # else unfit
-    differs = _differences({**model, "ranks": training.ranks}, published)
+    differs = pd.Series("", published.index)
+    for name, (words, factor) in _ALIKE.items():
+        far = published[name] != point[name]
+        if factor:
+            far = np.abs(np.log(published[name] / point[name])) > math.log(factor) * (1 + 1e-9)
+        differs = differs.mask((differs == "") & far, words)
     near = published[differs == ""]
     counts = differs[differs != ""].value_counts(sort=False)
     left_out = ", ".join(f"{what} ({count})" for what, count in counts.items())
     row |= {"published": len(near), "left_out": left_out}
+    tokens, rates = point["tokens"], near["tokens_per_second_of_a_rank"]
     if len(near):
-        rates = near["tokens_per_second_of_a_rank"]
         row |= {
             "least": rates.min(), "median": rates.median(), "most": rates.max(),
-            "ratio": rate.value / rates.median(),
-            "published_by": ", ".join(near["source"].unique()),
+            "ratio": tokens / rates.median(), "published_by": ", ".join(near["source"].unique()),
         }  # fmt: skip
     if len(near) < FEWEST:
         there = counted(len(near), "comparable published rate")
         few = f"{there}, fewer than {FEWEST}; others differ in {left_out or 'nothing'}"
         return {**row, "reason": few}
-    return {**row, "verdict": _verdict(rate, row["least"], row["most"])}
-
-
-def _differences(mine: dict[str, Any], published: pd.DataFrame) -> "pd.Series[str]":
-    """What of a published rate differs first from a point; empty for a comparable one."""
-    first = pd.Series("", published.index)
-    for name, words in (("device", "device"), ("dtype", "type of numbers")):
-        first = first.mask((first == "") & (published[name] != mine[name]), words)
-    for name, words, most in (
-        ("parameters", "parameters", SIZE), ("ranks", "ranks", SCALE),
-        ("sequence", "tokens of a sample", LENGTH),
-    ):  # fmt: skip
-        far = np.abs(np.log(published[name] / mine[name])) > math.log(most) * (1 + 1e-9)
-        first = first.mask((first == "") & far, words)
-    return first
-
-
-def _verdict(mine: Estimate, least: float, most: float) -> str:
-    """Where a rate lies; unclear if its interval crosses the end that it lies beyond."""
-    if least <= mine.value <= most:
-        return WITHIN
-    if mine.value < least:
-        return UNCLEAR if mine.high is not None and mine.high >= least else BELOW
-    return UNCLEAR if mine.low is not None and mine.low <= most else ABOVE
+    low, high = (point[end] or tokens for end in ("tokens_low", "tokens_high"))
+    if row["least"] <= tokens <= row["most"]:
+        return {**row, "verdict": WITHIN}
+    if low <= row["most"] and high >= row["least"]:
+        return {**row, "verdict": UNCLEAR}
+    return {**row, "verdict": BELOW if tokens < row["least"] else ABOVE}
 
 
 def sentence(row: dict[str, Any]) -> str:

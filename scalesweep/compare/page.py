@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
-from scalesweep.compare.figure import draw_ratios
 from scalesweep.compare.joined import BASE, NEW, Joined, join, varying
 from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW, by_claim, ratios
 from scalesweep.compare.sides import Side
@@ -32,7 +31,7 @@ from scalesweep.report.html_assets import assets, render
 PAGE, FOLDER = "compare.html", "compare"
 SCRIPTS = ("tables.js",)
 # What one page may hold; the rest is in the CSV files.
-MAX_ROWS, MAX_ALONE, MAX_COLUMNS, MAX_FIGURES = 1500, 200, 6, 6
+MAX_ROWS, MAX_ALONE = 1500, 200
 VERDICTS = (IMPROVEMENT, REGRESSION, INCONCLUSIVE, ONLY_BASE, ONLY_NEW)
 _LEVELS = {IMPROVEMENT: "confirmed", REGRESSION: "warning"}
 
@@ -120,11 +119,6 @@ def render_comparison(made: Comparison) -> str:
         "around": made.around,
         "warnings": _warnings(made),
         "sentences": [words for group in claims for words in sentences(group)],
-        "figures": [
-            figure
-            for group in claims[:MAX_FIGURES]
-            for figure in draw_ratios(group, joined.pairs.loc[group["pair"]])
-        ],
         "tested": tested,
         "by_chance": 0.05 * tested,
         "experiments": [
@@ -234,11 +228,8 @@ def _experiment(name: Any, rows: pd.DataFrame, pairs: pd.DataFrame, limit: int) 
 
 
 def _parameters(names: Sequence[str], points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Columns of the varying parameters; one if there are many, or none."""
-    if 0 < len(names) <= MAX_COLUMNS:
-        return {name: [values.get(name) for values in points] for name in names}
-    words = [", ".join(f"{n} {text_of(values.get(n))}" for n in names) for values in points]
-    return {"Point": [text or "the only point" for text in words]}
+    """Columns of the varying parameters."""
+    return {name: [values.get(name) for values in points] for name in names}
 
 
 def _mean(row: Mapping[Any, Any], side: str, factor: float) -> Text:

@@ -16,7 +16,7 @@ from scalesweep.core.formatting import finite, listed, percent
 from scalesweep.experiment.cells import number_cell
 from scalesweep.history.series import History, Line, facts_of, read_history
 from scalesweep.history.store import POINT
-from scalesweep.judge.change import CONFOUNDED, IMPROVEMENT, INCONCLUSIVE, REGRESSION, VERDICTS
+from scalesweep.judge.change import CONFOUNDED, IMPROVEMENT, REGRESSION, VERDICTS
 from scalesweep.judge.facts import differences
 from scalesweep.judge.over_time import NEWEST, STABLE
 from scalesweep.judge.words import p_cell, page_table, ratio_words, sentence, verdict_cell, why
@@ -71,10 +71,10 @@ def regressions(history: History) -> list[str]:
     ]  # fmt: skip
     commits = set(history.values["commit"])
     return texts + [
-        f"{REGRESSION}: {row.label}: {row.metric} {ratio_words(row)} from "
-        f"{row.base[:10]} to {row.new[:10]} ({row.subject}), measured alternately."
-        for row in history.alternate.itertuples()
-        if row.verdict == REGRESSION and row.new not in commits
+        f"{REGRESSION}: {row['label']}: {row['metric']} {ratio_words(row)} from "
+        f"{row['base'][:10]} to {row['new'][:10]} ({row['subject']}), measured alternately."
+        for _, row in history.alternate.iterrows()
+        if row["verdict"] == REGRESSION and row["new"] not in commits
     ]  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def told_of(line: Line) -> str:
 
 def verdict_table(history: History) -> pd.DataFrame:
     """A row per point and metric that is judged, the gravest verdicts first."""
-    change = ["verdict", "reason", "ratio", "low", "high", "p", "adjusted", "needed"]
+    change = ["verdict", "reason", "ratio", "low", "high", "p", "adjusted"]
     return pd.DataFrame(
         {
             **line.head[[*_HEAD, "main"]],
@@ -126,10 +126,6 @@ def render_history(history: History, folder: Path, out: Path) -> str:
         "points": len({tuple(line.head[POINT]) for line in order}),
         "changed": [_finding(line) for line in changed[:MAX_SENTENCES]],
         "more_changed": max(len(changed) - MAX_SENTENCES, 0),
-        "open": [
-            f"{told_of(line)} {why(line.change, 'session', line.margin)}"
-            for line in order if line.change.verdict == INCONCLUSIVE
-        ][:MAX_SENTENCES],
         "counts": ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]),
         "groups": [
             {"name": name, "table": _line_table(name, group, share)}
@@ -148,7 +144,7 @@ def render_history(history: History, folder: Path, out: Path) -> str:
 
 
 def _finding(line: Line) -> dict[str, str]:
-    more = [why(line.change, "session", line.margin, line.others)]
+    more = [why(line.change, line.margin, line.others)]
     if (row := line.alternate) is not None:
         commits = f"{row['base'][:10]} and {row['new'][:10]}"
         more.append(f"{commits} measured alternately: {ratio_words(row)}, {row['verdict']}.")
@@ -179,7 +175,7 @@ def _line_table(name: str, group: Sequence[Line], limit: int) -> dict[str, Any]:
 def _alternate_table(rows: pd.DataFrame) -> dict[str, Any]:
     """Commits that were measured alternately, a row for each point, the newest first."""
     first = rows["first_bad"].astype(bool).map({True: " (first bad commit)", False: ""})
-    columns = {
+    columns: dict[str, Any] = {
         "Measured, UTC": rows["started"].str[:16].str.replace("T", " "),
         "Base": rows["base"].str[:10],
         "New": rows["new"].str[:10] + " " + rows["subject"] + first,

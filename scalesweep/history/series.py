@@ -269,6 +269,9 @@ def _with_alternate(line: Line, among: pd.DataFrame) -> Line:
     elif not changed and (
         verdict in CHANGED or (change.verdict, verdict) == (INCONCLUSIVE, NO_CHANGE)
     ):
-        numbers = {name: float(shown[name]) for name in ("ratio", "low", "high")}
-        change, counts = replace(change, verdict=verdict, reason="", needed=None, **numbers), True
+        counts = True
+        change = replace(
+            change, verdict=verdict, reason="", needed=None, ratio=float(shown["ratio"]),
+            low=float(shown["low"]), high=float(shown["high"]),
+        )  # fmt: skip
     return replace(line, change=change, alternate=shown, counts=counts)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from scalesweep.analysis.table_io import read_table
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import text_of
-from scalesweep.core.plan_format import PlanExperiment, PlanProfile, PlanRun, read_plan
+from scalesweep.core.plan_format import PlanExperiment, read_plan
 from scalesweep.core.record import RECORD, parse_record
 from scalesweep.core.record_check import BadRecordError
-from scalesweep.core.status import Status
 from scalesweep.history.store import PART, SPEEDUP, TERM, frame_of
-from scalesweep.history.tracked import tracked_of
+from scalesweep.history.tracked import Tracked, tracked_of
 from scalesweep.judge.facts import facts_of
 from scalesweep.judge.metrics import metrics_of
 from scalesweep.tables.bookkeeping import ACCOUNT, PARTS
@@ -31,8 +30,6 @@ from scalesweep.tables.provenance import run_facts
 _COMMIT = "git commit"  # has columns of its own
 _MS = 1e3
 WHOLE = "One step"  # the term that all others add up to
-# Tables with a row per profiled run and part of a step: the column that names the part.
-_PROFILES = {"trace": "part", "timeline": "phase"}
 
 
 def sessions_of(campaign: Campaign) -> pd.DataFrame:
@@ -44,83 +41,94 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
     """
     summary = read_table(campaign.results / "summary.parquet")
     by_name = {experiment.name: experiment for experiment in campaign.experiments}
-    others = [*_others(summary)]
+    noted = _noted(summary)
     rows: list[dict[str, Any]] = []
     taken: set[str] = set()
     for entry in read_plan(campaign.results / "plan.json")["experiments"]:
         if entry["name"] not in by_name:
             continue  # the campaign file was edited since
-        frames = [metrics_of(summary, entry), *_of_tables(campaign.results, entry)]
-        of_run: dict[str, list[Any]] = {}
-        for known in (row for frame in frames for row in frame.to_dict("records")):
-            of_run.setdefault(known["run_id"], []).append(known)
-        for row in others:
-            if row["run_id"] in of_run:
-                of_run[row["run_id"]].append(row)
-        runs: list[PlanRun | PlanProfile] = [*entry["runs"], *entry["profiles"]]
-        for run in runs:
-            record = usable_record(campaign.runs_folder / run["run_id"])
-            if run["run_id"] in taken or run["run_id"] not in of_run or record is None:
+        of_run: dict[str, list[dict[Any, Any]]] = {}
+        frames = metrics_of(summary, entry), _speedups(campaign.results, entry)
+        for row in (row for frame in frames for row in frame.to_dict("records")):
+            of_run.setdefault(row["run_id"], []).append(row)
+        for run in entry["runs"]:
+            run_id = run["run_id"]
+            record = usable_record(campaign.runs_folder / run_id)
+            if run_id in taken or run_id not in of_run or record is None:
                 continue
-            taken.add(run["run_id"])
+            taken.add(run_id)
             benchmark = by_name[entry["name"]].benchmark
-            tracked = tracked_of(record, benchmark, campaign.track.repository)
-            head = head_of(campaign, entry, record, run["point"]) | {
-                "results": str(campaign.results.resolve()),
-                "commit": tracked.commit or None,
-                "dirty": tracked.dirty,
-                "commit_time": _time(tracked.time),
-                **{name: getattr(tracked, name) for name in ("subject", "tags", "repository")},
-            }
-            group = [campaign.site.name, campaign.name, head["results"]]
-            head["group"] = digest_of([*group, tracked.commit, tracked.dirty], 8)
+            head = head_of(campaign, entry, record, run["point"])
+            head |= _commit_of(campaign, tracked_of(record, benchmark, campaign.track.repository))
             profiler = str((record.get("notes") or {}).get("importer") or "run")
             # Two tools see different parts.
-            own = [{**of, "phase": of["phase"] or profiler} for of in of_run[run["run_id"]]]
-            rows += [{**head, **of} for of in own]
+            rows += [
+                {**head, **row, "phase": row["phase"] or profiler}
+                for row in (*of_run[run_id], *noted.get(run_id, ()))
+            ]
     return frame_of(rows)
 
 
-def _of_tables(results: Path, entry: PlanExperiment) -> Iterator[pd.DataFrame]:
-    """What the tables of an experiment say of its runs: the speedup of each point over the base of
-    its series with the efficiency as its share, and parts of a step of profiled runs.
+def _commit_of(campaign: Campaign, tracked: Tracked) -> dict[str, Any]:
+    """The columns on the commit that a run measured; ``group``: of what it is a session."""
+    results = str(campaign.results.resolve())
+    group = [campaign.site.name, campaign.name, results, tracked.commit, tracked.dirty]
+    return {
+        **{name: getattr(tracked, name) for name in ("dirty", "subject", "tags", "repository")},
+        "commit": tracked.commit or None,
+        "commit_time": _time(tracked.time),
+        "results": results,
+        "group": digest_of(group, 8),
+    }
 
-    A speedup is kept with the first run of its point. Of parts there are the ms, and the share
-    (unit 1) as stated, since phases of a timeline overlap.
-    """
+
+def _speedups(results: Path, entry: PlanExperiment) -> pd.DataFrame:
+    """The speedup of each point over the base of its series, as the tables of an experiment have
+    it, with the efficiency as its share; with the first run of its point."""
     folder = results / "tables" / entry["name"]
-    if (folder / "comparisons.parquet").is_file():
-        made = read_frame(folder / "comparisons.parquet").query("question == 'scaling'")
-        at = ["point_id", "metric", "phase"]
-        shares = made[made["quantity"] == EFFICIENCY].set_index(at)["ratio"].rename("share")
-        point = [*entry["axes"], "source"]
-        runs = read_frame(folder / "runs.parquet", ["run_id", *point])
-        runs = runs.merge(read_frame(folder / "points.parquet", ["point_id", *point]), on=point)
-        rows = made[made["quantity"] == QUANTITY].join(shares, on=at)
-        rows = rows.merge(runs[["run_id", "point_id"]].drop_duplicates("point_id")).dropna(
-            subset="ratio"
-        )
-        base = rows["parameter"] + " " + rows["base_value"].astype(str)
-        yield rows[["run_id", "phase", "low", "high", "share"]].assign(
-            metric="speedup of " + rows["metric"] + ", " + base + " = 1", value=rows["ratio"],
-            unit="1", **_plain(SPEEDUP, "higher"),
-        )  # fmt: skip
-    done = [run["run_id"] for run in entry["profiles"] if run["status"] == Status.DONE]
-    for table, name in _PROFILES.items():
-        path = folder / f"{table}.parquet"
-        if path.is_file() and done:
-            frame = read_frame(path, ["run_id", name, "ms", "share"])
-            frame = frame[frame["run_id"].isin(done)].rename(columns={name: "metric"}).dropna()
-            for value, unit, title in (("ms", "ms", ""), ("share", "1", "share of ")):
-                yield frame[["run_id"]].assign(
-                    metric=title + frame["metric"].astype(str), value=frame[value], unit=unit,
-                    phase=table, **_plain(PART),
-                )  # fmt: skip
+    if not (folder / "comparisons.parquet").is_file():
+        return pd.DataFrame()
+    made = read_frame(folder / "comparisons.parquet").query("question == 'scaling'")
+    at = ["point_id", "metric", "phase"]
+    shares = made[made["quantity"] == EFFICIENCY].set_index(at)["ratio"].rename("share")
+    point = [*entry["axes"], "source"]
+    runs = read_frame(folder / "runs.parquet", ["run_id", *point])
+    runs = runs.merge(read_frame(folder / "points.parquet", ["point_id", *point]), on=point)
+    rows = made[made["quantity"] == QUANTITY].join(shares, on=at).dropna(subset="ratio")
+    rows = rows.merge(runs[["run_id", "point_id"]].drop_duplicates("point_id"))
+    base = rows["parameter"] + " " + rows["base_value"].astype(str)
+    return rows[["run_id", "phase", "low", "high", "share"]].assign(
+        metric="speedup of " + rows["metric"] + ", " + base + " = 1", value=rows["ratio"],
+        unit="1", **_plain(SPEEDUP, "higher"),
+    )  # fmt: skip
 
 
 def _plain(kind: str, better: str = "lower") -> dict[str, Any]:
     """What rows that are no metrics have in common: nothing is judged."""
     return {"kind": kind, "better": better, "main": False, "judged": False}
+
+
+def _noted(summary: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """What runs keep beside metrics: the terms of a step in ms with the whole, and parts of a
+    profile in s of a rank (their phase is empty)."""
+    noted: dict[str, list[dict[str, Any]]] = {}
+    for run_id, text in zip(summary["run_id"], summary.get(ACCOUNT, ()), strict=False):
+        if isinstance(text, str):
+            account = StepAccount(**json.loads(text))
+            terms = {title: account.term(term) for term, title in TERMS.items()}
+            noted[run_id] = [
+                {**_plain(TERM), "metric": title, "phase": account.form, "value": value * _MS,
+                 "unit": "ms"}
+                for title, value in (terms | {WHOLE: account.elapsed}).items()
+                if value is not None and math.isfinite(value)
+            ]  # fmt: skip
+    for run_id, text in zip(summary["run_id"], summary.get(PARTS, ()), strict=False):
+        if isinstance(text, str):
+            noted.setdefault(run_id, []).extend(
+                {**_plain(PART), "metric": part, "phase": "", "value": seconds, "unit": "s"}
+                for part, seconds in json.loads(text).items()
+            )
+    return noted
 
 
 def usable_record(folder: Path) -> dict[str, Any] | None:
@@ -174,28 +182,3 @@ def head_of(
         "program": digest_of(sorted(digests), 6) if digests else "",
         "facts": canonical_json(known),
     }
-
-
-def _others(summary: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """What runs keep beside metrics: the terms of a step in ms, and parts in s (their phase is
-    empty)."""
-    for name, rows_of in ((ACCOUNT, _terms), (PARTS, _parts)):
-        for run_id, text in zip(summary["run_id"], summary.get(name, ()), strict=False):
-            if isinstance(text, str):
-                yield from ({"run_id": run_id, **row} for row in rows_of(json.loads(text)))
-
-
-def _parts(parts: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-    """Seconds of a rank by part of the program, as a profile has them."""
-    for part, seconds in parts.items():
-        yield {**_plain(PART), "metric": part, "phase": "", "value": seconds, "unit": "s"}
-
-
-def _terms(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The terms of a run's step in ms, by their titles, and the whole."""
-    account = StepAccount(**content)
-    for term, title in {**TERMS, "elapsed": WHOLE}.items():
-        value = account.elapsed if term == "elapsed" else account.term(term)
-        if value is not None and math.isfinite(value):
-            row = {"metric": title, "phase": account.form, "value": value * _MS, "unit": "ms"}
-            yield {**_plain(TERM), **row}

@@ -1,7 +1,7 @@
 """A change: what was compared, the verdict on it, and why."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ CHANGED = (REGRESSION, IMPROVEMENT)
 LEVEL = 0.05
 _TINY = 1e-18  # of variances of logarithms: below it there is none
 LEAST_PAIRS = 3
-MOST_NEEDED = 50  # more sessions or pairs are not asked for
+MOST_NEEDED = 50  # more pairs are not asked for
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Change:
     ``se``, ``df``: standard error of the ratio's logarithm, and its degrees of freedom.
     ``p``: that there is no change; ``adjusted``: after the correction for all that is judged
     together. ``base``, ``new``: places of the sessions or pairs of both sides; ``needed``: how many
-    more are likely to settle what is inconclusive, None where that is not known or too many.
+    more pairs are likely to settle what is inconclusive, None where that is not known or too many.
     Numbers are NaN where missing.
     """
 
@@ -163,12 +163,12 @@ def paired(logs: Floats, better: str, margin: float) -> Change:
         return Change(TOO_EARLY, f"{logs.size} pairs: three are needed")
     step, noise, places = float(logs.mean()), float(logs.std(ddof=1)), range(logs.size)
     change = student(step, noise / math.sqrt(logs.size), logs.size - 1, better, margin)
-
-    def spread(more: int) -> tuple[float, float]:
-        return noise / math.sqrt(logs.size + more), logs.size + more - 1
-
-    open_yet = change.verdict == INCONCLUSIVE and noise > 0
-    needed = settled_after(step, spread, margin) if open_yet else None
+    needed = None
+    if change.verdict == INCONCLUSIVE and noise > 0:
+        bound, half = math.log1p(margin), math.log(change.high / change.low) / 2
+        gap = abs(step) if abs(step) >= bound else bound - abs(step)
+        more = math.ceil(logs.size * ((half / gap) ** 2 - 1))
+        needed = more if 1 <= more <= MOST_NEEDED else None
     return replace(change, base=places, new=places, needed=needed)
 
 
@@ -183,17 +183,3 @@ def side_of(logs: Floats, bound: float, level: float = LEVEL) -> int:
         return 0
     p = float(stats.ttest_1samp(logs, bound).pvalue)
     return (1 if logs.mean() > bound else -1) if p <= level else 0
-
-
-def settled_after(
-    step: float, spread: Callable[[int], tuple[float, float]], margin: float, looks: float = 1.0
-) -> int | None:
-    """How many more sessions or pairs would show a step as large as this one, or that it is within
-    the margin; None if more than 50.
-
-    ``spread``: of so many more, the step's standard error and degrees of freedom.
-    """
-    for more in range(1, MOST_NEEDED + 1):
-        if student(step, *spread(more), "lower", margin, looks).verdict != INCONCLUSIVE:
-            return more
-    return None

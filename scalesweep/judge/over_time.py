@@ -17,7 +17,6 @@ from scalesweep.judge.change import (
     INCONCLUSIVE,
     TOO_EARLY,
     Change,
-    settled_after,
     student,
 )
 
@@ -164,13 +163,7 @@ def judge(
     few = len(new) == NEWEST and abs(step) < CLEAR * noise
     if change.verdict in CHANGED and few:
         change = replace(change, verdict=INCONCLUSIVE, reason="only two sessions show it")
-    if change.verdict != INCONCLUSIVE:
-        return change
-
-    def spread(more: int) -> tuple[float, float]:
-        return noise * math.sqrt(1 / sizes[0] + 1 / (sizes[1] + read.worth(more))), df + more
-
-    return replace(change, needed=settled_after(step, spread, margin, looks))
+    return change
 
 
 def _sides(read: Levels, baseline: Sequence[int] | None) -> tuple[list[int] | str, list[int]]:

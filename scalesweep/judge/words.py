@@ -34,11 +34,8 @@ def sentence(what: str, change: Change, since: str = "") -> str:
     return f"{what} {ratio_words(change)}{f' since {since}' if since else ''}."
 
 
-def why(change: Change, unit: str, margin: float, others: Sequence[Difference] = ()) -> str:
-    """What a reader needs besides: what else changed, or what would settle it; may be empty.
-
-    ``unit``: session or pair.
-    """
+def why(change: Change, margin: float, others: Sequence[Difference] = ()) -> str:
+    """What a reader needs besides: what else changed, or what would settle it; may be empty."""
     if change.verdict == CONFOUNDED:
         return f"Not attributable to the commit: {change.reason}."
     if change.verdict == NO_CHANGE:
@@ -47,8 +44,8 @@ def why(change: Change, unit: str, margin: float, others: Sequence[Difference] =
         return f"{listed([str(other) for other in others])} changed too." if others else ""
     reason = f"{change.reason[:1].upper()}{change.reason[1:]}. " if change.reason else ""
     if change.needed:
-        return f"{reason}{counted(change.needed, f'more {unit}')} would probably settle it."
-    return f"{reason}More {unit}s would hardly settle it." if finite(change.p) else reason.strip()
+        return f"{reason}{counted(change.needed, 'more pair')} would probably settle it."
+    return reason.strip()
 
 
 def verdict_cell(verdict: str, reason: str = "") -> Text:

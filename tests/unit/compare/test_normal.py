@@ -1,7 +1,6 @@
 """A training's rate beside comparable published ones: what is said, and where nothing is."""
 
 import csv
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,38 +8,25 @@ import pandas as pd
 import pytest
 import yaml
 
-from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.commands import import_source, normal
 from scalesweep.commands.interface import parser_of
-from scalesweep.compare.normal import (
-    ABOVE,
-    BELOW,
-    UNCLEAR,
-    WITHIN,
-    Training,
-    place,
-    sentence,
-)
+from scalesweep.compare.normal import ABOVE, BELOW, UNCLEAR, WITHIN, place, sentence
 from scalesweep.core.errors import UserError
-from scalesweep.table.declared import Estimate
 from tests.fakes.import_tables import tables_only
 
-SHAPE = ModelShape(
-    layers=32, width=4096, sequence=2048, parameters=6.7e9, dtype="bfloat16", device="h100_sxm"
-)
+SHAPE = {"parameters": 6.7e9, "dtype": "bfloat16", "device": "h100_sxm", "sequence": 2048}
 
 
-def training(tokens: float, *ends: float, ranks: int = 8, **shape: Any) -> Training:
-    return Training("p", "measured", ranks, replace(SHAPE, **shape), Estimate(tokens, *ends))
+def point(tokens: float | None, low: Any = None, high: Any = None, **more: Any) -> dict[str, Any]:
+    rate = {"tokens": tokens, "tokens_low": low, "tokens_high": high}
+    return {"point": "p", "source": "measured", "ranks": 8, **SHAPE, **rate, **more}
 
 
 def rates(*values: float) -> pd.DataFrame:
     """Published rates of ``SHAPE``, on 8, 16, 4, ... ranks."""
-    model = {name: getattr(SHAPE, name) for name in ("device", "dtype", "parameters", "sequence")}
     ranks = [(8, 16, 4)[n % 3] for n in range(len(values))]
-    return pd.DataFrame(
-        {"source": "a", **model, "ranks": ranks, "tokens_per_second_of_a_rank": values}
-    )
+    more = {"ranks": ranks, "tokens_per_second_of_a_rank": values}
+    return pd.DataFrame({"source": "a", **SHAPE, **more})
 
 
 PUBLISHED = rates(9000.0, 10000.0, 11000.0)
@@ -55,7 +41,7 @@ PUBLISHED = rates(9000.0, 10000.0, 11000.0)
     ],
 )  # fmt: skip
 def test_where_a_rate_lies(tokens: tuple[float, ...], verdict: str) -> None:
-    placed = place(training(*tokens), PUBLISHED)
+    placed = place(point(*tokens), PUBLISHED)
     assert (placed["verdict"], placed["published"]) == (verdict, 3)
     assert (placed["least"], placed["most"]) == (9000, 11000)
     assert placed["ratio"] == pytest.approx(tokens[0] / 10000)
@@ -73,24 +59,23 @@ def test_where_a_rate_lies(tokens: tuple[float, ...], verdict: str) -> None:
 def test_what_is_not_comparable_is_left_out_with_the_reason(
     change: dict[str, Any], what: str
 ) -> None:
-    placed = place(training(5000.0, **change), PUBLISHED)
+    placed = place(point(5000.0, **change), PUBLISHED)
     assert "verdict" not in placed and placed["left_out"] == what and what in placed["reason"]
     assert placed["published"] == 3 - int(what[-2])
 
 
 @pytest.mark.parametrize(
-    ("made", "reason"),
+    ("lack", "reason"),
     [
-        (training(1.0, device=None), "its device is not stated"),
-        (training(1.0, dtype=None), "the type of its numbers is not stated"),
-        (training(1.0, parameters=None), "its number of parameters is not stated"),
-        (replace(training(1.0), source="simulated"), "it is simulated"),
-        (replace(training(1.0), shape=None), "declares no transformer"),
-        (replace(training(1.0), tokens=None), "its tokens/s are not known"),
+        ({"device": ""}, "its device is not stated"),
+        ({"dtype": ""}, "the type of its numbers is not stated"),
+        ({"parameters": None}, "it declares no transformer with its size"),
+        ({"source": "simulated"}, "it is simulated"),
+        ({"tokens": None}, "its tokens/s are not known"),
     ],
 )
-def test_what_cannot_be_compared(made: Training, reason: str) -> None:
-    placed = place(made, PUBLISHED)
+def test_what_cannot_be_compared(lack: dict[str, Any], reason: str) -> None:
+    placed = place({**point(1.0), **lack}, PUBLISHED)
     assert "verdict" not in placed and reason in placed["reason"] and not placed["published"]
 
 

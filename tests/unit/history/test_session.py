@@ -7,8 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from scalesweep.analysis.table_io import read_table
@@ -16,8 +14,7 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.campaign_keys import HistorySettings, TrackKeys
 from scalesweep.core.paths import BENCHMARKS
-from scalesweep.core.plan_format import PlanExperiment
-from scalesweep.history.session import _of_tables, sessions_of
+from scalesweep.history.session import sessions_of
 from scalesweep.history.store import SCHEMA
 from scalesweep.history.tracked import UNTRACKED, git, tracked_of
 from scalesweep.tables.summary import write_summary
@@ -110,29 +107,6 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     assert ("total_throughput", "later") in judged and ("total_throughput", "init") not in judged
     assert {row["label"] for row in rows} == {"ranks 1", "ranks 2"}
     assert {row["workers"] for row in rows} == {1, 2} and {row["device"] for row in rows} == {"cpu"}
-
-
-def test_profiled_runs_bring_the_parts_that_their_tables_have(tmp_path: Path) -> None:
-    """Of finished ones only; a part that a trace does not show is left out, and stays unknown."""
-    folder = tmp_path / "tables" / "e"
-    folder.mkdir(parents=True)
-    trace = pd.DataFrame(
-        {"run_id": ["a.tensorflow"] * 3 + ["b.tensorflow"],
-         "part": ["input", "copies", "rest", "input"],
-         "ms": [2.0, np.nan, 8.0, 1.0], "share": [0.2, np.nan, 0.8, 1.0], "steps": 3}
-    )  # fmt: skip
-    trace.to_parquet(folder / "trace.parquet")
-    states = {"a.tensorflow": "done", "b.tensorflow": "failed", "c.cprofile": "done"}
-    profiles = [{"run_id": run_id, "status": status} for run_id, status in states.items()]
-    entry = cast(PlanExperiment, {"name": "e", "profiles": profiles})
-    rows = pd.concat(_of_tables(tmp_path, entry)).sort_values(["metric", "unit"])
-    assert {*rows["run_id"]} == {"a.tensorflow"}
-    listed = [*rows[["metric", "value", "unit", "phase"]].itertuples(index=False, name=None)]
-    assert listed == [
-        ("input", 2.0, "ms", "trace"), ("rest", 8.0, "ms", "trace"),
-        ("share of input", 0.2, "1", "trace"), ("share of rest", 0.8, "1", "trace"),
-    ]  # fmt: skip
-    assert [*_of_tables(tmp_path / "none", entry)] == []
 
 
 def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
