@@ -42,11 +42,9 @@ def first_bad(campaign: Campaign, options: Mapping[str, str], show: bool) -> Non
     first = {t.run_id(0): 2 * t.repeats + 2 for t in session.targets}
     say(f"cost: the step, {counted(len(first), 'point')}: {session.cost_text(first)}")
     if steps := math.ceil(math.log2(len(commits))):
-        later = {group: runs * (steps + 1) for group, runs in first.items()}
         say(
-            f"cost: then about {counted(steps, 'commit')} and the result, at one point: at most "
-            f"{session.cost_text(later)}; up to {2 ** (LOOKS - 1)} times as many runs of a commit "
-            "that is hard to tell"
+            f"cost: then about {counted(steps, 'commit')} and the result, each at one of these "
+            f"points; up to {2 ** (LOOKS - 1)} times as many runs of a commit that is hard to tell"
         )
     if not show:
         with session.open():
@@ -73,7 +71,7 @@ def find(session: AbSession, good: str, commits: Sequence[str]) -> None:
             say(f"  {repository.described(commits[place])}{why}")
     else:
         say(f"first bad commit: {commits[bad]} ({repository.subject(commits[bad])})")
-    report(session.campaign, repository, measured, pairs, len(left) == 1)
+    report(measured, pairs, len(left) == 1)
 
 
 def search(count: int, look: Callable[[int], tuple[int, str]]) -> tuple[int, int, dict[int, str]]:
@@ -110,8 +108,8 @@ def measure_step(session: AbSession, good: str, bad: str) -> tuple[Target, float
     if not worse:
         shown = [f"{e.target.label} {_change(e)}" for e in measured if e.logs.size]
         raise UserError(
-            f"BAD {bad[:SHORT]} is not shown to be worse than GOOD {good[:SHORT]} by "
-            f"more than the margin: {listed(shown, 3)}; nothing to search for"
+            f"BAD {bad[:SHORT]} is not shown to be worse than GOOD {good[:SHORT]} by more than "
+            f"the margin: {listed(shown, 3)}; nothing to search for"
         )
     chosen = max(worse, key=lambda entry: entry.worse.mean() / entry.worse.std(ddof=1))
     say(f"bad is {_change(chosen)}: {chosen.target.label}")

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from scalesweep.ab.commits import Repository, say
+from scalesweep.ab.commits import say
 from scalesweep.ab.pairs import BASE, NEW, Pairs
 from scalesweep.ab.targets import Target
 from scalesweep.analysis.table_io import write_csv, write_parquet
@@ -97,28 +97,20 @@ def margin_of(campaign: Campaign, measured: Measured) -> float:
     return campaign.history.margin_of(metric) if campaign.history else MARGIN
 
 
-def changes_of(campaign: Campaign, measured: Sequence[Measured]) -> list[Change]:
-    """A verdict for each point, corrected for their number."""
-    return corrected(
-        paired(entry.logs, entry.head.get("better", "lower"), margin_of(campaign, entry))
-        for entry in measured
-    )
-
-
-def report(
-    campaign: Campaign,
-    repository: Repository,
-    measured: Sequence[Measured],
-    pairs: Pairs,
-    first_bad: bool = False,
-) -> None:
-    """Print the verdicts, a line for each point; write their table and keep them in the history.
+def report(measured: Sequence[Measured], pairs: Pairs, first_bad: bool = False) -> None:
+    """Print the verdicts, a line for each point, corrected for their number; write their table and
+    keep them in the history.
 
     Raises UserError if no point was measured, and in the end if a run of one has failed.
     """
+    campaign, subject = pairs.campaign, pairs.repository.subject(pairs.new)
+    changes = corrected(
+        paired(entry.logs, entry.head.get("better", "lower"), margin_of(campaign, entry))
+        for entry in measured
+    )
     folder = pairs.folder
     rows = []
-    for entry, change in zip(measured, changes_of(campaign, measured), strict=True):
+    for entry, change in zip(measured, changes, strict=True):
         label, head = entry.target.label, entry.head
         if entry.failure:
             say(f"failed: {label}: {': '.join(entry.failure)}")
@@ -126,7 +118,7 @@ def report(
             say(_line(entry, change))
             rows.append({
                 **head, **vars(change), "started": str(head["started"]), "base": pairs.base,
-                "new": pairs.new, "subject": repository.subject(pairs.new), "label": label,
+                "new": pairs.new, "subject": subject, "label": label,
                 "pairs": entry.logs.size, "first_bad": first_bad,
             })  # fmt: skip
     if not rows:

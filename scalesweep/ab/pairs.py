@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scalesweep.ab.checkouts import BadCommitError, relocated, spellings
+from scalesweep.ab.checkouts import relocated, spellings
 from scalesweep.ab.commits import SHORT, Repository
 from scalesweep.ab.targets import Target, files_of
 from scalesweep.compute.job_spec import ORDER, Order, write_order
@@ -118,8 +118,7 @@ class Pairs:
         """Write the order that launches a run in a checkout; its path and digest.
 
         Paths of the repository become those of the checkout. What is left of the run is removed.
-        Raises BadCommitError if the commit lacks a file of the program, UserError if nothing in the
-        order lies in the repository.
+        Raises UserError if nothing in the order lies in the repository.
         """
         target = planned.target
         order = self._spec(target, planned.repeat or 0)
@@ -140,10 +139,6 @@ class Pairs:
         program = order.get("program")
         if program:
             program["files"] = {name: there(path) for name, path in program["files"].items()}
-            for path in map(Path, program["files"].values()):
-                if path.is_relative_to(checkout) and not path.exists():
-                    lacking = f"has no {path.relative_to(checkout)}"
-                    raise BadCommitError(self.commit(planned.side), lacking)
         folder = self.run_folder(planned)
         shutil.rmtree(folder, ignore_errors=True)
         order["folder"] = str(folder.resolve())

@@ -78,7 +78,7 @@ class AbSession:
         history = self.campaign.history
         if seconds is not None or history is None or not (history.folder / SESSIONS).is_dir():
             return math.nan if seconds is None else seconds
-        rows = load(history.folder, ["run_id", "started", "ended"]).rows
+        rows = load(history.folder, ["run_id", "started", "ended"])
         own = rows[rows["run_id"].isin([target.run_id(n) for n in range(target.repeats)])]
         return float((own["ended"] - own["started"]).dt.total_seconds().median())
 
@@ -171,7 +171,7 @@ def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool) -> No
         return
     with session.open():
         measured = session.measure(pairs, targets)
-    report(campaign, repository, measured, pairs)
+    report(measured, pairs)
 
 
 def _launch(order: Path, digest: str) -> int:

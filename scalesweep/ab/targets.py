@@ -87,12 +87,8 @@ def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str
     if not text:
         return every
     known = {name for e in experiments for name in e.benchmark.scaled(e.points[0])}
-    try:
-        rule = Expression(text, "--points").check_names(known)
-    except UserError as error:
-        raise UserError(
-            f"{error}; an experiment ({', '.join(names)}) may be named instead"
-        ) from None
+    where = f"--points (an experiment, {' or '.join(names)}, or an expression)"
+    rule = Expression(text, where).check_names(known)
     chosen = [
         (experiment, point)
         for experiment, point in every

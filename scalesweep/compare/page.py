@@ -1,7 +1,7 @@
 """The page of a comparison and its tables: what changed, what else differs, and every number."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
 from scalesweep.compare.joined import BASE, NEW, Joined, join, varying
-from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW, by_claim, ratios
+from scalesweep.compare.ratios import CLAIM, ONLY_BASE, ONLY_NEW, ratios
 from scalesweep.compare.sides import Side
 from scalesweep.compare.surroundings import Surroundings, surroundings
 from scalesweep.core.files import write_atomic
@@ -105,7 +105,7 @@ _TAKEN = {
 def render_comparison(made: Comparison) -> str:
     """The page as HTML; everything from plans, records and summaries is escaped."""
     rows, joined = made.rows, made.joined
-    claims = by_claim(rows[rows["main"]])
+    claims = rows[rows["main"]].groupby(CLAIM, sort=False)
     there = rows[~rows["verdict"].isin([ONLY_BASE, ONLY_NEW])]
     experiments = there.groupby("experiment", sort=False)
     share = max(30, MAX_ROWS // max(len(experiments), 1))
@@ -118,7 +118,7 @@ def render_comparison(made: Comparison) -> str:
         "both": len(joined.both),
         "around": made.around,
         "warnings": _warnings(made),
-        "sentences": [words for group in claims for words in sentences(group)],
+        "sentences": [words for _, group in claims for words in sentences(group)],
         "tested": tested,
         "by_chance": 0.05 * tested,
         "experiments": [
@@ -193,7 +193,8 @@ def _experiment(name: Any, rows: pd.DataFrame, pairs: pd.DataFrame, limit: int) 
     rows = rows.head(limit)
     made = rows.to_dict("records")
     units = [scaled_unit(row["unit"], top[row["metric"]]) for row in made]
-    columns = _parameters(names, own.loc[rows["pair"], "values"])
+    points = own.loc[rows["pair"], "values"]
+    columns: dict[str, Any] = {n: [values.get(n) for values in points] for n in names}
     if own["source"].nunique() > 1:
         columns["Source"] = own.loc[rows["pair"], "source"]
     columns |= {
@@ -227,11 +228,6 @@ def _experiment(name: Any, rows: pd.DataFrame, pairs: pd.DataFrame, limit: int) 
     }
 
 
-def _parameters(names: Sequence[str], points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Columns of the varying parameters."""
-    return {name: [values.get(name) for values in points] for name in names}
-
-
 def _mean(row: Mapping[Any, Any], side: str, factor: float) -> Text:
     mean, low, high = (row[f"{side}_{end}"] * factor for end in ("mean", "low", "high"))
     single = " (1)" if row[f"{side}_repeats"] == 1 else ""
@@ -241,11 +237,11 @@ def _mean(row: Mapping[Any, Any], side: str, factor: float) -> Text:
 def _alone(alone: pd.DataFrame) -> dict[str, Any]:
     """Points of one side only, with what became of them on the other."""
     shown = alone.head(MAX_ALONE)
-    columns = {
+    columns: dict[str, Any] = {
         "Side": shown["side"],
         "Experiment": shown["experiment"],
         "Benchmark": shown["benchmark"] + ", version " + shown["version"].astype(str),
-        **_parameters(varying(alone), shown["values"]),
+        **{n: [values.get(n) for values in shown["values"]] for n in varying(alone)},
         "On the other side": shown["why"],
     }
     more = ("point", f"{FOLDER}/unmatched.csv")

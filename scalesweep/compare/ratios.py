@@ -88,8 +88,3 @@ def _corrected(correct: Any, rows: pd.DataFrame, family: Any) -> "pd.Series[floa
     """The p values of each family, corrected for their number."""
     by_family = rows["p"].groupby([of.loc[rows.index] for of in family])
     return by_family.transform(lambda own: np.array(correct(own.tolist())))
-
-
-def by_claim(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """The ratios grouped by experiment, metric and phase, in their order."""
-    return [group for _, group in rows.groupby(CLAIM, sort=False)]

@@ -27,7 +27,7 @@ from scalesweep.state.results_folder import claim_folder
 PAGE, TABLES = "history.html", "tables"
 SCRIPTS = ("tables.js", "charts.js", "history.js")
 # What one page may hold; the rest is in the CSV files.
-MAX_SENTENCES, MAX_ROWS, MAX_SESSIONS, MAX_VALUES = 60, 2000, 1000, 50_000
+MAX_ROWS, MAX_SESSIONS, MAX_VALUES = 2000, 1000, 50_000
 _LEVELS = {REGRESSION: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
 _HEAD = ["site", "source", "benchmark", "version", "device", "scaling", "label", "workers", "kind",
          "metric", "phase", "unit", "better"]  # fmt: skip
@@ -111,30 +111,21 @@ def verdict_table(history: History) -> pd.DataFrame:
 def render_history(history: History, folder: Path, out: Path) -> str:
     """The page as HTML, to be written to ``out``; everything from sessions is escaped."""
     order = ranked(history.judged)
-    groups: dict[str, list[Line]] = {}
-    for line in order:
-        groups.setdefault(line.head["place"], []).append(line)
     changed = [line for line in order if line.change.verdict in _LEVELS]
     sessions = history.values.drop_duplicates("session").sort_values("began", ascending=False)
     counts = Counter(line.change.verdict for line in order)
     links = Links(out)
-    share = max(30, MAX_ROWS // max(len(groups), 1))
     context = {
         "folder": str(folder),
         "history": history,
         "spans": [sessions["began"].iloc[n] for n in (-1, 0)] if len(sessions) else [],
         "points": len({tuple(line.head[POINT]) for line in order}),
-        "changed": [_finding(line) for line in changed[:MAX_SENTENCES]],
-        "more_changed": max(len(changed) - MAX_SENTENCES, 0),
+        "changed": [_finding(line) for line in changed],
         "counts": ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]),
-        "groups": [
-            {"name": name, "table": _line_table(name, group, share)}
-            for name, group in groups.items()
-        ],
+        "table_of_points": _line_table(order),
         "data": chart_data(history, order, links),
         "alternate": _alternate_table(history.alternate),
         "sessions": [_session(row, links) for _, row in sessions.head(MAX_SESSIONS).iterrows()],
-        "left_out": max(len(sessions) - MAX_SESSIONS, 0),
         "judged": sum(finite(line.change.p) for line in order),
         "rules": {"stable": STABLE, "least": STABLE + NEWEST},
         "files": [f"./{TABLES}/{name}.csv" for name in ("verdicts", "values")],
@@ -153,11 +144,12 @@ def _finding(line: Line) -> dict[str, str]:
             "more": " ".join(filter(None, more))}  # fmt: skip
 
 
-def _line_table(name: str, group: Sequence[Line], limit: int) -> dict[str, Any]:
-    """Every point and metric of a place."""
-    shown = group[:limit]
+def _line_table(order: Sequence[Line]) -> dict[str, Any]:
+    """Every point and metric, the gravest verdicts first."""
+    shown = order[:MAX_ROWS]
     noise = [line.levels.noise if line.levels else math.nan for line in shown]
     columns: dict[str, Any] = {
+        "Benchmark": [line.head["place"] for line in shown],
         "Point": [line.head["where"] for line in shown],
         "Metric": [line.head["title"] for line in shown],
         "Verdict": [verdict_cell(line.change.verdict) for line in shown],
@@ -169,7 +161,7 @@ def _line_table(name: str, group: Sequence[Line], limit: int) -> dict[str, Any]:
         "Noise": [number_cell(n, percent(n) if finite(n) else "–") for n in noise],
     }
     more = ("row", f"{TABLES}/verdicts.csv")
-    return page_table(f"Points of {name}", columns, len(group), more)
+    return page_table("Points", columns, len(order), more)
 
 
 def _alternate_table(rows: pd.DataFrame) -> dict[str, Any]:
@@ -209,31 +201,29 @@ def chart_data(history: History, order: Sequence[Line], links: Links) -> dict[st
     Points with the gravest verdicts come first; beyond ``MAX_VALUES`` they are left out.
     """
     judged = {line.head["line"]: line for line in order}
-    place = {line: n for n, line in enumerate(judged)}
-    rank = {tuple(line.head[POINT]): -n for n, line in enumerate(reversed(order))}
-    places: dict[tuple[str, str], int] = {}
-    sessions: list[dict[str, Any]] = []
+    rank = {line: n for n, line in enumerate(judged)}
+    values = history.values
+    values = values.iloc[values["line"].map(rank).fillna(len(rank)).argsort(kind="stable")]
     points, left = [], MAX_VALUES
-    by_point = dict(iter(history.values.groupby(POINT, sort=False)))
-    for key in sorted(by_point, key=lambda key: rank.get(key, 1)):
-        left -= len(by_point[key])
-        if left < 0:
-            break
-        for _, row in by_point[key].drop_duplicates(["session", "site"]).iterrows():
-            if (row["session"], row["site"]) not in places:
-                places[row["session"], row["site"]] = len(sessions)
-                sessions.append(_session(row, links))
-        lines = [own for _, own in by_point[key].groupby("line", sort=False)]
-        lines.sort(key=lambda own: place.get(own["line"].iloc[0], len(order)))
-        head = lines[0].iloc[-1]
-        points.append(
+    for _, own in values.groupby(POINT, sort=False):
+        left -= len(own)
+        if left >= 0:
+            points.append(own)
+    each = pd.concat([values.head(0), *points]).drop_duplicates(["session", "site"])
+    places = {key: n for n, key in enumerate(zip(each["session"], each["site"], strict=True))}
+    return {
+        "points": [
             {
-                "title": f"{head['place']}: {head['where']}",
-                "lines": [_chart_line(own, judged.get(own["line"].iloc[0]), places)
-                          for own in lines],
+                "title": f"{own['place'].iloc[0]}: {own['where'].iloc[0]}",
+                "lines": [
+                    _chart_line(rows, judged.get(line), places)
+                    for line, rows in own.groupby("line", sort=False)
+                ],
             }
-        )  # fmt: skip
-    return {"points": points, "sessions": sessions}
+            for own in points
+        ],
+        "sessions": [_session(row, links) for _, row in each.iterrows()],
+    }
 
 
 def _chart_line(

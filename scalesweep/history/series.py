@@ -1,7 +1,7 @@
 """A history as a frame, a row per line (metric, term, part, speedup) and session; its verdicts."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,7 +78,7 @@ class Line:
 
 @dataclass(frozen=True)
 class History:
-    """A history as read and judged; ``broken``: files that cannot be read, and why.
+    """A history as read and judged.
 
     ``values``: a row per line and session, lines one after the other, oldest first: what
     distinguishes the line, with ``place``, ``where`` and ``title`` in words; its session (``name``:
@@ -89,7 +89,6 @@ class History:
     values: pd.DataFrame
     judged: Sequence[Line]
     sessions: int
-    broken: Mapping[str, str]
     baseline: str
     alternate: pd.DataFrame
 
@@ -99,8 +98,8 @@ def read_history(settings: HistorySettings) -> History:
 
     Raises UserError if it is none, or no session is of the named baseline.
     """
-    loaded = load(settings.folder, [*_SESSION, *KEY, *_INFO, "run_id", "started", "value"])
-    values = _values(loaded.rows)
+    rows = load(settings.folder, [*_SESSION, *KEY, *_INFO, "run_id", "started", "value"])
+    values = _values(rows)
     of_baseline = _is_baseline(values, settings)
     lines = [
         _judged(own, of_baseline, settings)
@@ -111,8 +110,7 @@ def read_history(settings: HistorySettings) -> History:
         _with_alternate(_attributed(replace(line, change=change)), alternate)
         for line, change in zip(lines, corrected(line.change for line in lines), strict=True)
     ]
-    sessions = int(loaded.rows["session"].nunique())
-    return History(values, lines, sessions, loaded.broken, settings.baseline, alternate)
+    return History(values, lines, int(rows["session"].nunique()), settings.baseline, alternate)
 
 
 def _values(rows: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,6 @@ alternately: ``FOLDER/alternate/<digest>.parquet`` has a row per point (``VERDIC
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +58,6 @@ VERDICT = ["started", "base", "new", "subject", "label", *KEY, "verdict", "reaso
            "high", "p", "adjusted", "needed", "pairs", "first_bad"]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A history as read, each run once; ``broken``: files that cannot be read, and why."""
-
-    rows: pd.DataFrame
-    broken: Mapping[str, str]
-
-
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows of a history as a frame; what one does not state is missing."""
     frame: pd.DataFrame = pa.Table.from_pylist(list(rows), SCHEMA).to_pandas()
@@ -82,7 +73,7 @@ def append(folder: Path, rows: pd.DataFrame) -> list[Path]:
     place = folder / SESSIONS
     try:
         place.mkdir(parents=True, exist_ok=True)
-        kept = _read(place, [*RUN, "group", "session"]).rows.drop_duplicates().astype({"site": str})
+        kept = _read(place, [*RUN, "group", "session"]).drop_duplicates().astype({"site": str})
         kept = kept.astype(dict.fromkeys(("run_id", "group", "session"), str))
         written = []
         for group, own in rows.groupby("group", sort=False):
@@ -108,23 +99,22 @@ def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(rows[RUN])
 
 
-def load(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Loaded:
-    """Read these columns of all sessions; a file that cannot be read is left out and named.
+def load(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
+    """Read these columns of all sessions, each run once; a file that cannot be read is left out
+    with a warning.
 
     Raises UserError if there is no history.
     """
     place = folder / SESSIONS
     if not place.is_dir():
         raise UserError(f"{folder}: no history: no campaign with `history: {folder}` has ended yet")
-    loaded = _read(place, [*dict.fromkeys([*columns, *RUN, "session"])])
+    rows = _read(place, [*dict.fromkeys([*columns, *RUN, "session"])])
     # Two writers at the same time may have given one session two names: the first counts.
-    first = loaded.rows.groupby(RUN, observed=True)["session"].transform("first")
-    return Loaded(loaded.rows[loaded.rows["session"] == first], loaded.broken)
+    return rows[rows["session"] == rows.groupby(RUN, observed=True)["session"].transform("first")]
 
 
-def _read(place: Path, columns: Sequence[str]) -> Loaded:
+def _read(place: Path, columns: Sequence[str]) -> pd.DataFrame:
     files = sorted(str(path) for path in place.glob("[!.]*.parquet"))
-    broken: dict[str, str] = {}
     try:
         table = _table(files, columns)
     except (pa.ArrowException, OSError, ValueError):
@@ -133,10 +123,10 @@ def _read(place: Path, columns: Sequence[str]) -> Loaded:
                 _table([file], columns)
             except (pa.ArrowException, OSError, ValueError) as error:
                 files.remove(file)
-                broken[Path(file).name] = " ".join(str(error).split())[:200]
-                _log.warning("%s: cannot be read (%s): left out", file, broken[Path(file).name])
+                _log.warning("%s: cannot be read (%s): left out", file, error)
         table = _table(files, columns)
-    return Loaded(table.to_pandas(strings_to_categorical=True), broken)
+    frame: pd.DataFrame = table.to_pandas(strings_to_categorical=True)
+    return frame
 
 
 def _table(files: Sequence[str], columns: Sequence[str]) -> pa.Table:
@@ -148,7 +138,7 @@ def _table(files: Sequence[str], columns: Sequence[str]) -> pa.Table:
 def kept_as_others(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
     """Runs that a history has as runs of another commit: ``run_id``, ``started``, ``commit`` of the
     rows and ``kept``, that in the history (empty if it is not known)."""
-    kept = load(folder, [*RUN, "commit"]).rows.drop_duplicates(RUN)
+    kept = load(folder, [*RUN, "commit"]).drop_duplicates(RUN)
     kept = kept.astype({"site": str, "run_id": str, "commit": object})[[*RUN, "commit"]]
     both = rows.drop_duplicates(RUN).merge(kept.rename(columns={"commit": "kept"}), on=RUN)
     both = both.fillna({"kept": "", "commit": ""})

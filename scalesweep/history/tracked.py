@@ -44,34 +44,25 @@ def tracked_of(record: Mapping[str, Any], benchmark: Benchmark, top: Path | None
     lies in it, or its commit now, unless it has moved to another one since the run began. Otherwise
     that of a foreign program's repository, of the study, or of scalesweep for a shipped benchmark.
     """
-    if (named := _named(record)) is not None:
-        place = Path(named["repository"]) if named["repository"] else None
-        return _tracked({"commit": named["commit"], "dirty": False}, place)
-    git, place = _recorded(record, benchmark)
-    if top is not None:
-        top = top.resolve()
-        if git is None or place is None or not place.resolve().is_relative_to(top):
-            began = datetime.fromisoformat(record["started"]).timestamp()
-            git = _state(top) if began >= _moved(top) else None
-        place = top
-    return _tracked(git, place)
-
-
-def _tracked(git: Mapping[str, Any] | None, place: Path | None) -> Tracked:
+    notes = record.get("notes")
+    named = notes.get(MEASURED_COMMIT) if isinstance(notes, Mapping) else None
+    git: Mapping[str, Any] | None
+    if record.get("source") == IMPORTED and isinstance(named, Mapping):
+        git = {"commit": named.get("commit") or "", "dirty": False}
+        place = Path(named["repository"]) if named.get("repository") else None
+    else:
+        git, place = _recorded(record, benchmark)
+        if top is not None:
+            top = top.resolve()
+            if git is None or place is None or not place.resolve().is_relative_to(top):
+                began = datetime.fromisoformat(record["started"]).timestamp()
+                git = _state(top) if began >= _moved(top) else None
+            place = top
     if git is None:
         return UNTRACKED
     commit = str(git["commit"])
     known = _described(place, commit) if place else ("", "", "")
     return Tracked(commit, bool(git["dirty"]), *known, str(place or ""))
-
-
-def _named(record: Mapping[str, Any]) -> Mapping[str, str] | None:
-    """Commit and repository that an import named; None of any other run."""
-    notes = record.get("notes")
-    named = notes.get(MEASURED_COMMIT) if isinstance(notes, Mapping) else None
-    if record.get("source") != IMPORTED or not isinstance(named, Mapping):
-        return None
-    return {key: str(named.get(key) or "") for key in ("commit", "repository")}
 
 
 def _recorded(

@@ -1,14 +1,12 @@
 """What else differs between two sides: facts that the runs recorded."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scalesweep.core.formatting import counted, listed
+from scalesweep.core.formatting import listed
 from scalesweep.tables.provenance import RunFacts
 
 NOT_RECORDED = "not recorded"
-HOSTS = "hosts"
 _MOST = 4  # values that are named
 
 Facts = Mapping[str, str]
@@ -51,22 +49,16 @@ def differences(base: Sequence[Facts], new: Sequence[Facts]) -> list[Difference]
     names = dict.fromkeys(name for side in (base, new) for facts in side for name in facts)
     made = []
     for name in names:
-        old, now = (
-            Counter(facts.get(name, NOT_RECORDED) for facts in side) for side in (base, new)
-        )
-        if old.keys() == now.keys():
-            continue
-        known = {NOT_RECORDED} not in (old.keys(), now.keys())
-        both = old.keys() & now.keys() - {NOT_RECORDED}
-        made.append(Difference(name, _text(old), _text(now), known, known and not both))
+        old, now = ({facts.get(name, NOT_RECORDED) for facts in side} for side in (base, new))
+        if old != now:
+            known = {NOT_RECORDED} not in (old, now)
+            apart = known and not old & now - {NOT_RECORDED}
+            made.append(Difference(name, _text(old), _text(now), known, apart))
     return sorted(made, key=lambda difference: (not difference.known, not difference.apart))
 
 
-def _text(values: Counter[str]) -> str:
-    if len(values) == 1:
-        return next(iter(values))
-    ranked = [f"{value} ({counted(n, 'time')})" for value, n in values.most_common()]
-    return listed(ranked, _MOST)
+def _text(values: set[str]) -> str:
+    return listed(sorted(values), _MOST)
 
 
 def other_hosts(base: Sequence[set[str]], new: Sequence[set[str]]) -> Difference | None:
@@ -74,10 +66,4 @@ def other_hosts(base: Sequence[set[str]], new: Sequence[set[str]]) -> Difference
     old, now = set().union(*base), set().union(*new)
     if not old or not now or old & now:
         return None
-    texts = [
-        f"{counted(len(side), 'host')}: {listed(sorted(side), _MOST)}"
-        if len(side) > 1
-        else min(side)
-        for side in (old, now)
-    ]
-    return Difference(HOSTS, texts[0], texts[1], known=True, apart=True)
+    return Difference("hosts", _text(old), _text(now), known=True, apart=True)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.types import Floats
+from scalesweep.core.formatting import counted
 from scalesweep.judge.change import (
     CHANGED,
     INCONCLUSIVE,
@@ -158,11 +159,10 @@ def judge(
     looks = min(max(LOOKS_A_SESSION * len(read.centres), LOOKS[0]), LOOKS[1])
     df = max(read.df, 1.0)
     change = replace(student(step, error, df, better, margin, looks), base=base, new=new)
-    if change.verdict in CHANGED and len(new) < NEWEST:
-        change = replace(change, verdict=INCONCLUSIVE, reason="a single session is no step")
-    few = len(new) == NEWEST and abs(step) < CLEAR * noise
+    few = len(new) < NEWEST or (len(new) == NEWEST and abs(step) < CLEAR * noise)
     if change.verdict in CHANGED and few:
-        change = replace(change, verdict=INCONCLUSIVE, reason="only two sessions show it")
+        why = f"only {counted(len(new), 'session')} so far"
+        change = replace(change, verdict=INCONCLUSIVE, reason=why)
     return change
 
 

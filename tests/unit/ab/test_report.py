@@ -8,22 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.ab.commits import Repository
-from scalesweep.ab.outcome import Measured, changes_of, report
+from scalesweep.ab.outcome import Measured, report
 from scalesweep.ab.pairs import Pairs
 from scalesweep.ab.targets import Target
-from scalesweep.config.campaign import Campaign
 from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.store import load_alternate
-from scalesweep.judge.change import INCONCLUSIVE, NO_CHANGE, REGRESSION
+from scalesweep.judge.change import INCONCLUSIVE, REGRESSION
 
 HEAD = {
     "site": "here", "source": "measured", "benchmark": "b", "version": 1, "device": "cpu",
     "identity": "{}", "kind": "metric", "metric": "step_time", "phase": "run", "better": "lower",
     "started": "2026-02-01 00:00:00+00:00",
 }  # fmt: skip
-REPOSITORY = cast(Repository, SimpleNamespace(subject=lambda commit: "Change"))
 
 
 def measured(
@@ -34,23 +31,12 @@ def measured(
     return Measured(target, logs, HEAD if pairs else {}, failure)
 
 
-def pairs_in(folder: Path, base: str, new: str) -> Pairs:
-    return cast(Pairs, SimpleNamespace(folder=folder, base=base * 40, new=new * 40))
-
-
-def campaign(folder: Path | None = None, **settings: Any) -> Campaign:
-    history = HistorySettings.model_construct(folder=folder, **settings) if folder else None
-    return cast(Campaign, SimpleNamespace(name="c", history=history))
-
-
-def test_many_points_pay_for_their_number(tmp_path: Path) -> None:
-    one = measured("a", 1.1, 0.012)
-    assert [v.verdict for v in changes_of(campaign(), [one])] == [REGRESSION]
-    others = [measured(f"p{n}", 1.0, 0.012) for n in range(30)]
-    first, *_ = changes_of(campaign(), [one, *others])
-    assert first.verdict == INCONCLUSIVE and "one of 31 comparisons" in first.reason
-    wide = campaign(tmp_path, margins={"step_time": 0.2})
-    assert [v.verdict for v in changes_of(wide, [measured("a", 1.01, 0.001)])] == [NO_CHANGE]
+def pairs_in(folder: Path, new: str = "b", history: Path | None = None) -> Pairs:
+    settings = HistorySettings(folder=history) if history else None
+    return cast(Pairs, SimpleNamespace(
+        folder=folder, base="a" * 40, new=new * 40, campaign=SimpleNamespace(history=settings),
+        repository=SimpleNamespace(subject=lambda commit: "Change"),
+    ))  # fmt: skip
 
 
 def test_a_line_for_each_point_a_table_and_the_history(
@@ -58,17 +44,17 @@ def test_a_line_for_each_point_a_table_and_the_history(
 ) -> None:
     history, folder = tmp_path / "history", tmp_path / "pairs"
     points = [measured("e: ranks 2", 1.5, 0.001), measured("e: ranks 4", 1.02, 0.05)]
-    report(campaign(history), REPOSITORY, points, pairs_in(folder, "a", "b"))
+    report(points, pairs_in(folder, history=history))
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("regression: e: ranks 2: step_time +50.0 [")
-    assert said[1].startswith("inconclusive: e: ranks 4: step_time ") and "in 4 pairs. " in said[1]
+    assert said[1].startswith("inconclusive: e: ranks 4: step_time ") and "in 4 pairs." in said[1]
     table = pd.read_csv(folder / "verdicts.csv")
     assert table["verdict"].tolist() == [REGRESSION, INCONCLUSIVE]
     assert table["pairs"].tolist() == [4, 4]
     kept = load_alternate(history)
     assert (*kept.iloc[0][["base", "new", "first_bad"]],) == ("a" * 40, "b" * 40, False)
     # A commit against itself shows the noise, which is no news of a range of commits.
-    report(campaign(history), REPOSITORY, points, pairs_in(folder, "a", "a"))
+    report(points, pairs_in(folder, "a", history))
     assert len(load_alternate(history)) == 2
 
 
@@ -76,10 +62,10 @@ def test_a_point_that_fails_is_named_and_fails_the_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = measured("e: ranks 4", 1.0, 0.0, 0, ("new", "NON_ZERO_EXIT: exit code 3"))
-    pairs = pairs_in(tmp_path, "a", "b")
+    pairs = pairs_in(tmp_path)
     with pytest.raises(UserError, match="1 point failed"):
-        report(campaign(), REPOSITORY, [measured("e: ranks 2", 1.5, 0.001), broken], pairs)
+        report([measured("e: ranks 2", 1.5, 0.001), broken], pairs)
     said = capsys.readouterr().out.splitlines()
     assert said[1] == "failed: e: ranks 4: new: NON_ZERO_EXIT: exit code 3"
     with pytest.raises(UserError, match="no pair of runs has been finished"):
-        report(campaign(), REPOSITORY, [broken], pairs)
+        report([broken], pairs)

@@ -9,7 +9,7 @@ import pytest
 
 from scalesweep.compare.joined import join
 from scalesweep.compare.page import compare_sides, make_tables, render_comparison, sentences
-from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW, by_claim
+from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW
 from scalesweep.compare.sides import Side
 from scalesweep.judge.change import CHANGED, IMPROVEMENT, INCONCLUSIVE, REGRESSION
 from tests.fakes.sides import CPU, RATE, VERSIONS, FakePoint, FakeSide, make_side, rates
@@ -100,7 +100,7 @@ def test_the_page_says_later_epochs_first_and_both_directions() -> None:
         FakeSide("new", [FakePoint({"ranks": n + 1}, m) for n, m in enumerate(metrics)]),
     )
     rows = compared(base, new)
-    (group,) = by_claim(rows[rows["main"]])
+    group = rows[rows["main"]]
     assert set(group["phase"]) == {"later"}
     assert [s["tag"] for s in sentences(group)] == [IMPROVEMENT, REGRESSION]
 
