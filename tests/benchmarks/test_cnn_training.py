@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from cnn_training import metrics
-from tests.benchmarks.cnn_programs import start
-from tests.benchmarks.programs import read
+from tests.benchmarks.cnn_programs import DEFAULTS, start
+from tests.benchmarks.programs import Later, read
+
+cluster = Later("cnn_training.cluster")
 
 
 def value(native, name):
@@ -67,3 +69,22 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     wall = 48 / value(native, "total_images_per_second")
     # On rank 0, whose clock the wall time is of: rank 1 may leave the barrier before it.
     assert samples["step_times"][:, 0].sum() <= wall <= native["phases"]["timed"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("given_by_slurm", "taken"), [(False, [2, 3]), (True, [0, 1])])
+def test_ranks_of_a_host_take_its_gpus_in_turn(monkeypatch, given_by_slurm, taken):
+    """Rank 1 of two on a host that TensorFlow says has four GPUs."""
+    visible, config = [], cluster.tf.config
+    monkeypatch.setattr(cluster.hvd, "local_rank", lambda: 1)
+    monkeypatch.setattr(cluster.hvd, "local_size", lambda: 2)
+    monkeypatch.setattr(config, "list_physical_devices", lambda _: ["g0", "g1", "g2", "g3"])
+    monkeypatch.setattr(config, "set_visible_devices", lambda gpus, _: visible.extend(gpus))
+    monkeypatch.setattr(config.experimental, "set_memory_growth", lambda *_: None)
+    if given_by_slurm:
+        monkeypatch.setenv("SLURM_GPUS_PER_TASK", "2")
+    kind, numbers, problem = cluster.take_devices(DEFAULTS | {"devices_per_rank": 2})
+    assert (kind, numbers, visible, problem) == ("GPU", taken, [f"g{n}" for n in taken], None)
+    if not given_by_slurm:
+        _, _, problem = cluster.take_devices(DEFAULTS | {"devices_per_rank": 3})
+        assert problem == (69, "devices_per_rank 3: 4 GPUs for 2 ranks of a host")
