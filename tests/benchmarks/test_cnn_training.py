@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from cnn_training import metrics
+from scalesweep.core.profilers import environment, lacks
 from tests.benchmarks.cnn_programs import DEFAULTS, start
-from tests.benchmarks.programs import Later, read
+from tests.benchmarks.programs import Later, read, warm
 
 cluster = Later("cnn_training.cluster")
 
@@ -88,3 +89,13 @@ def test_ranks_of_a_host_take_its_gpus_in_turn(monkeypatch, given_by_slurm, take
     if not given_by_slurm:
         _, _, problem = cluster.take_devices(DEFAULTS | {"devices_per_rank": 3})
         assert problem == (69, "devices_per_rank 3: 4 GPUs for 2 ranks of a host")
+
+
+@pytest.mark.slow
+def test_without_exchange_each_rank_learns_alone(tmp_path):
+    env, together = environment("noexchange", tmp_path), "collective_all_reduce"
+    done, out = start(tmp_path, env=env, how=warm, ranks=2, variable_update=together)
+    native, samples = read(done, out)
+    assert native["notes"]["mode"]["communication"] == "none"
+    assert lacks("noexchange", [], native["notes"]) == ""
+    assert np.ptp(samples["loss"], axis=1)[-1] > 0

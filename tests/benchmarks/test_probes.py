@@ -1,9 +1,12 @@
 """The probes of a machine's ceilings: what they count, time and leave out; each started once."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from compute_peak.work import flop, least_bytes
+from harness import tf32
 from harness.sweep import Case, Clock, Sweep, ceiling_metrics, rates, run_sweep
 from memory_bandwidth import caches, kernels
 from pair_latency import links
@@ -179,3 +182,37 @@ def test_three_ranks_time_their_links(tmp_path):
     assert (pairs > 0).all()
     assert native["metrics"]["latency"]["value"] == pytest.approx(np.median(pairs))
     assert native["metrics"]["slowest_latency"]["value"] == pytest.approx(pairs.max())
+
+
+def test_last_level_caches_count_once_each(tmp_path):
+    for cpu in range(4):
+        for index, level, size, shared in (
+            (0, 1, "32K", str(cpu)),
+            (3, 3, "16M", "0-1" if cpu < 2 else "2-3"),
+        ):
+            place = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
+            place.mkdir(parents=True)
+            texts = {"level": level, "size": size, "type": "Data", "shared_cpu_list": shared}
+            for name, text in texts.items():
+                (place / name).write_text(f"{text}\n")
+    assert caches.last_level_bytes({0, 1}, tmp_path) == 16 << 20
+    assert caches.last_level_bytes({0, 3}, tmp_path) == 32 << 20
+    assert caches.last_level_bytes({7}, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("capability", "allowed", "override", "in_force"),
+    [
+        ((8, 0), True, "1", True), ((8, 0), False, "1", False), ((8, 0), True, "0", False),
+        ((7, 5), True, "1", False), (None, True, "1", False),
+    ],
+)  # fmt: skip
+def test_tf32_is_in_force_if_gpu_framework_and_environment_agree(
+    monkeypatch, capability, allowed, override, in_force
+):
+    framework = SimpleNamespace(tf32_state=lambda _: (allowed, [capability] * 2))
+    monkeypatch.setattr(tf32.ranks, "implementation", lambda: framework)
+    monkeypatch.setenv(tf32.OVERRIDE, override)
+    facts = tf32.facts()
+    assert (facts["device"], facts["in_force"]) == ("GPU", in_force)
+    assert tf32.of_ranks([facts, facts | {"in_force": None}]) == facts | {"in_force": None}
