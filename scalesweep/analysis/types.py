@@ -5,4 +5,3 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-Bools = NDArray[np.bool_]

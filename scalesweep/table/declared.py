@@ -53,7 +53,6 @@ class _Said:
     text: str
     unit: str
     ends: tuple[str, str] | None
-    ends_after: str
     if_known: bool
 
 
@@ -62,7 +61,6 @@ def column(
     unit: str = "",
     *,
     ends: tuple[str, str] | None = None,
-    ends_after: str = "",
     if_known: bool = False,
     default: Any = MISSING,
 ) -> Any:
@@ -71,9 +69,9 @@ def column(
     A column ``if_known`` is left out of a table in which no row has a value of it.
 
     Of an ``Estimate``, ``ends`` names the columns of its interval (by default ``<name>_low`` and
-    ``<name>_high``), which follow the value, or the column ``ends_after``.
+    ``<name>_high``).
     """
-    return field(metadata={_COLUMN: _Said(text, unit, ends, ends_after, if_known)}, default=default)
+    return field(metadata={_COLUMN: _Said(text, unit, ends, if_known)}, default=default)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +136,6 @@ Declared = TypeVar("Declared", bound=DeclaredRow)
 def columns_of(kind: type[DeclaredRow]) -> tuple[Column, ...]:
     """The columns of a table, in their order, behind those of the parameters."""
     result: list[Column] = []
-    waiting: dict[str, list[Column]] = {}
     for item in _declared(kind):
         unit = item.said.unit
         ends = []
@@ -149,13 +146,7 @@ def columns_of(kind: type[DeclaredRow]) -> tuple[Column, ...]:
                 for end, bound in zip(item.ends, bounds, strict=True)
             ]
         result.append(Column(item.name, float if ends else item.kind, item.said.text, unit))
-        if item.said.ends_after:
-            waiting[item.said.ends_after] = ends
-        else:
-            result += ends
-        result += waiting.pop(item.name, [])
-    if waiting:
-        raise TypeError(f"{kind.__name__}: no column behind which an interval stands: {[*waiting]}")
+        result += ends
     return tuple(result)
 
 

@@ -17,7 +17,7 @@ from scalesweep.analysis.rank_stats import (
 from scalesweep.table.declared import Estimate, SourceRow, column
 from scalesweep.tables.points import Point
 
-QUANTILES = {"p05": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "max": 1.0}
+QUANTILES = {"p05": 0.05, "median": 0.5, "p95": 0.95, "max": 1.0}
 # Of step times, which hold the waiting for others.
 VICTIM = "its steps may be longer because it waits in them for a rank that is late before its own"
 
@@ -42,9 +42,7 @@ class RankRow(_OfTime, table="ranks"):
     host: str | None = column("its host; missing where the record does not tell every rank's")
     steps: int = column("values of the rank", "1")
     p05: float = column("5 % quantile", "s")
-    p25: float = column("25 % quantile", "s")
     median: float = column("median", "s")
-    p75: float = column("75 % quantile", "s")
     p95: float = column("95 % quantile", "s")
     max: float = column("the longest", "s")
     slow: float = column("median over that of all ranks", "1")

@@ -12,7 +12,7 @@ from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.findings.base import CLEAR
 from tests.acceptance.faults import Arrays, Noise, Program, always
 from tests.fakes.planted_steps import planted_study
-from tests.unit.findings.test_planted_steps import clear, faulty, measured
+from tests.unit.findings.test_planted_steps import clear, measured
 
 
 def milliseconds(arrays: Arrays) -> None:
@@ -84,20 +84,6 @@ def test_stamps_that_other_work_holds_back_are_no_clock_that_runs_wrong(
     warnings = [one.reason for one in found if one.rule == "warnings"]
     assert any("counted about" in text for text in warnings) == refused
     assert bool([row for row in study.rows("efficiency") if row["ranks"] == 2]) != refused
-
-
-@pytest.mark.parametrize("factor", [1 / 60, 1e3])
-def test_a_cause_beside_a_rate_that_contradicts_it_is_open(tmp_path: Path, factor: float) -> None:
-    """All arrays in minutes; or the time between steps in milliseconds."""
-
-    def change(arrays: Arrays) -> None:
-        for name in arrays if factor < 1 else ("span_between",):
-            arrays[name] *= factor
-
-    _, _, found = measured(tmp_path, faulty(compute=always(30, 1)), changed=change)
-    assert not clear(found)
-    causes = [one for one in found if one.rule == "causes"]
-    assert causes and all("contradict each other" in one.reason for one in causes)
 
 
 OUTSIDE: dict[str, tuple[float, float, str | None]] = {

@@ -161,22 +161,3 @@ def test_runs_that_are_whole_are_used_and_the_others_are_named(tmp_path: Path) -
     cause = study.of(CauseRow)[0]
     assert (cause.cause, cause.step_ranks, cause.repeats) == ("compute", "1", 3)
     assert clear(found)
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_an_activity_is_a_loss_unless_the_reference_may_have_it_without_a_name(
-    tmp_path: Path, named: bool
-) -> None:
-    def alone(arrays: Arrays) -> None:
-        del arrays["span_checkpoint"]
-        if not named:
-            arrays["span_between"][9::10] += 0.3
-
-    program = faulty(checkpoint=every(300, 10, 0, 1))
-    _, ledger, found = measured(
-        tmp_path, program, ("between", "checkpoint"), alone=alone,
-        rate=lambda ranks, value: value / (1 + 30 / 62.6 * (ranks == 1 and not named)),
-    )  # fmt: skip
-    assert (ledger.parts["checkpoint"].loss is not None) == named
-    words = "largest loss is checkpoints" if named else "no loss is named: checkpoints takes"
-    assert words in loss_of(found).sentence

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from scalesweep.analysis.table_io import read_table, write_tables
 from scalesweep.experiment.results import ExperimentResults
@@ -29,7 +28,7 @@ class Speed(PointRow, table="speed"):
     """Rows of a made-up table."""
 
     phase: str = column("the phase")
-    rate: Estimate = column("bytes over time", "bytes/s", ends=("low", "high"), ends_after="hosts")
+    rate: Estimate = column("bytes over time", "bytes/s", ends=("low", "high"))
     hosts: int = column("hosts", "1")
     note: str | None = column("what was noted")
     share: Estimate = column("rate / ceiling", "1")
@@ -50,7 +49,7 @@ def read_back(frame: pd.DataFrame, axes: list[str]) -> list[Speed]:
 def test_columns_follow_the_declaration() -> None:
     names = [item.name for item in columns_of(Speed)]
     assert names == [
-        "source", "repeats", "planned", "phase", "rate", "hosts", "low", "high", "note", "share",
+        "source", "repeats", "planned", "phase", "rate", "low", "high", "hosts", "note", "share",
         "share_low", "share_high",
     ]  # fmt: skip
     kinds = {item.name: (item.kind, item.unit) for item in columns_of(Speed)}
@@ -73,15 +72,6 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     write_tables({"e": {"speed": frame}}, tmp_path)
     assert read_back(read_table(tmp_path / "e" / "speed.parquet"), ["ranks", "phase"]) == rows
     assert read_back(frame, ["ranks", "phase"])[0].row["phase"] == "cold"
-
-
-def test_an_interval_needs_the_column_that_it_follows() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Lost(PointRow, table="lost"):
-        rate: Estimate = column("a rate", ends_after="nothing")
-
-    with pytest.raises(TypeError, match="Lost"):
-        columns_of(Lost)
 
 
 def test_a_row_of_no_point_with_a_list_a_missing_estimate_and_values_of_several_types() -> None:

@@ -46,12 +46,6 @@ def test_damaged_curves_are_refused(samples: dict[str, Any], message: str) -> No
         epochs_of(samples)
 
 
-def test_losses_of_steps_are_no_curves() -> None:
-    steps = np.ones((50, 2))
-    assert epochs_of({"loss": steps, "step_times": steps}) is None
-    assert epochs_of({"local_times": steps}) is None
-
-
 def test_phases_and_energy_of_a_record() -> None:
     told = record(
         phases={"import": 1.5, "training": math.nan},

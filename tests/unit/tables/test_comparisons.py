@@ -138,18 +138,6 @@ def test_devices_scale_whether_they_are_ranks_or_not(campaign: Campaign) -> None
     assert any("2 devices: 75" in t for _, t in said(study, "verdict"))
 
 
-def test_two_ways_to_the_same_number_of_devices_are_two_series(campaign: Campaign) -> None:
-    for ranks, devices in itertools.product((1, 2), (1, 2)):
-        campaign.add({"ranks": ranks, "devices_per_rank": devices}, [100.0 * ranks])
-    assert series_parameters(campaign.experiment) == ["devices_per_rank"]
-    scaling = campaign.tables()["scaling"]
-    assert scaling["devices_per_rank"].tolist() == [1, 1, 2, 2]
-    # The second begins at two devices, where the first has its own efficiency.
-    expected = [1, 1, math.nan, 1]
-    assert scaling[f"{MAIN}_eff_run"].tolist() == pytest.approx(expected, nan_ok=True)
-    assert scaling["base_devices"].tolist() == [1, 1, 2, 2]
-
-
 def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     for model, gain in (("a", 1.726), ("b", 1.0)):
         campaign.add({"model": model, "layout": "NHWC"}, around(2000))
@@ -225,14 +213,6 @@ def test_values_without_a_result_are_named_beside_the_best(campaign: Campaign) -
     assert words.count("pending") == 2
 
 
-def test_threads_are_held_against_the_default(campaign: Campaign) -> None:
-    campaign.experiment["parameters"]["cores"] = {"default": 1, "unit": "threads"}
-    for cores, rate in ((1, 100), (2, 200), (4, 202)):
-        campaign.add({"cores": cores}, around(rate))
-    ((level, text),) = said(campaign.study(), "best")
-    assert level == "clear" and "Best is cores 4: images rate relative to 1: 2.02 [" in text
-
-
 def test_more_work_is_no_better_setting(campaign: Campaign) -> None:
     """In weak scaling points of one scale compete; in strong scaling all do."""
     for devices, mode in itertools.product((1, 2), ("a", "b")):
@@ -242,16 +222,6 @@ def test_more_work_is_no_better_setting(campaign: Campaign) -> None:
     assert set(best["parameter"]) == {"mode", "devices, mode"}
     campaign.experiment["scaling"] = "weak"
     assert set(rows(campaign, "against == 'best'")["parameter"]) == {"mode"}
-
-
-def test_linked_parameters_are_one_choice(campaign: Campaign) -> None:
-    """A server on the CPU, one on the GPU, and a ring without any compete with one another."""
-    campaign.experiment["linked"] = ["mode", "server", "ranks"]
-    for mode, server, rate in (("ps", "cpu", 100), ("ps", "gpu", 300), ("ring", "cpu", 200)):
-        campaign.add({"mode": mode, "server": server}, around(rate))
-    assert compared_parameters(campaign.experiment) == [("mode", "server")]
-    best = rows(campaign, "against == 'best' and parameter == 'mode, server'")
-    assert best["value"].unique() == ["ps, gpu"] and best["base_value"].iloc[0] == "ring, cpu"
 
 
 def test_pairs_differ_in_one_parameter_and_skip_holes(campaign: Campaign) -> None:

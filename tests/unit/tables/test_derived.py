@@ -11,7 +11,7 @@ import pytest
 
 from scalesweep.analysis.blocks import Errors
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
@@ -96,22 +96,6 @@ def test_they_are_worked_out_for_each_run_and_carry_intervals(
     assert compared["ratio"].tolist() == pytest.approx([0.65 / (0.7 / 3)])
     (entry,) = plan["experiments"]
     assert entry["metrics"]["samples_per_joule"] == "Samples of a joule: size * ranks / energy"
-
-
-def test_they_are_those_of_their_own_experiment(toy: Path) -> None:
-    """Experiments that share runs; one name means one thing where they share a benchmark."""
-    stated = "metrics: {twice: {formula: 2 * energy, unit: J}}"
-    head = "campaign: c\nsite: toy\nexperiments:\n"
-    body = "benchmark: toy, axes: {behaviour: [good, noisy]}, repeats: 3"
-    path = toy / "two.yaml"
-    path.write_text(f"{head}  a: {{{body}, {stated}}}\n  b: {{{body}}}\n")
-    tables = make_tables(*measured(load_campaign(path), toy / "runs"))
-    assert "twice_mean_run" in tables["a"]["points"]
-    assert "twice_mean_run" not in tables["b"]["points"]
-    other = stated.replace("2 *", "3 *")
-    path.write_text(f"{head}  a: {{{body}, {stated}}}\n  b: {{{body}, {other}}}\n")
-    with pytest.raises(UserError, match=r"experiments\.b\.metrics\.twice: differs from that of a"):
-        load_campaign(path)
 
 
 @pytest.mark.parametrize(

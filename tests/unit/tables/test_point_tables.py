@@ -1,23 +1,17 @@
 """Tables: runs and points over their repeats, sources, holes, heat maps and their files."""
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 from scalesweep.analysis import stats
-from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.errors import UserError
-from scalesweep.core.plan_format import read_plan
 from scalesweep.tables.summary import build_summary
 from tests.fakes.epoch_study import Study
-from tests.fakes.plan import whole_plan
-from tests.fakes.scripts import run_script
 
 
 @pytest.fixture
@@ -118,59 +112,3 @@ def test_outliers_are_named_in_runs(study: Study) -> None:
     assert "above" in runs.loc[odd, "outlier"]
     assert all(runs.loc[run_id, "outlier"] is None for run_id in ids)
     assert study.tables()["points"].iloc[0]["repeats"] == 7
-
-
-def test_files_keep_all_digits_and_units(study: Study, tmp_path: Path) -> None:
-    for ranks in (1, 2):
-        study.run({"ranks": ranks}, 1 / 3 + ranks)
-    tables = study.tables()
-    out = tmp_path / "tables"
-    write_tables({"io": tables}, out)
-    for name, frame in tables.items():
-        parquet = pd.read_parquet(out / "io" / f"{name}.parquet")
-        pd.testing.assert_frame_equal(parquet, frame, check_dtype=False)
-        text = pd.read_csv(out / "io" / f"{name}.csv", float_precision="round_trip")
-        assert list(text.columns) == list(frame.columns)
-        for column in frame.select_dtypes("float64"):
-            np.testing.assert_array_equal(text[column], frame[column])
-    field = pq.read_schema(out / "io" / "scaling.parquet").field("total_throughput_mean_later")
-    assert field.metadata[b"unit"] == b"samples/s"
-    assert field.metadata[b"better"] == b"higher"
-
-
-def test_scripts_from_plan_to_tables(study: Study, tmp_path: Path) -> None:
-    for ranks in (1, 2):
-        study.run({"ranks": ranks}, 5.0)
-    study.run({"ranks": 4}, None)
-    plan = tmp_path / "plan.json"
-    experiments = [study.experiment, study.experiment]
-    plan.write_text(json.dumps(whole_plan({"campaign": "c", "experiments": experiments})))
-    summary, out = tmp_path / "summary.parquet", tmp_path / "tables"
-    arguments = ("--plan", plan, "--runs", tmp_path / "runs", "--out", summary)
-    done = run_script("summarise", *arguments)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(pd.read_parquet(summary)) == 2
-    # Samples that are damaged after the summary.
-    for path in study.records:
-        samples = path.parent / "samples.npz"
-        samples.write_bytes(b"x" * samples.stat().st_size)
-    inputs = ("--plan", plan, "--summary", summary, "--runs", tmp_path / "runs")
-    done = run_script("tables", *inputs, "--out", out)
-    # Two tables read samples again, that of ranks of runs of more than one.
-    left_out = "samples.npz was changed: checksum differs: left out of the"
-    warnings = f"warning: io-1: {left_out} tables of steps\nwarning: io-0: {left_out} warm-up\n"
-    assert (done.returncode, done.stderr) == (0, warnings)
-    assert len(pd.read_csv(out / "io" / "points.csv")) == 3
-    for path in study.records:
-        path.write_text("{")
-    done = run_script("summarise", *arguments)
-    assert done.returncode == 0
-    assert done.stdout.startswith(
-        "2 records cannot be trusted and were set aside: io-0 (the record is not whole JSON"
-    )
-    assert {run["cause"] for run in read_plan(plan)["experiments"][0]["runs"]} >= {"BAD_RECORD"}
-    assert all((path.parent / "record.json.broken").is_file() for path in study.records)
-    summary.write_text("no")
-    done = run_script("tables", *inputs, "--out", out)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr

@@ -1,6 +1,5 @@
 """Intervals of points whose runs started in blocks, in every table that has them."""
 
-import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,26 +74,6 @@ def test_repeats_until_precise_have_their_level_in_every_table_and_share_nothing
         assert some.any(), table
         assert (wide[table][low] < alone[table][low])[some].all(), table
         assert (wide[table][high] > alone[table][high])[some].all(), table
-
-
-def test_means_and_efficiencies_in_blocks_are_as_before_with_sharper_intervals(
-    tables: dict[str, pd.DataFrame], tmp_path: Path
-) -> None:
-    alone = _tables(tmp_path, point_by_point)
-    for table, names in (
-        ("points", ["total_time_mean_later", "total_throughput_median_later"]),
-        ("scaling", ["total_eff_later", "total_speedup_init", "total_ideal_later"]),
-        ("comparisons", ["ratio"]),
-    ):
-        for name in names:
-            assert tables[table][name].equals(alone[table][name])
-    here, there = (frame["scaling"].set_index(["mode", "ranks"]) for frame in (tables, alone))
-    width = [
-        math.log(frame.loc[("b", 4), "total_eff_high_later"])
-        - math.log(frame.loc[("b", 4), "total_eff_low_later"])
-        for frame in (here, there)
-    ]
-    assert width[0] < width[1] / 5  # drift of 30 % is no longer in it
 
 
 def test_intervals_are_those_of_all_points(tables: dict[str, pd.DataFrame]) -> None:

@@ -10,11 +10,9 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.metrics import quantities_of
-from scalesweep.analysis.step_account import StepAccount
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
-from scalesweep.tables.bookkeeping import ACCOUNT
 from tests.fakes.records import GLOBAL, LOCAL, make_record, times, write_run
 
 
@@ -174,22 +172,6 @@ def test_a_metric_with_the_name_of_a_quantity_is_left_out(
     assert frame[f"{left}_mean_run"].tolist() == [metrics[left]["value"]]
     assert f"{lost}_mean_run" not in frame
     assert f"metric '{lost}' is left out" in frame["warnings"][0]
-
-
-@pytest.mark.parametrize("unit", ["s", "ms"])
-def test_steps_that_a_log_gives_in_seconds_have_an_account(tmp_path: Path, unit: str) -> None:
-    names = ("step_times", "span_input", "span_compute", "span_communication")
-    means = dict(zip(names, (0.1, 0.02, 0.05, 0.03), strict=True))
-    metrics = {
-        name: {"value": mean, "unit": unit, "better": "lower", "scope": "rank"}
-        for name, mean in means.items()
-    }
-    arrays = {name: np.full((20, 2), mean) for name, mean in means.items()}
-    notes = {"extract": {"extract_digest": "ab", "metrics": {}}}
-    path = write_run(tmp_path, "a", {**arrays, "loss": np.ones(3)}, metrics=metrics, notes=notes)
-    (text,) = summary.build_summary([path])[ACCOUNT].tolist()
-    account = StepAccount(**json.loads(text)) if unit == "s" else None
-    assert text is None if account is None else account.terms["input"] == pytest.approx(0.02)
 
 
 BAD_ARRAYS: dict[str, tuple[dict[str, Any], str]] = {

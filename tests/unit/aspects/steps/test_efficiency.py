@@ -1,8 +1,7 @@
 """Where the time of a step goes: accounts of runs by hand, the table, and what is said of it."""
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.steps.breakdown_figure import ledger_figures, waterfall_figures
-from scalesweep.aspects.steps.ledgers import ledgers, with_other
 from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
@@ -94,24 +91,6 @@ def test_epochs_alone_give_the_coarse_form() -> None:
     reading = account_of({**samples, "span_input": local}, {}, 3)
     assert reading is not None
     assert (reading.term("input"), reading.term("busy")) == (pytest.approx(2.4), None)
-
-
-@pytest.mark.parametrize(
-    "samples",
-    [
-        {},
-        stepwise(span_communication=COMMUNICATION[:1]),
-        stepwise(span_compute=COMPUTE * math.nan),
-        stepwise(span_compute=-COMPUTE),
-        stepwise(span_input=INPUT[:, :1]),
-        {"step_times": STEP_TIMES},
-        {"local_times": STEP_TIMES, "span_compute": COMPUTE, "global_times": STEP_TIMES},
-        {"local_times": STEP_TIMES * 0, "global_times": STEP_TIMES},
-        {"local_times": STEP_TIMES, "global_times": STEP_TIMES[:1]},
-    ],
-)
-def test_what_is_missing_or_odd_gives_none(samples: Mapping[str, Any]) -> None:
-    assert account_of(samples, {}, 2) is None
 
 
 # --- the table ---
@@ -199,26 +178,6 @@ def test_strong_scaling_has_its_ideal_at_less_work_and_names_the_small_batch() -
     assert ledger["slower"] == pytest.approx(5, abs=3)
 
 
-def test_points_of_one_scale_have_their_terms_and_no_ideal() -> None:
-    """As layouts of two ranks: none is the reference of the other, and nothing is a loss."""
-    points = [
-        ({"layout": "ddp"}, noisy(2, compute=100, transfer=10), 320),
-        ({"layout": "tp"}, noisy(2, compute=90, transfer=40), 320),
-    ]
-    study = study_of(points, scaling="none")
-    rows = [row for row in study.rows("efficiency") if row["kind"] == "ledger"]
-    terms = {(row["layout"], row["term"]): row["value"] for row in rows}
-    assert terms["tp", "transfer"] == pytest.approx(40, rel=0.05)
-    assert terms["tp", "compute"] == pytest.approx(90, rel=0.05)
-    assert not {"ideal", "at_reference", "slower"} & {row["term"] for row in rows}
-    assert all(pd.isna(row["loss"]) for row in rows)
-    (drawing,) = ledger_figures(study)
-    (legend,) = drawing.figure.legends
-    assert "Ideal step" not in [one.get_text() for one in legend.get_texts()]
-    assert len(drawing.figure.axes[0].get_yticklabels()) == 2
-    assert not largest_loss(study) and not waterfall_figures(study)
-
-
 def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     base, large = noisy(1, compute=100), noisy(4, compute=101, transfer=25, alternating=5)
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
@@ -226,37 +185,6 @@ def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
     assert finding.state == "clear"
     assert "the largest loss is exposed communication, 2" in finding.sentence
     assert "reaches" in finding.sentence
-
-
-def test_the_waterfall_leads_from_the_ideal_to_what_was_measured() -> None:
-    base = noisy(1, compute=100, input=2)
-    large = noisy(4, compute=110, input=1, persistent=8, transfer=20, unattributed=3)
-    study = study_of([({"ranks": 1}, base, 320), ({"ranks": 4}, large, 4 * 320)])
-    (drawing,) = waterfall_figures(study)
-    (ax,) = drawing.figure.axes
-    labels = [one.get_text() for one in ax.get_yticklabels()]
-    assert (labels[0], labels[-1]) == ("Ideal", "Measured")
-    bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
-    bars = [(min(ends), max(ends)) for ends in bars]
-    (one,) = [one for one in ledgers(study) if one.elapsed.loss is not None]
-    assert one.ideal is not None
-    assert bars[0] == pytest.approx((0, one.ideal.ms))
-    assert bars[-1] == pytest.approx((0, one.elapsed.ms))
-    # Every loss begins where the one before it ended; what is saved goes back.
-    parts = with_other([one])[0].parts  # 0 ms of jitter and stalls are one term
-    losses = {name: term.more for name, term in parts.items() if term.more is not None}
-    at = one.ideal.ms
-    for (low, high), loss in zip(bars[1:-1], losses.values(), strict=True):
-        assert (low, high) == pytest.approx(sorted((at, at + loss)))
-        at += loss
-    assert losses["input"] < 0
-    assert at == pytest.approx(one.elapsed.ms)
-    # Nothing overlaps: labels and numbers each have a row of their own.
-    drawing.figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in (*ax.texts, *ax.get_yticklabels())]
-    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
-    # A point without a reference has none.
-    assert waterfall_figures(study_of([({"ranks": 1}, base, 320)])) == []
 
 
 def test_it_abstains_where_more_is_unattributed() -> None:

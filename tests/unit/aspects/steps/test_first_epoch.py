@@ -90,17 +90,3 @@ def test_its_largest_loss_is_told_beside_that_of_later_epochs(tmp_path: Path) ->
     (drawing,) = first_epoch_figures(study)
     assert drawing.figure.axes[0].get_xlabel() == "Time of the first epoch [s]"
     assert len(ledger_figures(study)) == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "term"),
-    [
-        ({"slow": 60.0}, "imbalance"),  # one rank's files are slow: the others wait
-        ({"barrier": 60.0}, "barrier"),  # the end of the epoch takes long
-    ],
-)
-def test_the_part_that_is_longer_is_named(
-    tmp_path: Path, change: dict[str, float], term: str
-) -> None:
-    finding = said(study_of(tmp_path, lambda seed: times(16, seed, **change)))
-    assert finding.state == CLEAR and finding.evidence["term"] == term

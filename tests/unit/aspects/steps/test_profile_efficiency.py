@@ -13,7 +13,6 @@ from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import runs_of
-from tests.fakes import profiles as fake
 from tests.fakes.finding_rows import said
 from tests.unit.aspects.steps.test_efficiency import study_of, terms_of
 
@@ -80,21 +79,3 @@ def test_the_ledger_of_a_published_profile_adds_up(tmp_path: Path) -> None:
     (finding,) = said(largest_loss(one))
     assert "the largest loss is" in finding.sentence
     assert "slower computation" in finding.sentence
-
-
-def test_talp_and_mpitrace_have_no_replay_and_split_nothing(tmp_path: Path) -> None:
-    """What waits and what transfers is one term there: none is guessed."""
-    found = accounts(tmp_path / "talp", talp__json=fake.talp())
-    (account,) = found.values()
-    mean = sum(fake.USEFUL) / 4
-    assert account.terms == pytest.approx(
-        {"compute": mean, "persistent": 8 - mean, "communication": 10 - 8}
-    )
-    assert account.term("unattributed") == pytest.approx(0)
-    one = study(found, scaling="none")
-    # Its source states no kind of scaling: there is no ideal, and no loss.
-    assert "ideal" not in terms_of(one, 4)
-    assert largest_loss(one) == []
-    several = {f"mpi_profile__7__{rank}": fake.mpitrace(rank) for rank in range(4)}
-    (traced,) = accounts(tmp_path / "trace", **several).values()
-    assert traced.elapsed == pytest.approx(sum(traced.terms.values()))

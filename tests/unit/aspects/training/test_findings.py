@@ -121,14 +121,3 @@ def test_input_cost_is_the_ratio_to_dummy_input(tmp_path: Path) -> None:
     assert level == "clear" and text.startswith("tfrecords over dummy (input): ")
     assert "(first epoch)" in text
     assert rows(one(tmp_path / "c", inputs({"tfrecords": 15.0, "other": 10.0})), "input") == []
-
-
-@pytest.mark.slow
-def test_the_most_frugal_point(tmp_path: Path) -> None:
-    hungry = nt3(watts=lambda p, r: (20.0 + r) * p["ranks"])
-    ((level, text),) = told(one(tmp_path / "a", hungry), "best", "energy")
-    assert level == "clear" and text.startswith("Best is ranks 1: ")
-    some = nt3(watts=lambda p, r: None if r == 2 and p["ranks"] == 4 else 100.0)
-    weak = nt3(planned=lambda p: 100 * p["ranks"], scaling="weak")
-    for number, fake in enumerate((some, weak, nt3(watts=lambda p, r: None))):
-        assert rows(one(tmp_path / str(number), fake), "energy") == []

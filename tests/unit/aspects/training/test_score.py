@@ -103,8 +103,3 @@ def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
 def test_models_of_a_weak_submission_have_no_score(tmp_path: Path) -> None:
     found = study(tmp_path / "results" / "weak" / "cosmoflow", [log(n, 4) for n in range(4)])
     assert found.rows("score") == []
-
-
-def test_no_table_without_times_to_a_target(tmp_path: Path) -> None:
-    found = study(tmp_path / "logs", [log(0, 3, status="aborted"), log(1, 3, status="aborted")])
-    assert found.rows("score") == [] and score(found) == []

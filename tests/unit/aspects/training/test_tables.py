@@ -103,16 +103,3 @@ def test_power_table_keeps_the_energy(tmp_path: Path) -> None:
     four = table[table["ranks"] == 4]
     spans = table.attrs["spans"][four["run_id"].iloc[0]]
     assert spans[0][:2] == ["import", 0.0]
-
-
-def test_imported_runs_with_one_column(tmp_path: Path) -> None:
-    def only(arrays: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
-        kept = {name: arrays[name][:, :1] for name in ("epoch_ends", "validation_accuracy")}
-        arrays.clear()
-        arrays.update(kept, training_times=kept["epoch_ends"])
-
-    fake = nt3(source="imported", arrays=only, changes=lambda p, r: {"energy": None})
-    table = frame(one(tmp_path, fake), "epochs")
-    assert set(table["source"]) == {"imported"} and len(table) == 63
-    assert table["training_times"].tolist() == table["epoch_ends"].tolist()
-    assert "loss" not in table
