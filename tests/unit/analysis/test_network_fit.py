@@ -11,7 +11,6 @@ from scalesweep.analysis.network_fit import (
     RING,
     TREE,
     fit_network,
-    predicted_seconds,
 )
 
 LATENCY, BANDWIDTH, NOISE = 5e-6, 1e10, 0.05
@@ -95,17 +94,6 @@ def test_ranges_are_split_where_the_library_changes_and_not_by_chance():
     two = changed[right.index(True)]
     assert [found.best.algorithm for found in two] == [TREE, RING]
     assert two[1].low == 65536
-
-
-def test_predicted_times_are_those_of_the_formula():
-    draw = np.random.default_rng(4)
-    (found,) = fit_network(*simulated(draw, [2, 4, 8], HALVING, noise=1e-6))
-    best = found.best
-    for ranks, size in ((4, 4.0), (32, 1e6)):
-        (seconds,) = predicted_seconds(
-            HALVING, ranks, np.array([size]), best.latency.value, best.bandwidth.value
-        )
-        assert seconds == pytest.approx(formula(HALVING, ranks, size), rel=1e-4)
 
 
 def test_coefficients_are_never_negative():

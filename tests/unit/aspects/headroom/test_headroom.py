@@ -16,10 +16,8 @@ from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan, write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.tables.bookkeeping import as_text
 from scalesweep.tables.file_rates import state_of
 from scalesweep.tables.machine import known_machine
-from scalesweep.tables.provenance import FACTS, kept_facts
 from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import Campaign, exchange
 from tests.fakes.plan import whole_plan
@@ -164,16 +162,6 @@ def test_more_than_a_ceiling_is_for_attention() -> None:
     assert study(campaign(probes="")).tables.get("headroom") is None
 
 
-def test_runs_in_tf32_are_held_against_no_float32() -> None:
-    made = campaign(3000)
-    noted = {"tf32": {"device": "GPU", "supported": True, "in_force": True}}
-    for row in made.rows:
-        if row["run_id"].startswith("training"):
-            row[FACTS] = as_text(kept_facts({"source": "measured", "notes": noted}, ["n1"]))
-    rows = rows_of(study(made))
-    assert rows["compute"]["missing"].startswith("step_layers has not counted its model in tf32")
-
-
 # Reading: an input pipeline on a node, plain reads, and training on dummy input.
 PLAIN = {"warm": [4e9, 4.2e9, 4.1e9], "cold": [1e9, 0.99e9, 0.98e9]}
 BYTES = 64e6  # of a sample
@@ -239,20 +227,6 @@ def test_reading_is_held_against_plain_reads_of_the_same_cache_on_as_many_nodes(
     assert row["share_low"] < 0.3 and row["share_high"] > 0.32
     (warm,) = io_of(*reading({1: around(5.0)}, fixed={"page_cache": "warm"})).rows("headroom")
     assert warm["ceiling"] == 4.2e9
-
-
-def test_far_from_every_ceiling_nothing_binds() -> None:
-    (finding,) = told_of(io_of(*reading({1: around(5.0)})))
-    assert finding.sentence.startswith("Files does not bind at 1 rank, first epoch: 32 [")
-
-
-def test_imported_ceilings_count_only_where_none_was_measured() -> None:
-    summary, plan = reading({1: around(5.0)})
-    place = summary["best_mean_run"].notna() & (summary["repeat"] > 0)
-    summary.loc[place, "source"] = "imported"
-    summary.loc[summary["best_mean_run"].notna() & ~place, "best_mean_run"] = 5e8
-    (row,) = io_of(summary, plan).rows("headroom")
-    assert (row["ceiling"], row["where"]) == (5e8, "files")
 
 
 def test_what_training_would_take_of_what_is_read() -> None:

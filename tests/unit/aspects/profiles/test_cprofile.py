@@ -12,13 +12,10 @@ from scalesweep.aspects.profiles.functions import MAX_FUNCTIONS, function_rows
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
-from scalesweep.core.profilers import KINDS, environment, folder_name, split_name
 from scalesweep.core.record import BadRecordError, read_record, write_record
-from scalesweep.core.status import Status
-from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, kept_profiles
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.state.run_state import RunState, scan
+from scalesweep.state.run_state import scan
 from scalesweep.table.declared import frame_of
 from tests.fakes.table_inputs import of_files
 
@@ -35,27 +32,6 @@ def record_of(run_id: str, kind: str | None = None, files: list[str] | None = No
         "environment": {}, "notes": {}, "git": None, "command": [],
     }  # fmt: skip
     return record if kind is None else {**record, "profile": {"kind": kind, "files": files or []}}
-
-
-def test_a_profile_adds_one_run_a_point_and_changes_no_id(campaign_of: Load) -> None:
-    plain, profiled = campaign_of(BODY), campaign_of(BODY + "profile: cprofile\n")
-    assert profiled.experiments[0].runs == plain.experiments[0].runs
-    assert plain.experiments[0].profiles == ()
-    names = [run.run_id for run in profiled.experiments[0].profiles]
-    first = [run.run_id for run in plain.experiments[0].runs if run.repeat == 0]
-    assert names == [f"{run_id}.cprofile" for run_id in first]
-    # What is measured comes first.
-    assert list(profiled.unique_runs()) == [*plain.unique_runs(), *names]
-
-
-def test_the_launcher_is_told_the_run_and_the_kind(campaign_of: Load) -> None:
-    campaign = campaign_of(BODY + "profile: tensorflow\n")
-    experiment = campaign.experiments[0]
-    spec = run_spec(campaign, experiment, experiment.profiles[0])
-    assert spec["run_id"] == experiment.runs[0].run_id
-    assert spec["profile"] == "tensorflow"
-    assert Path(spec["folder"]).name == f"{spec['run_id']}.tensorflow"
-    assert run_spec(campaign, experiment, experiment.runs[0])["profile"] == "none"
 
 
 def test_the_override_names_a_kind_or_none(toy: Path, campaign_of: Load) -> None:
@@ -77,24 +53,6 @@ def test_a_foreign_program_has_horovods_timeline_only(toy: Path, campaign_of: Lo
     with pytest.raises(UserError, match=r"experiments\.e\.profile: 'cprofile': .*external program"):
         campaign_of("profile: cprofile\n")
     assert campaign_of("profile: horovod_timeline\n").experiments[0].profiles
-
-
-def test_names_of_folders() -> None:
-    for kind in ("none", *KINDS):
-        assert split_name(folder_name("toy-r1-0123456789ab", kind)) == ("toy-r1-0123456789ab", kind)
-
-
-@pytest.mark.parametrize(
-    ("kind", "variables"),
-    [
-        ("none", set()),
-        ("cprofile", {"SCALESWEEP_PROFILE", "SCALESWEEP_PROFILE_FOLDER"}),
-        ("horovod_timeline", {"HOROVOD_TIMELINE"}),
-    ],
-)
-def test_variables_that_ask_for_a_profile(tmp_path: Path, kind: str, variables: set[str]) -> None:
-    assert environment(kind, tmp_path).keys() == variables
-    assert (tmp_path / "profile").is_dir() == (kind != "none")
 
 
 def test_a_profiled_record_cannot_pass_for_a_measured_one(tmp_path: Path) -> None:
@@ -191,11 +149,3 @@ def test_a_run_whose_profile_is_cut_is_left_out(campaign_of: Load) -> None:
     unread: list[str] = []
     assert not list(function_rows(of_files(entry, campaign.runs_folder, unread)))
     assert unread == [entry["profiles"][0]["run_id"]]
-
-
-def test_no_table_without_profiles(campaign_of: Load) -> None:
-    campaign = campaign_of(BODY)
-    states = {run_id: RunState(Status.NEW) for run_id in campaign.unique_runs()}
-    (entry,) = build_plan(campaign, states)["experiments"]
-    assert entry["profiles"] == []
-    assert not list(function_rows(of_files(entry, campaign.runs_folder)))

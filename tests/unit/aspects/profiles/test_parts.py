@@ -68,20 +68,6 @@ def test_a_profile_of_no_time_has_no_shares_and_runs_without_one_no_table() -> N
     assert results.tables.get("parts") is None and part_figures(results) == []
 
 
-def test_the_only_point_of_an_experiment_has_its_bar() -> None:
-    runs = [{"run_id": "r1-0", "status": "done"}]
-    plan = whole_plan({"experiments": [{"axes": [], "runs": runs}]})
-    summary = pd.DataFrame(
-        [{"run_id": "r1-0", "source": "imported", "samples": pd.NA, "started": None,
-          "warnings": None, PARTS: '{"mpi": 1.0, "other": 3.0}'}]
-    )  # fmt: skip
-    summary.attrs["metrics"] = {}
-    (drawing,) = part_figures(
-        ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
-    )
-    assert drawing.panels[0].frame.nlargest(1, "value")["part"].tolist() == ["other"]
-
-
 def functions_of(points: dict[int, list[tuple[str, str, str, float]]]) -> ExperimentResults:
     """Profiles over ranks with these functions: name, place, kind and own seconds, of which half as
     much is in functions that are not listed."""
