@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scalesweep.aspects.probes.ceilings import ceilings, networks, supported
+from scalesweep.aspects.probes.ceilings import ceilings
 from scalesweep.aspects.probes.findings import bandwidth_words, latency_words
+from scalesweep.aspects.probes.table import NetworkRow
 from scalesweep.core.formatting import percent, size_words, text_of, with_interval
 from scalesweep.experiment.results import ExperimentResults
 
@@ -41,12 +42,12 @@ def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
             share = "–" if each.share is None else percent(each.share)
             runs = text_of(each.row["repeats"])
             lines.append(Line(results.name, what, value, share, each.how, runs))
-        for fit in (fit for ranges in networks(results) for fit in ranges):
+        for fit in results.of(NetworkRow):
             what = _marked("latency and bandwidth of allreduce", fit.source)
             value = ", ".join(filter(None, (latency_words(fit), bandwidth_words(fit))))
             names = [f"{name} {text_of(value)}" for name, value in fit.point.items()]
             sizes = f"{size_words(fit.low_bytes)} to {size_words(fit.high_bytes)}"
-            where = ", ".join([*names, sizes, " or ".join(supported(results, fit))])
+            where = ", ".join([*names, sizes, fit.algorithms])
             lines.append(Line(results.name, what, value, "–", where, text_of(fit.repeats)))
     return lines
 

@@ -1,4 +1,4 @@
-"""What the probes of an experiment found: the ceilings of a machine, and the fit of its network."""
+"""The ceilings that the probes of an experiment found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from scalesweep.analysis.best_rate import AGREEING, BestRate, best_rate, growth
 from scalesweep.analysis.metrics import column
-from scalesweep.aspects.probes.table import NetworkRow, SweepRow
+from scalesweep.aspects.probes.table import SweepRow
 from scalesweep.core.formatting import counted, finite, plain, text_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults, Key, Row
@@ -96,7 +96,12 @@ def _ceiling(results: ExperimentResults, kinds: Sequence[str], best: BestRate, r
         shown = f"{top.value:,}" if isinstance(top.value, int | float) else top.value
         how.append(f"{top.by} {shown}{f' {top.value_unit}' if top.value_unit else ''}")
     return Ceiling(
-        what=", ".join(filter(None, (kind_words(name, row[name]) for name in kinds))),
+        # Of yes or no the name too; null is the framework's default.
+        what=", ".join(
+            f"{name} {text_of(value)}" if isinstance(value, bool) else text_of(value)
+            for name in kinds
+            if (value := plain(row[name])) is not None
+        ),
         how=", ".join(how),
         row=row,
         unit=main.unit,
@@ -104,30 +109,3 @@ def _ceiling(results: ExperimentResults, kinds: Sequence[str], best: BestRate, r
         share=usual / median.factor * main.factor / best.rate.value if median and usual else None,
         grows=growth([each.value for each in swept], [each.best_rate for each in swept]),
     )
-
-
-def kind_words(name: str, value: object) -> str:
-    """A parameter that says what is computed, in words: its value, with its name where that is no
-    more than yes or no; empty where it is null, the framework's default."""
-    value = plain(value)
-    if value is None:
-        return ""
-    return f"{name} {text_of(value)}" if isinstance(value, bool) else text_of(value)
-
-
-def networks(results: ExperimentResults) -> list[list[NetworkRow]]:
-    """The best fits of each series of allreduces, by range of sizes."""
-    series: dict[Key, list[NetworkRow]] = {}
-    for row in results.of(NetworkRow):
-        if row.best:
-            series.setdefault(results.key(row.place, row.place), []).append(row)
-    return list(series.values())
-
-
-def supported(results: ExperimentResults, best: NetworkRow) -> list[str]:
-    """The algorithms that the data cannot tell apart from the best one of a range, and that one."""
-    return [
-        row.algorithm
-        for row in results.of(NetworkRow)
-        if row.supported and (row.place, row.low_bytes) == (best.place, best.low_bytes)
-    ]

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.network_fit import predicted_seconds
-from scalesweep.aspects.probes.ceilings import is_probe, networks
-from scalesweep.aspects.probes.table import SweepRow
+from scalesweep.aspects.probes.ceilings import is_probe
+from scalesweep.aspects.probes.table import NetworkRow, SweepRow
 from scalesweep.core.formatting import finite, scaled_unit, shorten
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.figures.drawing import Drawing, drawn, evenly, interval, labels_of
@@ -46,7 +46,7 @@ def sweep_figures(results: ExperimentResults) -> list[Drawing]:
 
 def network_figures(results: ExperimentResults) -> list[Drawing]:
     """Times of allreduces over message sizes, with what the best fit of each range gives."""
-    fits = [fit for ranges in networks(results) for fit in ranges]
+    fits = results.of(NetworkRow)
     names = (*(name for name in results.axes if name != "ranks"), "source")
     fitted_at = {results.key(fit.place, names) for fit in fits}
     groups: dict[Key, list[SweepRow]] = {}

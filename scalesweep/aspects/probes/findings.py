@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from scalesweep.aspects.probes.ceilings import Ceiling, ceilings, networks, supported
+from scalesweep.aspects.probes.ceilings import Ceiling, ceilings
 from scalesweep.aspects.probes.table import NetworkRow
 from scalesweep.core.formatting import scaled_unit, text_of, with_interval
-from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.findings.base import (
     CLEAR,
     NOTE,
@@ -50,7 +50,10 @@ def network_fit(results: ExperimentResults) -> list[Finding]:
 
     A note where the sizes show no bandwidth.
     """
-    return [_network(results, ranges) for ranges in networks(results)]
+    series: dict[Key, list[NetworkRow]] = {}
+    for row in results.of(NetworkRow):
+        series.setdefault(results.key(row.place, row.place), []).append(row)
+    return [_network(results, ranges) for ranges in series.values()]
 
 
 def latency_words(fit: NetworkRow) -> str:
@@ -85,7 +88,7 @@ def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Findin
         words={
             "latency_words": latency_words(first),
             "bandwidth_words": bandwidth_words(last),
-            "algorithm": " or ".join(supported(results, last)),
+            "algorithm": last.algorithms,
         },
         numbers=tuple(numbers),
         reason="" if near else "no formula is near all sizes",

@@ -55,18 +55,17 @@ class SweepRow(_ProbeRow, table="sweep"):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkRow(_ProbeRow, table="network"):
-    """An algorithm fitted to a range of sizes of allreduces (``analysis.network_fit``)."""
+    """The network's fit to a range of sizes of allreduces (``analysis.network_fit``)."""
 
     low_bytes: float = column("the smallest message of the range", "bytes")
     high_bytes: float = column("the largest message of the range", "bytes")
-    algorithm: str = column("the algorithm")
+    algorithm: str = column("the algorithm that best predicts sizes that are left out of its fit")
+    algorithms: str = column("those that the data cannot tell apart from it, and it")
     latency: Estimate = column("fitted latency of a message", "s")
     bandwidth: Estimate | None = column(
         "fitted bandwidth; missing where no size takes longer than another", "bytes/s"
     )
     error: float = column("error at sizes that are left out of the fit", "1")
-    best: bool = column("whether its error is the least")
-    supported: bool = column("whether the data cannot tell it from the best")
 
 
 def sweep_rows(inputs: TableInputs) -> Iterator[SweepRow]:
@@ -105,25 +104,24 @@ def _of_sweep(data: ExperimentData, sweep: Swept) -> Iterator[SweepRow]:
 
 
 def network_rows(inputs: TableInputs) -> Iterator[NetworkRow]:
-    """A row per series of allreduces, range of sizes and algorithm, the best one first."""
+    """A row per series of allreduces and range of sizes."""
     for series in fitted_networks(inputs.data, inputs.points):
         first = series.points[0]
         point = {name: value for name, value in first.values.items() if name != "ranks"}
         for fit in series.fits:
-            for number, of in enumerate(fit.fits):
-                yield NetworkRow(
-                    point=point,
-                    source=first.source,
-                    repeats=series.repeats,
-                    low_bytes=fit.low,
-                    high_bytes=fit.high,
-                    algorithm=of.algorithm,
-                    latency=of.latency,
-                    bandwidth=of.bandwidth if math.isfinite(of.bandwidth.value) else None,
-                    error=of.error,
-                    best=number == 0,
-                    supported=of.indistinguishable,
-                )
+            best, likely = fit.best, [of.algorithm for of in fit.fits if of.indistinguishable]
+            yield NetworkRow(
+                point=point,
+                source=first.source,
+                repeats=series.repeats,
+                low_bytes=fit.low,
+                high_bytes=fit.high,
+                algorithm=best.algorithm,
+                algorithms=" or ".join(likely),
+                latency=best.latency,
+                bandwidth=best.bandwidth if math.isfinite(best.bandwidth.value) else None,
+                error=best.error,
+            )
 
 
 MAKERS = (Maker(SweepRow, sweep_rows), Maker(NetworkRow, network_rows))

@@ -7,13 +7,14 @@ guide, "SQLite Schema Reference"); nvprof's are CUPTI's activity records (``cupt
 
 import sqlite3
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from scalesweep.analysis.profile import Function
@@ -31,7 +32,6 @@ _EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }  # fmt: skip
 # CUpti_ActivityMemcpyKind, from 1: H host, D device, A array on the device, P peer.
 _COPIES = ("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
-_SPAN = np.dtype([("device", "i4"), ("begin", "i8"), ("end", "i8")])
 _NS = 1e-9
 _MOST_S = 1e8  # of a recording: more are times that were not collected
 
@@ -72,75 +72,75 @@ def _database(database: sqlite3.Connection, file: Path) -> Recording:
     tables = {str(row[0]).removeprefix("CUPTI_ACTIVITY_KIND_") for row in database.execute(query)}
     nvprof = "StringTable" in tables
     recording = Recording(file, tool="nvprof" if nvprof else "nsys")
-    # nvprof writes 0 for what CUPTI could not collect.
-    known = 'start <> 0 AND "end" <> 0' if nvprof else "1"
-    events = [table for table in _EVENTS if table in tables]
-    calls = [table for table in ("RUNTIME", "DRIVER") if nvprof and table in tables]
-    first, last = _recorded(database, events, calls, known)
     names = _names(database, tables, nvprof)
-    spans: list[NDArray[Any]] = []
-    sums: dict[tuple[str, str], list[int]] = {}
-    for table in events:
-        kind, candidates = _EVENTS[table]
-        columns = _columns(database, table)
-        key = next((name for name in candidates if name in columns), "NULL")
-        device = "deviceId" if "deviceId" in columns else "0"
-        events_of = f"FROM CUPTI_ACTIVITY_KIND_{table} WHERE {known}"
-        length = '("end" - start)'
-        query = f"SELECT {key}, count(*), sum({length}), min({length}), max({length}) {events_of}"
-        query += f" GROUP BY {key}"
-        for key, *numbers in database.execute(query):
-            entry = sums.setdefault((kind, _event_name(table, key, names)), [0, 0, numbers[2], 0])
-            entry[:] = [entry[0] + numbers[0], entry[1] + numbers[1], min(entry[2], numbers[2]),
-                        max(entry[3], numbers[3])]  # fmt: skip
-        query = f'SELECT {device}, start, "end" {events_of}'
-        spans.append(np.fromiter(database.execute(query), _SPAN))
-    plain = _demangled([name for _, name in sums])
-    recording.functions = [
-        Function(
-            plain.get(name, name), None, kind, count, *(t * _NS for t in (total, total, *ends))
+    shown = [table for table in _EVENTS if table in tables]
+    parts = [_events(database, table, names) for table in shown]
+    every = pd.concat([pd.DataFrame(columns=["kind", "name", "device", "start", "end"]), *parts])
+    if nvprof:  # writes 0 for what CUPTI could not collect
+        known = (every["start"] != 0) & (every["end"] != 0)
+        if not known.all():
+            recording.notes["without_times"] = f"{(~known).sum()} events, left out"
+        every = every[known]
+    if _GRAPHS in tables:
+        recording.notes["graphs"] = (
+            "CUDA graphs are launches as a whole, copies in them included; `nsys profile "
+            "--cuda-graph-trace=node` records their kernels"
         )
-        for (kind, name), (count, total, *ends) in sums.items()
-    ]
-    every = spans[0] if len(spans) == 1 else np.concatenate([np.empty(0, _SPAN), *spans])
-    if every.size:
-        recording.gpu_s = _busy(every)
-        devices = np.unique(every["device"])
-        if len(devices) > 1:
-            parts = [every[every["device"] == device] for device in devices]
-            recording.busy_s = [_busy(part) for part in parts]
-        recording.elapsed = (last - first) * _NS
-        if "ANALYSIS_DETAILS" in tables:
-            stated = database.execute("SELECT max(duration) FROM ANALYSIS_DETAILS").fetchone()[0]
-            recording.elapsed = max(recording.elapsed, (stated or 0) * _NS)
-    recording.notes = _notes(database, tables, events, known)
+    if every.empty:
+        return recording
+    begins, ends = every["start"].astype("i8"), every["end"].astype("i8")
+    if (ends < begins).any():
+        raise ImportRefusedError("an event ends before it begins")
+    seconds = (ends - begins).astype(float) * _NS
+    sums = seconds.groupby([every["kind"], every["name"]], sort=False)
+    plain = _demangled([*every["name"].unique()])
+    for (kind, name), own in sums:
+        total, least, most = float(own.sum()), float(own.min()), float(own.max())
+        calls = Function(str(name), None, str(kind), len(own), total, total, least, most)
+        recording.functions.append(replace(calls, name=plain.get(calls.name, calls.name)))
+    first, last = _recorded(database, tables if nvprof else set(), begins.min(), ends.max())
+    recording.elapsed = (last - first) * _NS
+    if "ANALYSIS_DETAILS" in tables:
+        stated = database.execute("SELECT max(duration) FROM ANALYSIS_DETAILS").fetchone()[0]
+        recording.elapsed = max(recording.elapsed, (stated or 0) * _NS)
+    if recording.elapsed > _MOST_S:
+        raise ValueError(f"a recording of {recording.elapsed:.3g} s")
+    spans = np.column_stack([begins, ends])
+    recording.gpu_s = _busy(spans)
+    if every["device"].nunique() > 1:
+        recording.busy_s = [
+            _busy(spans[(every["device"] == device).to_numpy()])
+            for device in every["device"].unique()
+        ]
     return recording
 
 
-def _columns(database: sqlite3.Connection, table: str) -> set[str]:
+def _events(database: sqlite3.Connection, table: str, names: Mapping[Any, str]) -> pd.DataFrame:
+    """The events of a table: kind, name, device, start and end in nanoseconds."""
+    kind, candidates = _EVENTS[table]
     query = f'PRAGMA table_info("CUPTI_ACTIVITY_KIND_{table}")'
-    return {str(row[1]) for row in database.execute(query)}
+    columns = {str(row[1]) for row in database.execute(query)}
+    key = next((name for name in candidates if name in columns), "NULL")
+    device = "deviceId" if "deviceId" in columns else "0"
+    query = f'SELECT {key}, {device}, start, "end" FROM CUPTI_ACTIVITY_KIND_{table}'
+    rows = pd.DataFrame(database.execute(query), columns=["key", "device", "start", "end"])
+    places, keys = pd.factorize(rows["key"].astype(object), use_na_sentinel=False)
+    known = [_event_name(table, None if pd.isna(key) else key, names) for key in keys]
+    return rows.assign(kind=kind, name=np.array(known, object)[places]).drop(columns="key")
 
 
 def _recorded(
-    database: sqlite3.Connection, events: Sequence[str], calls: Sequence[str], known: str
+    database: sqlite3.Connection, tables: Collection[str], first: int, last: int
 ) -> tuple[int, int]:
-    """When the first event (or call) begins and the last one ends, in nanoseconds; 0 of none.
-
-    Raises ImportRefusedError for events that cannot be.
-    """
-    spans: list[tuple[int, int]] = []
-    for table in (*events, *calls):
-        query = f'FROM CUPTI_ACTIVITY_KIND_{table} WHERE {known} AND "end"'
-        if table in events and database.execute(f"SELECT 1 {query} < start LIMIT 1").fetchone():
-            raise ImportRefusedError(f"table {table}: an event ends before it begins")
-        # A call that did not return has no end.
-        span = database.execute(f'SELECT min(start), max("end") {query} >= start').fetchone()
-        spans += [(int(span[0]), int(span[1]))] if None not in span else []
-    first, last = min((s for s, _ in spans), default=0), max((e for _, e in spans), default=0)
-    if (last - first) * _NS > _MOST_S:
-        raise ValueError(f"a recording of {(last - first) * _NS:.3g} s")
-    return first, last
+    """When what was recorded begins and ends in nanoseconds, the host's calls of nvprof included:
+    one that did not return has no end."""
+    for table in {"RUNTIME", "DRIVER"} & {*tables}:
+        query = 'SELECT min(start), max("end") FROM CUPTI_ACTIVITY_KIND_{} WHERE "end" >= start'
+        query += ' AND start <> 0 AND "end" <> 0'
+        span = database.execute(query.format(table)).fetchone()
+        if None not in span:
+            first, last = min(first, span[0]), max(last, span[1])
+    return int(first), int(last)
 
 
 def _names(database: sqlite3.Connection, tables: set[str], nvprof: bool) -> dict[Any, str]:
@@ -162,26 +162,9 @@ def _event_name(table: str, key: Any, names: Mapping[Any, str]) -> str:
 
 
 def _busy(spans: NDArray[Any]) -> float:
-    """Seconds during which there was an event."""
-    merged = union(np.column_stack([spans["begin"], spans["end"]]))
+    """Seconds during which there was an event, of ``[event, 2]`` in nanoseconds."""
+    merged = union(spans)
     return float((merged[:, 1] - merged[:, 0]).sum()) * _NS
-
-
-def _notes(
-    database: sqlite3.Connection, tables: set[str], events: Sequence[str], known: str
-) -> dict[str, object]:
-    """What the tool says of its own recording: an absence may be a failure to record."""
-    notes: dict[str, object] = {}
-    if _GRAPHS in tables:
-        notes["graphs"] = (
-            "CUDA graphs are launches as a whole, copies in them included; `nsys profile "
-            "--cuda-graph-trace=node` records their kernels"
-        )
-    query = "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_{} WHERE NOT ({})"
-    unknown = sum(database.execute(query.format(it, known)).fetchone()[0] for it in events)
-    if unknown:
-        notes["without_times"] = f"{unknown} events, left out"
-    return notes
 
 
 def _demangled(names: Sequence[str]) -> Mapping[str, str]:

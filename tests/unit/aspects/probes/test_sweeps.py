@@ -7,9 +7,10 @@ import pytest
 
 from scalesweep.aspects.find import rules
 from scalesweep.aspects.probes.campaign import ceilings_section
-from scalesweep.aspects.probes.ceilings import ceilings, is_probe, networks, supported
+from scalesweep.aspects.probes.ceilings import ceilings, is_probe
 from scalesweep.aspects.probes.figure import network_figures, sweep_figures
 from scalesweep.aspects.probes.findings import machine_ceilings, network_fit
+from scalesweep.aspects.probes.table import NetworkRow
 from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict, verdicts
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
@@ -151,8 +152,8 @@ def network(counts: list[int], flat: bool = False, source: str = "measured") -> 
 
 def test_the_network_of_several_rank_counts_is_a_ring() -> None:
     study = network([2, 4, 8])
-    ((one,),) = networks(study)
-    assert supported(study, one) == ["ring"]
+    (one,) = study.of(NetworkRow)
+    assert one.algorithm == one.algorithms == "ring"
     assert one.latency.value == pytest.approx(20e-6, rel=0.05)
     assert one.bandwidth is not None and one.bandwidth.value == pytest.approx(2e9, rel=0.05)
     (finding,) = told_of(network_fit, study)
