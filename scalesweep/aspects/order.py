@@ -37,7 +37,7 @@ ORDER = (
     "headroom",
     "input bound",
     *("score", "input share", "memory", "out of memory", "failed otherwise"),
-    *("stragglers", "timeline", "late ranks"),
+    *("stragglers", "pipeline idle", "timeline", "late ranks"),
     *("drift", "oversubscribed"),
     *("main metric", "repeats", "other load", "warnings", "coverage"),
 )

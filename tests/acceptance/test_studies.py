@@ -224,3 +224,7 @@ def test_layouts_train_alike_and_their_steps_are_taken_apart(ran: Project) -> No
     terms = steps.set_index(["tp", "pp", "term"])["value"]
     assert terms[2, 1, "tensor"] > 0 and (2, 1, "pipeline") not in terms.index
     assert terms[1, 2, "pipeline"] > 0 and (1, 2, "tensor") not in terms.index
+    # A pipeline's idle time stands beside the formula.
+    (idle,) = table(ran, "torch_scaling_layouts", "pipeline_idle").to_dict("records")
+    assert (idle["stages"], idle["micro_batches"]) == (2, 2)
+    assert idle["formula"] == 0.5 and idle["idle"] > 0

@@ -12,6 +12,7 @@ ASPECT = Aspect(
         "causes": "What makes steps longer: ranks, cause, steps, and what a replay gains "
         "without it.",
         "steps": "Quantiles, stalls and drift of the steps of each run and rank.",
+        "pipeline_idle": "What stages of a pipeline wait for, beside the ideal.",
         "stragglers": "Ranks and hosts that are slower than the others.",
     },
 )

@@ -1,5 +1,5 @@
-"""Findings on steps: losses, causes, slow ranks."""
+"""Findings on steps: losses, causes, slow ranks, idle pipelines."""
 
-from scalesweep.aspects.steps import cause_findings, losses, rank_findings
+from scalesweep.aspects.steps import cause_findings, losses, pipeline, rank_findings
 
-RULES = (*losses.RULES, *cause_findings.RULES, *rank_findings.RULES)
+RULES = (*losses.RULES, *cause_findings.RULES, *rank_findings.RULES, *pipeline.RULES)

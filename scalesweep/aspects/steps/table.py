@@ -21,6 +21,7 @@ from scalesweep.analysis.step_work import (
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.breakdown import MAKER as BREAKDOWN
 from scalesweep.aspects.steps.causes import Accounted, cause_rows
+from scalesweep.aspects.steps.pipeline import MAKER as PIPELINE
 from scalesweep.aspects.steps.ranks import RankRow, RankRun, StragglerRow, rank_rows
 from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.table.declared import Estimate, SourceRow, column
@@ -198,4 +199,8 @@ def _curve(run: _Run) -> Iterator[CurveRow]:
         yield CurveRow(**run.head, step=int(part[0]) + 1, p50=median, max=longest)
 
 
-MAKERS = (BREAKDOWN, Maker((RankRow, StragglerRow, CauseRow, StepRow, CurveRow), steps_rows))
+MAKERS = (
+    BREAKDOWN,
+    Maker((RankRow, StragglerRow, CauseRow, StepRow, CurveRow), steps_rows),
+    PIPELINE,
+)

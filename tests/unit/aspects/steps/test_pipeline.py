@@ -1,0 +1,100 @@
+"""Idle pipelines beside the formula."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalesweep.analysis.stats import signed_mean_of
+from scalesweep.aspects.make_tables import make_tables
+from scalesweep.aspects.steps.pipeline import RULES, PipelineIdle, differs, pipeline_idle
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.tables.summary import build_summary
+from tests.fakes.epoch_study import Study
+from tests.fakes.plan import whole_plan
+
+STEPS = 40
+FIXED = {"ranks": 2, "ranks_per_node": 2, "tp": 1, "virtual_stages": 1}
+
+
+def study_of(folder: Path, idle: tuple[float, ...]) -> Study:
+    """Runs of a pipeline of two stages and four micro-batches: 60 and 70 ms of passes, of which
+    forward is a third; ranks wait so that their idle time is ``idle`` of that, a run each."""
+    folder.mkdir(exist_ok=True)
+    study = Study(folder, "e", "none")
+    study.experiment |= {
+        "benchmark": "torch_training", "fixed": FIXED, "mesh": {"dp": "1", "tp": "tp", "pp": "2"},
+        "transformer": {"layers": "4", "width": "64", "sequence": "16", "accumulation": "4"},
+        "memory": {"virtual_stages": "virtual_stages", "peak": "", "rank": "most"},
+    }  # fmt: skip
+    passes = np.tile([0.060, 0.070], (STEPS, 1))
+    for share in idle:
+        waits = share * 0.065 - np.tile([-0.005, 0.005], (STEPS, 1))  # the busier rank waits less
+        optimizer, rest = np.full((STEPS, 2), 0.008), 0.002
+        spans = {
+            "span_forward": passes / 3, "span_backward": passes * 2 / 3,
+            "span_optimizer": optimizer, "span_compute": passes + optimizer,
+            "span_input": np.full((STEPS, 2), 0.001), "span_pipeline_wait": waits,
+            "span_data_parallel": np.zeros((STEPS, 2)), "span_communication": waits,
+            "span_between": np.zeros((STEPS, 2)),
+        }  # fmt: skip
+        step = passes + optimizer + waits + 0.001 + rest
+        study.run(
+            FIXED, None, arrays={"step_times": step, **spans},
+            benchmark="torch_training", wall_s=60.0,
+        )  # fmt: skip
+    return study
+
+
+def results_of(study: Study) -> ExperimentResults:
+    plan = whole_plan({"experiments": [study.experiment], "site": "here"})
+    tables = make_tables(build_summary(study.records), plan, runs=study.root / "runs")
+    return ExperimentResults(plan["experiments"][0], tables["e"])
+
+
+def test_idle_stages_are_held_against_the_formula(tmp_path: Path) -> None:
+    results = results_of(study_of(tmp_path, (0.50, 0.52, 0.51)))
+    (row,) = results.of(PipelineIdle)
+    assert (row.stages, row.virtual_stages, row.micro_batches) == (2, 1, 4)
+    assert row.formula == 0.25 and row.idle.value == pytest.approx(0.51)
+    assert row.difference.low is not None and row.difference.low > 0.2
+    assert row.unequal == pytest.approx(70 / 65 - 1)
+    (finding,) = pipeline_idle(results)
+    assert finding.state == "note"
+    said = RULES[0].say(finding).sentence
+    assert "stages wait for 51" in said and "unequal stages cause 7.7 %" in said
+
+
+@pytest.mark.parametrize("idle", [(0.24, 0.26, 0.25), (0.5,), (0.2, 0.8)])
+def test_nothing_is_said_where_the_interval_holds_the_formula(
+    tmp_path: Path, idle: tuple[float, ...]
+) -> None:
+    """As the formula has it, a run without an interval, and two that scatter."""
+    assert pipeline_idle(results_of(study_of(tmp_path, idle))) == []
+
+
+def test_without_a_mesh_there_is_nothing(tmp_path: Path) -> None:
+    study = study_of(tmp_path, (0.5,))
+    del study.experiment["mesh"]
+    assert not results_of(study).of(PipelineIdle)
+
+
+def test_points_as_the_formula_has_them_are_rarely_counted() -> None:
+    """Three runs, skewed noise."""
+    generator = np.random.default_rng(3)
+    noise = 0.05 * (generator.lognormal(0, 0.5, (600, 3)) - np.exp(0.125))
+    shape: Any = {
+        "point": {}, "source": "measured", "repeats": 3, "planned": 3, "stages": 2,
+        "virtual_stages": 1, "micro_batches": 4, "formula": 0.25, "unequal": 0.0,
+    }  # fmt: skip
+    counted = [
+        differs(
+            PipelineIdle(**shape, idle=signed_mean_of(0.25 + each), difference=signed_mean_of(each))
+        )
+        for each in noise
+    ]
+    assert 0 < np.mean(counted) < 0.07
+    late = [signed_mean_of(0.1 + each) for each in noise]
+    seen = [differs(PipelineIdle(**shape, idle=each, difference=each)) for each in late]
+    assert np.mean(seen) > 0.5
