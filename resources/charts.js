@@ -2,8 +2,7 @@
 // show. One Vega-Lite spec a choice, made of the columns of the table. Nothing is averaged or interpolated.
 //
 // Data of a chart: {rows, axes: [{title, values, texts, number, scale, leader}], measures: [{title, mean, low,
-// high, ideal, share}], sources: [texts] or null, predicted: [{texts (of the axes), x, measure, y, low, high}]};
-// columns are arrays by row. Fields have names of our own: what a campaign calls its parameters is data there.
+// high, ideal, share}], sources: [texts] or null}; columns are arrays by row. Fields have names of our own: what a campaign calls its parameters is data there.
 (() => {
   const { element, library } = window.scalesweep
   const MAX_SERIES = 12
@@ -79,21 +78,20 @@
       this.own = data.axes.map((_, place) => place).filter((place) => data.axes[place].leader === place)
       this.scale = data.axes.findIndex((axis) => axis.scale)
       const scale = Math.max(this.scale, 0)
-      const start = data.start ?? {}
-      const by = start.by ?? data.axes.findIndex((axis, place) => place !== scale && axis.leader === place)
+      const by = data.axes.findIndex((axis, place) => place !== scale && axis.leader === place)
       const spread = data.axes[scale].number && wide(data.axes[scale].values, 8)
       const kinds = [['lines', 'lines'], ...(this.own.length > 1 ? [['heat', 'heat map']] : [])]
       const labels = {}
       const add = (name, [label, control]) => Object.assign(this, { [name]: control }) && (labels[name] = label)
       add('kind', choice('Drawn as', kinds, 'lines'))
-      add('y', choice('Metric', measures, `m${start.measure ?? 0}`))
+      add('y', choice('Metric', measures, 'm0'))
       add('x', choice('Horizontal axis', [...axes, ...measures], `a${scale}`))
       add('by', choice('Series, or vertical side', [['', 'none'], ...axes], by < 0 ? '' : `a${by}`))
       add('logX', tick('log horizontal', spread))
-      add('logY', tick('log vertical', start.measure === undefined && spread && data.axes[scale].scale && wide(data.measures[0].mean, 8)))
+      add('logY', tick('log vertical', spread && data.axes[scale].scale && wide(data.measures[0].mean, 8)))
       this.held = this.own.map((place) => {
         const values = [...new Set(data.axes[place].texts)].filter((value) => value !== null)
-        const many = data.rows > 150 && place !== scale && place !== by && !(start.whole ?? []).includes(place)
+        const many = data.rows > 150 && place !== scale && place !== by
         return [place, values, ...choice(data.axes[place].title, [['', 'all'], ...values.map((value, n) => [String(n), value])], many ? '0' : '')]
       })
       const images = ['svg', 'png'].map((kind) => {
@@ -168,10 +166,6 @@
           y.low ? y.low[row] : null, y.high ? y.high[row] : null,
           { ideal: y.ideal && !(log.y && y.ideal[row] <= 0) ? y.ideal[row] : null, source: data.sources ? data.sources[row] ?? alone : '' })
       }
-      const ahead = this.x.value === `a${this.scale}` && !this.heat ? data.predicted : []
-      for (const one of ahead.filter(({ measure }) => `m${measure}` === this.y.value)) {
-        add((place) => one.texts[place], one.x, one.y, one.low, one.high, { ideal: null, source: 'predicted', ahead: true })
-      }
       return [made, names.slice(0, MAX_SERIES), log]
     }
 
@@ -194,22 +188,19 @@
       const color = series((n) => tone(`--s${(n % COLOURS) + 1}`))
       const shape = series((n) => SHAPES[n % SHAPES.length])
       const along = { x: across, color, detail: [{ field: 'line', type: 'nominal' }] }
-      const filled = (filter) => ({ transform: [{ filter }, { filter: { field: 'y', valid: true } }] })
-      const measured = 'datum.ahead !== true'
       const layer = []
       const add = (some, one) => { if (some) layer.push(one) }
       const known = values.some((one) => one.low !== null)
       const line = this.x.value[0] === 'a' && x.number
       const ends = { ...along, y: up('low'), y2: { field: 'high' } }
-      add(known && line && names.length < 4, { transform: [{ filter: measured }], mark: { type: 'area', opacity: 0.16 }, encoding: ends })
+      add(known && line && names.length < 4, { mark: { type: 'area', opacity: 0.16 }, encoding: ends })
       add(known, { mark: { type: 'rule', opacity: 0.7 }, encoding: ends })
       add(line && values.some((one) => one.ideal), { transform: [{ filter: { field: 'ideal', valid: true } }],
         mark: { type: 'line', strokeDash: [5, 4], strokeWidth: 1, opacity: 0.8 }, encoding: { ...along, y: up('ideal') } })
-      add(line, { transform: [{ filter: measured }], mark: { type: 'line', strokeWidth: 1.75 }, encoding: { ...along, y: up('y') } })
+      add(line, { mark: { type: 'line', strokeWidth: 1.75 }, encoding: { ...along, y: up('y') } })
       const point = { type: 'point', size: 65, opacity: 1, ...(values.length > MANY ? { aria: false } : {}) }
       const dots = { ...along, y: up('y'), shape, tooltip: this.tooltip(y) }
-      add(true, { ...filled(measured), mark: { ...point, filled: true }, encoding: dots })
-      add(values.some((one) => one.ahead), { ...filled('datum.ahead === true'), mark: { ...point, filled: false, strokeWidth: 1.5 }, encoding: dots })
+      add(true, { transform: [{ filter: { field: 'y', valid: true } }], mark: { ...point, filled: true }, encoding: dots })
       return { layer }
     }
 
@@ -251,12 +242,11 @@
       this.settle()
       const [values, names, log] = this.values()
       const [x, y] = [this.column(this.x.value), this.data.measures[Number(this.y.value.slice(1))]]
-      const points = values.filter((one) => one.y !== null && !one.ahead).length
+      const points = values.filter((one) => one.y !== null).length
       const holes = values.filter((one) => one.hole).length
-      const ahead = values.filter((one) => one.ahead).length
       this.said.textContent = `${counted(points, 'point')}${holes ? `, ${holes} without a result` : ''}`
         + `${this.below ? `, ${this.below} omitted because they are not above 0` : ''}; bars, bands and hover: 95 % intervals of the mean`
-        + `${y.ideal && !this.heat ? '; dashed: ideal' : ''}${ahead ? `; hollow: ${ahead} predicted` : ''}`
+        + `${y.ideal && !this.heat ? '; dashed: ideal' : ''}`
         + `${this.omitted.size ? `; ${this.omitted.size} more series not shown: choose other series or fewer points` : ''}.`
       const over = this.heat ? `by ${this.column(this.by.value).title} and` : 'over'
       const description = `${y.title} ${over} ${x.title}: ${counted(points, 'point')}; the table has their numbers`

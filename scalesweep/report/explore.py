@@ -1,16 +1,12 @@
 """What the chart of an experiment's points is made of: its axes and measures, columns by row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from scalesweep.analysis.metrics import column
-from scalesweep.aspects.layouts.study import study_of
-from scalesweep.aspects.layouts.table import BestLayout
-from scalesweep.aspects.prediction.table import Prediction, known
 from scalesweep.core.formatting import PHASES, finite, plain, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.table.declared import numbers_of
 
 MAX_VALUES = 150_000  # of all charts of a page; those of an experiment keep fewer measures
 Data = dict[str, Any]
@@ -37,8 +33,6 @@ def chart_data(results: ExperimentResults, rows: Sequence[Row], share: int) -> D
         "axes": _axes(results, rows),
         "measures": measures[:room],
         "sources": [row.get("source") for row in rows] if several else None,
-        "predicted": _predicted(results, [measure["of"] for measure in measures[:room]]),
-        "start": _layout_start(results, measures[:room]),
     }
 
 
@@ -82,53 +76,13 @@ def _measures(measure: Measure, phase: str, rows: Sequence[Row]) -> list[Data]:
     bounds = {s: values(column(measure.metric, s, phase), factor) for s in ("low", "high")}
     title = f"{measure.label}, {PHASES[phase]}{unit}"
     ideal = values(column(f"{measure.stem}_ideal", "", phase), factor)
-    made: list[Data] = [{"of": name, "title": title, "mean": mean, **bounds, "ideal": ideal}]
+    made: list[Data] = [{"title": title, "mean": mean, **bounds, "ideal": ideal}]
     for part, what, share in (("eff", "Efficiency", True), ("speedup", "Speedup", False)):
         names = [column(f"{measure.stem}_{end}", "", phase)
                  for end in (part, f"{part}_low", f"{part}_high")]  # fmt: skip
         mean, low, high = map(values, names)
         if mean is not None:
             title = f"{what} ({measure.label.lower()}), {PHASES[phase]}"
-            line = {"of": names[0], "title": title, "mean": mean, "low": low, "high": high}
-            made.append(line | {"share": share})
+            line = {"title": title, "mean": mean, "low": low, "high": high, "share": share}
+            made.append(line)
     return made
-
-
-def _predicted(results: ExperimentResults, shown: Sequence[str]) -> list[Data]:
-    """Predicted counts for measures that are ``shown``: the ``texts`` of the axes (None where it
-    changes along the series), the count ``x``, the place of its ``measure``, and ``y`` with its
-    95 % bounds."""
-    marks: list[Data] = []
-    for row in known(results.of(Prediction)):
-        measure = results.measures.get(row.metric)
-        stem = measure.stem if measure else row.metric
-        named: Mapping[str, Any] = {
-            column(row.metric, "mean", row.phase): (row.value, measure.factor if measure else 1.0),
-            column(f"{stem}_eff", "", row.phase): (row.efficiency, 1.0),
-        }
-        texts = [None if (v := row.point[n]) is None else text_of(v) for n in results.columns]
-        for name, (estimate, factor) in named.items():
-            if name in shown:
-                y, low, high = (number or 0.0 for number in numbers_of(estimate, factor))
-                mark = {"texts": texts, "x": results.scale_of(row.point), "y": y}
-                place = list(shown).index(name)
-                marks.append(mark | {"low": low, "high": high, "measure": place})
-    return marks
-
-
-def _layout_start(results: ExperimentResults, measures: Sequence[Data]) -> Data | None:
-    """What a chart of layouts begins with: all of them, by the first axis of their mesh that is
-    chosen (``by``), with their utilisation where there is one (``measure``); None of other studies.
-    ``whole``: the axes whose points are not held at one value."""
-    study = study_of(results.entry)
-    if study is None:
-        return None
-    held = {results.scale, *study.workload}
-    start: Data = {"whole": [n for n, name in enumerate(results.columns) if name not in held]}
-    chosen = [name for name in study.free if name in results.columns]
-    if chosen:
-        start["by"] = results.columns.index(chosen[0])
-    metric = next((row.utilisation_metric for row in results.of(BestLayout)), None)
-    wanted = [column(str(metric), "mean", phase) for phase in PHASES]
-    places = [place for place, measure in enumerate(measures) if measure["of"] in wanted]
-    return start | ({"measure": places[0]} if places else {})

@@ -9,28 +9,23 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.table_io import without_attrs, write_tables
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.profiles.functions import profile_files
 from scalesweep.core.code_digest import code_digest
-from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, stamp_of, write_atomic
 from scalesweep.core.formatting import listed
 from scalesweep.core.joined_experiments import benchmarks_of
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
-from scalesweep.core.record import POWER, RECORD
 from scalesweep.core.shown_plan import shown
-from scalesweep.core.status import Status
 from scalesweep.experiment.load import lasting, load_results
 from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
@@ -65,42 +60,21 @@ class _Part:
 
     @property
     def key(self) -> str:
-        """Digest of all that the tables are made of."""
+        """Digest of all that the tables are made of; of profiles the files are looked at."""
+        folders = [self.runs / run["run_id"] for run in self.entry["profiles"]]
+        files = [str(path) for folder in folders for path in sorted(folder.rglob("*"))]
+        bare = without_attrs(self.summary).dropna(axis="columns", how="all")
         return digest_of(
             [
                 code_digest(*LIBRARIES),
                 self.plan,
-                frame_digest(self.summary),
-                [[str(path), stamp_of(str(path))] for path in self._files()],
+                hashlib.blake2b(bare.to_parquet(index=False)).hexdigest(),
+                self.summary.attrs,
+                [[path, stamp_of(path)] for path in files],
                 # As a text: a ceiling of one repeat has no interval, and NaN is no JSON.
                 json.dumps(asdict(self.machine), sort_keys=True),
             ]
         )
-
-    def _files(self) -> Iterable[Path]:
-        """Files of runs that tables are made of and the summary says nothing about."""
-        if "energy_mean_run" in self.summary:
-            sampled = np.isfinite(self.summary["energy_mean_run"].to_numpy(np.float64))
-            for run_id in self.summary["run_id"][sampled]:
-                yield self.runs / run_id / POWER
-        for run in self.entry["profiles"]:
-            if run["status"] == Status.DONE:
-                folder = self.runs / run["run_id"]
-                yield folder / RECORD
-                try:
-                    yield from profile_files(folder)
-                except (UserError, OSError):
-                    continue
-
-
-def frame_digest(frame: pd.DataFrame) -> str:
-    """Digest of a frame's columns: names, types and values, and of its ``attrs``; columns without
-    any value are none."""
-    bare = without_attrs(frame).dropna(axis="columns", how="all")
-    named = [frame.attrs, [[name, str(kind)] for name, kind in bare.dtypes.items()]]
-    rows = pd.util.hash_pandas_object(bare, index=False, categorize=False).to_numpy()
-    said = json.dumps(named, sort_keys=True).encode()
-    return hashlib.blake2b(said + rows.tobytes(), digest_size=16).hexdigest()
 
 
 def _parts(summary: pd.DataFrame, plan: Plan, runs: Path) -> dict[str, _Part]:

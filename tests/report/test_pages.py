@@ -60,11 +60,9 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a campaign like the demo's, with predictions."""
+    """The report of a campaign like the demo's."""
     first, second, _, *others = demo()
-    root = make_results(
-        tmp_path_factory.mktemp("report"), [replace(first, predict=[2048, 4096]), second, *others]
-    )
+    root = make_results(tmp_path_factory.mktemp("report"), [first, second, *others])
     render(root)
     return root / "report.html"
 
@@ -148,9 +146,6 @@ def test_charts_bridge_no_hole_and_draw_the_last_choice(browser: Any, report: Pa
         drawn = [one.get_attribute("d") for one in chart.locator(".mark-line path").all()]
         # Ideal, and what was measured.
         assert sorted(path.count("M") for path in drawn) == [1, 2]
-        hollow = chart.locator(".mark-symbol path[fill='transparent']").all()
-        assert len(hollow) == 2
-        assert "source: predicted" in str(hollow[0].get_attribute("aria-label"))
         # Of choices in quick succession the last one is drawn.
         vertical = chart.get_by_label("Metric")
         last = vertical.locator("option").last.inner_text()

@@ -18,7 +18,7 @@ from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
-from scalesweep.figures.forms import Bars, Dots, Heat, Lines, _ink
+from scalesweep.figures.forms import Bars, Dots, Heat, Lines
 from scalesweep.figures.theme import Axis, look, set_axis
 from tests.fakes.drawn import figures_of
 from tests.fakes.pages import render, visible
@@ -184,10 +184,6 @@ def test_an_interval_does_not_hide_the_values() -> None:
     ax = Figure().subplots()
     set_axis(ax, "y", Axis("", "share"), [0.9, 1.0], [0.01, 80.0])
     assert ax.get_ylim()[1] < 2
-
-
-def test_cell_text_contrasts() -> None:
-    assert _ink((1.0, 1.0, 0.9)) == "#000000" and _ink((0.1, 0.0, 0.3)) == "#ffffff"
 
 
 @pytest.mark.slow

@@ -3,11 +3,8 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pandas as pd
@@ -18,14 +15,12 @@ from scalesweep.core.visible import INVISIBLE
 from scalesweep.core.visible import visible as shown_text
 from scalesweep.experiment.load import load_results
 from scalesweep.report import experiment_part, sections
-from scalesweep.report.html_assets import embedded, with_code
+from scalesweep.report.html_assets import embedded
 from scalesweep.report.page import glance, page_content
 from scalesweep.tables.summary import write_summary
-from tests.conftest import ROOT
 from tests.fakes import pages
 from tests.fakes.pages import HOSTILE, bare, outline, render, visible
 from tests.fakes.results import SITE, Fake, demo, make_results, write_jobs
-from tests.fakes.scripts import run_script
 
 
 @pytest.fixture(scope="module")
@@ -174,10 +169,6 @@ def test_data_of_a_page_is_visible(text: str) -> None:
     assert "<" not in embedded([text])
 
 
-def test_code_in_a_text_is_marked_and_everything_escaped() -> None:
-    assert with_code("run `a <b>` & `c`.") == "run <code>a &lt;b&gt;</code> &amp; <code>c</code>."
-
-
 def test_a_run_without_facts_is_counted_not_fatal(tmp_path: Path) -> None:
     root = make_results(tmp_path, [ONE])
     summary = pd.read_parquet(root / "summary.parquet")
@@ -201,31 +192,6 @@ def test_page_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "300 runs, with records" in text and "240 runs more: in runs.csv" in text
     assert "95 failed runs more: see plan.csv" in text
     assert len(page) < 150_000
-
-
-@pytest.mark.slow
-def test_the_page_is_written_without_matplotlib() -> None:
-    modules = "sys, scalesweep.commands.steps, scalesweep.experiment.load, scalesweep.report.page"
-    code = f"import {modules}; sys.exit('matplotlib' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
-
-
-@pytest.mark.slow
-def test_command_line(tmp_path: Path) -> None:
-    root = make_results(tmp_path / "my results", [ONE])
-    figures = root / "figures"
-    words = ["page", "--plan", root / "plan.json", "--summary", root / "summary.parquet",
-             "--tables", root / "tables", "--figures", figures, "--runs", root / "runs" / SITE,
-             "--out", root / "report.html"]  # fmt: skip
-    render(root)
-    write_jobs(root, {})
-    done = run_script(*words, "--jobs", root / "jobs.csv")
-    assert done.returncode == 0, done.stderr
-    assert "1 Slurm job" in (root / "report.html").read_text()
-    (figures / "e" / "index.json").write_text("{")
-    bad = run_script(*words)
-    assert bad.returncode == 1 and "index.json: cannot be read" in bad.stderr
-    assert bad.stderr.count("\n") == 1
 
 
 def jobs_part(root: Path) -> str:
@@ -254,14 +220,3 @@ def test_jobs_are_told_in_a_paragraph(tmp_path: Path) -> None:
     ) in visible(part)
     os.utime(root / "jobs.csv", (0, 0))
     assert "did not answer: jobs are missing here" in visible(jobs_part(root))
-
-
-def test_a_table_sorts_by_the_numbers_that_it_shows(root: Path) -> None:
-    plan: Any = read_plan(root / "plan.json")
-    study = load_results(plan["experiments"][0], root / "tables")
-    for section in experiment_part.shown_sections(study, {}, 20):
-        for row in section["table"]["rows"] if section["table"] else ():
-            for cell in row:
-                text = re.match(r"-?[\d.]+$", cell.text)
-                if text and cell.order:
-                    assert float(cell.order) == pytest.approx(float(cell.text), rel=0.02)
