@@ -29,7 +29,6 @@ from scalesweep.figures.theme import (
     fills,
     in_lines,
     look,
-    percents,
     set_axis,
     tick,
 )
@@ -304,7 +303,6 @@ class Heat(Form):
     unit: str = ""
     title: str = ""
     best: str = ""
-    share: bool = False
     marked: Sequence[tuple[Any, Any]] = ()
 
     @property
@@ -330,7 +328,7 @@ class Heat(Form):
             if math.isnan(value):
                 _hole(ax, j, i, str(cells.get((xs[j], ys[i]), {}).get("word", "")))
             elif len(xs) <= MANY_COLUMNS:
-                text = percents(value) if self.share else tick(float(f"{value:.3g}"))
+                text = tick(float(f"{value:.3g}"))
                 ax.text(j, i, text, ha="center", va="center", fontsize=8,
                         color=_ink(colours(norm(value))))  # fmt: skip
         frames = [(xs.index(x), ys.index(y)) for x, y in self.marked]
@@ -349,8 +347,7 @@ class Heat(Form):
         ax.spines[:].set_visible(False)
         ax.set(xlabel=self.x.label, ylabel=self.y.label)
         assert ax.figure is not None
-        words = percents if self.share else FuncFormatter(tick)
-        ticks = LogLocator(10, (1.0, 3.0)) if wide else None
+        ticks, words = LogLocator(10, (1.0, 3.0)) if wide else None, FuncFormatter(tick)
         bar = ax.figure.colorbar(
             mesh, ax=ax, fraction=0.05, pad=0.02, label=self.unit, format=words, ticks=ticks
         )

@@ -74,44 +74,32 @@ def _tells(cells: Mapping[Key, Row]) -> bool:
 
 
 def heatmap_figures(results: ExperimentResults) -> list[Drawing]:
-    """The main metric over two parameters, a figure for each phase; along the scale its efficiency
-    below."""
+    """The main metric over two parameters, a figure for each phase."""
     plane, main = plane_of(results), results.main
     if plane is None or main is None:
         return []
     ranked = not any(parameter_of(results.entry, name).get("workload") for name in plane.sides)
     best = ("higher" if main.higher else "lower") if ranked else ""
-    scaled = results.scaled_measure if results.scale in plane.sides else None
-    same = {name: plane.row.get(name) for name in (*plane.rest, "source")}.items()
-    rows = [row for row in results.scaling if same <= row.items()] if scaled else []
     held = plane.words(results)
     note = "Each cell is one point, the mean over its repeats; outlined: the best drawn."
     drawings = []
     for phase in sorted(main.phases, key=lambda phase: phase != main.steady_phase):
         means = {key: main.value(row, "mean", phase) for key, row in plane.cells.items()}
-        panels = [_heat(results, plane, "", means, best, main.unit)]
-        if scaled is not None and phase in scaled.phases:
-            shares = {
-                results.key(row, plane.sides): scaled.efficiency(row, phase)[0] for row in rows
-            }
-            panels.append(_heat(results, plane, "Efficiency", shares))
-        shown = [panel for panel in panels if panel is not None]
+        panels = _heat(results, plane, means, best, main.unit)
         what = f"{main.label.lower()}, {PHASES[phase]}{f', {held}' if held else ''}"
         name = "heatmap" if phase == main.steady_phase else f"heatmap-{phase}"
-        drawings += drawn(results, name, what, note, shown)
+        drawings += drawn(results, name, what, note, panels)
     return drawings
 
 
 def _heat(
     results: ExperimentResults,
     plane: Plane,
-    title: str,
     values: Mapping[Key, float | None],
-    best: str = "",
-    unit: str = "",
-) -> Heat | None:
-    """A heat map of ``values`` by the plane's sides, of shares if they have a title; None without
-    any."""
+    best: str,
+    unit: str,
+) -> list[Heat]:
+    """The heat map of ``values`` by the plane's sides, in a list; none without any."""
     words = _states(results, plane)
     sides: list[list[Any]] = []
     for place, name in enumerate(plane.sides):
@@ -124,9 +112,9 @@ def _heat(
         for x in sides[1]
     ]
     if not any(finite(row["value"]) for row in rows):
-        return None
+        return []
     first, second = (Axis(results.label(name)) for name in plane.sides)
-    return Heat(pd.DataFrame(rows), second, first, unit, title, best, bool(title))
+    return [Heat(pd.DataFrame(rows), second, first, unit, best=best)]
 
 
 def _states(results: ExperimentResults, plane: Plane) -> dict[Key, str]:
