@@ -4,7 +4,6 @@ The gate of the page (tests/acceptance/test_page.py) holds that a report is soun
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
