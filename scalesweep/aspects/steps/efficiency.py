@@ -53,8 +53,6 @@ LABELS = {
 }
 _MS = 1e3
 _OF_TOOLS = (PROFILE, TRACE)  # they know no samples
-# Time of the reference without a name, over an activity that it does not name, that is nothing.
-_NAMELESS = 0.1
 Cells = dict[str, Any]
 
 
@@ -199,7 +197,7 @@ def _ledger(
             continue
         here, there = _Part(steps, name, values * _MS), None
         if base is not None and steps is not base:
-            there = _there(steps, base, name, outside, ratio)
+            there = _there(base, name, outside)
         if there is None or base is None:
             yield _row(LEDGER, name, here.estimate)
         elif name in ("compute", "busy"):
@@ -229,12 +227,9 @@ def _term(steps: MeasuredSteps, name: str, outside: bool) -> Floats | None:
     return values
 
 
-def _there(
-    steps: MeasuredSteps, base: MeasuredSteps, name: str, outside: bool, ratio: float
-) -> Floats | None:
+def _there(base: MeasuredSteps, name: str, outside: bool) -> Floats | None:
     """A term of the reference. Of time between steps that it does not show, the most that it may
-    be: what no other term has. Of a host activity that it does not name, none; None where it has
-    time without a name that may be the same."""
+    be: what no other term has. Of a host activity that it does not name, none."""
     values, nothing = _term(base, name, outside), np.zeros(len(base.accounts))
     if values is None and name in (SHARDED, TENSOR, PIPELINE) and all(
         # Its ranks say what they wait for, or there is one, which waits for nobody.
@@ -245,18 +240,7 @@ def _there(
     if values is not None or name not in (BETWEEN, *NAMED):
         return values
     rest = _term(base, REST, False)
-    assert rest is not None
-    if name == BETWEEN:
-        return np.maximum(rest, 0.0)
-    nameless = 0.0 if _term(base, BETWEEN, outside) is not None else max(float(rest.mean()), 0.0)
-    for term in (BETWEEN, "stalls"):
-        there, here = _term(base, term, outside), _term(steps, term, outside)
-        if there is not None:
-            less = 0.0 if here is None else float(here.mean()) / ratio
-            nameless += max(float(there.mean()) - less, 0.0)
-    activity = _term(steps, name, outside)
-    assert activity is not None
-    return None if nameless * ratio > _NAMELESS * float(activity.mean()) else nothing
+    return np.maximum(rest, 0.0) if name == BETWEEN and rest is not None else nothing
 
 
 def _computation(here: _Part, ideal: _Part, batch: MeasuredSteps | None) -> Iterator[Cells]:

@@ -6,7 +6,7 @@ ASPECT = Aspect(
     __name__,
     parts=("table", "figure", "section"),
     tables={
-        "warm_up": "Steps (or epochs) that each point leaves out as its warm-up, and from which "
+        "warm_up": "Steps that each point leaves out as its warm-up, and from which "
         "its times are steady.",
     },
 )

@@ -27,11 +27,10 @@ def warm_up_figures(results: ExperimentResults) -> list[Drawing]:
         _panel(point, curves[results.point_key(point.row)], name)
         for point, name in zip(chosen, names, strict=True)
     ]
-    noun = chosen[0].of if chosen else "step"
     unsteady = sum(point.unsteady > 0 for point in chosen)
     note = "Median and 10 % to 90 % over ranks and runs; behind step 100 a point may be several."
     note += f" {counted(unsteady, 'point')} not steady at the end." if unsteady else ""
-    return drawn(results, "warm-up", f"time of each {noun}, warm-up included", note, panels,
+    return drawn(results, "warm-up", "time of each step, warm-up included", note, panels,
                  len(points) - len(chosen), columns=columns, detail=shared)  # fmt: skip
 
 
@@ -44,8 +43,8 @@ def _panel(point: WarmUp, curve: list[WarmUpCurve], title: str) -> Lines:
     # Between the last step of the warm-up and the first behind it.
     marks = {words: getattr(point, kind) + 0.5 for kind, words in _LINES.items()
              if getattr(point, kind) is not None}  # fmt: skip
-    steps = Axis(point.of.capitalize(), "log" if point.count > LOG_FROM else "linear", marks)
-    return Lines(frame, steps, Axis(f"Time of a {point.of} [ms]", "log"), title, height=2.1)
+    steps = Axis("Step", "log" if point.count > LOG_FROM else "linear", marks)
+    return Lines(frame, steps, Axis("Time of a step [ms]", "log"), title, height=2.1)
 
 
 FIGURES = (warm_up_figures,)

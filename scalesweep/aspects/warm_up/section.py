@@ -8,7 +8,7 @@ from scalesweep.experiment.sections import Section
 
 _NOTE = (
     "Declared: what the program leaves out of its metrics. Detected: the median over the runs of "
-    "the steps (or epochs) before the first that stays within 5 % or five robust standard "
+    "the steps before the first that stays within 5 % or five robust standard "
     "deviations of the median of the second half."
 )
 
@@ -16,7 +16,7 @@ _NOTE = (
 def warm_up_table(results: ExperimentResults, limit: int) -> Table | None:
     """Of each point the declared and the detected warm-up; None if no run keeps its steps."""
     columns: list[Shown] = [
-        ("Of", "count", lambda row: f"{row.count:,} {row.of}s"),
+        ("Steps", "count", lambda row: f"{row.count:,}"),
         ("Declared", "declared", _declared),
         ("Detected", "detected", _detected),
         ("After", "detected_s", lambda row: duration(row.detected_s)),

@@ -19,24 +19,22 @@ from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.run_arrays import each_run, ranks_of
 
-STEP, EPOCH = "step", "epoch"
 MAX_POINTS = 40
 MAX_RUNS = 12  # of a point
-FEWEST = 8  # steps or epochs: of fewer nobody can say where they become steady
+FEWEST = 8  # steps: of fewer nobody can say where they become steady
 # A curve has each of so many first steps by itself, the others in at most so many groups.
 SINGLE, GROUPS = 100, 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class WarmUp(PointRow, table="warm_up"):
-    """A point whose runs keep the times of their steps, or of 8 epochs or more."""
+    """A point whose runs keep the times of their steps."""
 
-    of: str = column("`step` or `epoch`: what the counts are of")
     runs: int = column("runs looked at: the first 12", "1")
     count: int = column("steps of the longest run, warm-up included", "1")
     declared: int | None = column(
-        "steps that the program leaves out as its warm-up (of epochs the first); missing: it does "
-        "not keep their times", "1",
+        "steps that the program leaves out as its warm-up; missing: it does not keep their times",
+        "1",
     )  # fmt: skip
     detected: float | None = column(
         "steps before the first steady one, median over the runs that become steady", "1"
@@ -61,7 +59,7 @@ class WarmUpCurve(DeclaredRow, table="warm_up_curve"):
 
     point: Mapping[str, Any]
     source: str | None = column("measured, simulated or imported")
-    step: int = column("the first of the steps (or epochs), from 1")
+    step: int = column("the first of the steps, from 1")
     steps: int = column("how many", "1")
     p10_ms: float = column("10 % quantile of their time", "ms")
     p50_ms: float = column("median", "ms")
@@ -70,12 +68,11 @@ class WarmUpCurve(DeclaredRow, table="warm_up_curve"):
 
 @dataclass(frozen=True)
 class RunTimes:
-    """Seconds of the steps (or epochs) of a run, ``[step, rank]``, the warm-up's first.
+    """Seconds of the steps of a run, ``[step, rank]``, the warm-up's first.
 
     ``declared``: how many of them the program counts as its warm-up; None if it keeps none.
     """
 
-    of: str  # STEP or EPOCH
     seconds: Floats
     declared: int | None
 
@@ -101,25 +98,17 @@ def warm_up_rows(inputs: TableInputs) -> Iterator[WarmUp | WarmUpCurve]:
 
 
 def _run_times(data: ExperimentData, point: Point, runs: Path) -> list[RunTimes]:
-    """Those of the point's runs that keep them, of one kind."""
-    kept: list[RunTimes] = []
-    for *_, samples in each_run(data, point.rows.tolist()[:MAX_RUNS], runs, "the warm-up"):
-        times = times_of(samples, ranks_of(data, point))
-        if times is not None and (not kept or times.of == kept[0].of):
-            kept.append(times)
-    return kept
+    """Those of the point's runs that keep them."""
+    every = each_run(data, point.rows.tolist()[:MAX_RUNS], runs, "the warm-up")
+    ranks = ranks_of(data, point)
+    return [times for *_, samples in every if (times := times_of(samples, ranks)) is not None]
 
 
 def times_of(samples: Arrays, ranks: int) -> RunTimes | None:
-    """The times of steps that a run's arrays hold, else of epochs; None if there are too few, or
-    if they cannot be times."""
-    seconds, of, declared = rank_matrix(samples, STEP_TIMES, ranks), STEP, None
-    if seconds is None:
-        of, declared = EPOCH, 1
-        for name in ("local_times", "global_times"):
-            values = rank_matrix(samples, name, ranks)
-            seconds = seconds if values is None else values
-    elif WARMUP_STEP_TIMES in samples:
+    """The times of steps that a run's arrays hold; None if there are too few, or if they cannot be
+    times."""
+    seconds, declared = rank_matrix(samples, STEP_TIMES, ranks), None
+    if seconds is not None and WARMUP_STEP_TIMES in samples:
         warm_up = rank_matrix(samples, WARMUP_STEP_TIMES, ranks)
         declared = 0 if warm_up is None else len(warm_up)
         seconds = seconds if warm_up is None else np.concatenate([warm_up, seconds])
@@ -127,7 +116,7 @@ def times_of(samples: Arrays, ranks: int) -> RunTimes | None:
         return None
     if not np.isfinite(seconds).all() or seconds.min() <= 0:
         return None
-    return RunTimes(of, seconds, declared)
+    return RunTimes(seconds, declared)
 
 
 def curve_of(times: Sequence[Floats]) -> Iterator[tuple[int, int, list[float]]]:
@@ -154,7 +143,6 @@ def _columns(times: Sequence[RunTimes]) -> dict[str, Any]:
     until = [float(np.median(seconds[:n], axis=1).sum()) if n else 0.0 for seconds, n, _ in known]
     steady = [seconds[max(n, declared) :].ravel() for seconds, n, declared in known]
     return {
-        "of": times[0].of,
         "runs": len(times),
         "count": max(len(run.seconds) for run in times),
         "declared": times[0].declared,

@@ -14,7 +14,7 @@ from tests.fakes.drawn import figures_of
 from tests.fakes.training import Training, make_training, nt3
 
 NAMES = [
-    "scaling-run", "ledger", "waterfall", "warm-up", "accuracy-time",
+    "scaling-run", "ledger", "waterfall", "accuracy-time",
     "accuracy-loss", "phases-time", "energy-phases", "power-time",
 ]  # fmt: skip
 
