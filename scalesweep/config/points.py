@@ -11,6 +11,7 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.gpus import check_gpus
+from scalesweep.config.memory import too_large
 from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
@@ -56,6 +57,9 @@ def expand_points(
             raise UserError(f"{where}.extra[{index}]: {broken}")
     asked = exclusions(benchmark, spec, where)
     rules = grid.rules(derivation) if site.launch else []
+    if (most := spec.skip_if_memory_exceeds) is not None:
+        key = f"{where}.skip_if_memory_exceeds"
+        rules.append(too_large(benchmark, site, most, spec.memory_gib_per_rank, key))
 
     def reason(point: Point, broken: str | None) -> str | None:
         for rule, why in asked:

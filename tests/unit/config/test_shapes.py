@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.memory_fit import MemoryFit
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.memory import GIB, PointMemory, memory_on, point_memory
@@ -129,6 +130,23 @@ def campaign(folder: Path, **keys: Any) -> Any:
     content = {"campaign": "c", "site": "local", "experiments": {"e": experiment}}
     (folder / "c.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
     return load_campaign(folder / "c.yaml", results=str(folder / "results"))
+
+
+def test_points_that_need_too_much_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    whole = campaign(tmp_path, memory_gib_per_rank=16).experiments[0]
+    assert len(whole.points) == 3 and not whole.excluded
+    less = campaign(tmp_path, memory_gib_per_rank=16, skip_if_memory_exceeds=1.2).experiments[0]
+    assert [point["batch_size"] for point in less.points] == [1, 8]
+    [(point, reason)] = less.excluded
+    assert point["batch_size"] == 64
+    assert reason == "needs more than 1.2 x the memory of its device, by the memory model"
+    needed = [
+        MemoryFit().needed(memory_of(whole.benchmark, **{**p, "optimizer": "sgd"}).parts) / GIB
+        for p in whole.points
+    ]
+    assert needed[1] < 1.2 * 16 < needed[2]
+    # What stays keeps its ids.
+    assert {run.run_id for run in less.runs} < {run.run_id for run in whole.runs}
 
 
 def test_layouts_at_the_same_work_are_series_of_their_own(tmp_path: Path) -> None:
