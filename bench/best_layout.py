@@ -14,9 +14,11 @@ noise.
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bench.lib.pairs import figure, run
 from scalesweep.analysis.stats import SIGNIFICANT, ratio_of_means, stated_ratio_error
@@ -88,23 +90,22 @@ def campaign(rates: Floats, noise: Floats) -> dict[str, float]:
 
 
 def measure(campaigns: int = 400) -> Iterator[dict[str, Any]]:
-    """Of so many campaigns of each kind of truth, noise, number of layouts and repeats."""
+    """Of so many campaigns of each kind of noise: the worst of the three kinds."""
     for truth, rates in TRUTH.items():
-        for name, noise in NOISE.items():
-            for layouts in LAYOUTS:
-                for repeats in REPEATS:
-                    rng = np.random.default_rng(20261125)
-                    rows = [
-                        campaign(rates(rng, layouts), noise(rng, layouts, repeats))
-                        for _ in range(campaigns)
-                    ]
-                    words = f"{layouts} layouts, {truth}, {name}, {repeats} repeats"
-                    false = 100 * float(np.mean([row["false"] for row in rows]))
-                    yield figure(f"{words}: falsely clear", false, "%", MOST)
-                    off = 100 * float(np.mean([row["off"] for row in rows]))
-                    yield figure(f"{words}: lead off by", off, "%")
-                    held = 100 * float(np.mean([row["held"] for row in rows]))
-                    yield figure(f"{words}: interval holds the lead", held, "%")
+        for layouts, repeats in product(LAYOUTS, REPEATS):
+            of_noise = []
+            for noise in NOISE.values():
+                rng = np.random.default_rng(20261125)
+                rows = [
+                    campaign(rates(rng, layouts), noise(rng, layouts, repeats))
+                    for _ in range(campaigns)
+                ]
+                of_noise.append(100 * pd.DataFrame(rows).mean())
+            worst = pd.DataFrame(of_noise)
+            words = f"{truth}, {layouts} layouts, {repeats} repeats"
+            yield figure(f"{words}: falsely clear", worst["false"].max(), "%", MOST)
+            yield figure(f"{words}: lead off by, at most", worst["off"].abs().max(), "%")
+            yield figure(f"{words}: interval holds the lead", worst["held"].min(), "%")
 
 
 if __name__ == "__main__":

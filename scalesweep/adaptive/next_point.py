@@ -19,20 +19,18 @@ def derived(
 ) -> dict[str, Any] | None:
     """The point of a series at a rank count that is not planned; None where there can be none.
 
-    ``known``: points of the series by rank count; a parameter that changes along it has to follow
-    the ranks, in proportion or inversely. ``left_out``: whether the campaign excludes a point.
+    ``known``: points of the series by rank count, alike but for the ranks and what is derived;
+    ``left_out``: whether the campaign excludes a point.
     """
     benchmark, derivation = experiment.benchmark, experiment.derivation
     if benchmark.workers is not None:
         return None
     last = known[max(known)]
     point = {**last, "ranks": count}
+    set_here = point.keys() - derivation.derived.keys() - {"ranks"}
+    if any(of[name] != last[name] for of in known.values() for name in set_here):
+        return None
     try:
-        for name in sorted(point.keys() - derivation.derived.keys()):
-            values = {ranks: point[name] for ranks, point in known.items()}
-            if name != "ranks" and any(value != last[name] for value in values.values()):
-                point[name] = _followed(values, count)
-            point[name] = benchmark.parameter(name, "").normalise(point[name], "")
         point, broken = derivation.at(point)
         if broken:
             return None
@@ -47,19 +45,3 @@ def derived(
         if old != new:
             return None
     return None if left_out(point) else point
-
-
-def _followed(values: Mapping[int, Any], count: int) -> Any:
-    """The value that continues a parameter along the ranks. Raises ValueError if nothing does."""
-    if any(isinstance(value, bool) or not isinstance(value, int) for value in values.values()):
-        raise ValueError("follows no rank count")
-    ranks, value = next(iter(values.items()))
-    if all(value * other == known_value * ranks for other, known_value in values.items()):
-        followed, rest = divmod(value * count, ranks)
-    elif all(value * ranks == known_value * other for other, known_value in values.items()):
-        followed, rest = divmod(value * ranks, count)
-    else:
-        raise ValueError("follows no rank count")
-    if rest:
-        raise ValueError("does not divide")
-    return followed

@@ -213,14 +213,6 @@ def refusal(series: Series) -> str:
     return ""
 
 
-def trusted_to(series: Series) -> int:
-    """The count beyond which nothing is predicted."""
-    farthest = int(FARTHEST * series.ranks[-1])
-    if series.crosses(farthest) and series.growth(series.node + 1) is None:
-        return max(series.node, int(series.ranks[-1]))
-    return farthest
-
-
 def refusals(series: Series, targets: Sequence[float] | Floats, scale: str = "ranks") -> list[str]:
     """``[target]``: why nothing is said of a count, with what to measure; empty if something is.
 

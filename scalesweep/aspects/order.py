@@ -5,7 +5,6 @@
 FIGURES = (
     "layout_figures",
     "effect_figures",
-    "front_figures",
     "sweep_figures",
     "network_figures",
     "link_figures",
@@ -14,7 +13,6 @@ FIGURES = (
     "first_epoch_figures",
     "waterfall_figures",
     "roofline_figures",
-    "memory_figures",
     "rank_figures",
     "step_figures",
     "warm_up_figures",
@@ -29,14 +27,14 @@ FIGURES = (
 # Findings, by their rules.
 ORDER = (
     *("ceiling", "network", "network latency", "slow links", "no slow link", "links not judged"),
-    *("best layout", "only layout", "carried layout", "layouts", "failed layouts"),
+    *("best layout", "failed layouts"),
     *("best", "ratio", "settings", "effects"),
     *("verdict", "efficiency", "prediction", "not predicted"),
     *("largest loss", "causes"),
     *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "layers apart"),
     "headroom",
     "input bound",
-    *("score", "input share", "memory", "out of memory", "failed otherwise"),
+    *("score", "input share", "memory", "out of memory"),
     *("stragglers", "pipeline idle", "timeline", "late ranks"),
     *("drift", "oversubscribed"),
     *("main metric", "repeats", "other load", "warnings", "coverage"),

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import pandas as pd
 
 from scalesweep.aspects.layouts.ranking import ranking_texts
-from scalesweep.aspects.prediction.table import Prediction, prediction_rows
+from scalesweep.aspects.prediction.section import NOTE, prediction_table
+from scalesweep.aspects.prediction.table import Prediction, known, prediction_rows
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import PHASES, percent, with_interval
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan_text import aligned
 from scalesweep.smk.campaign_args import open_campaign
-from scalesweep.table.declared import numbers_of
+from scalesweep.table.declared import frame_of
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
             continue
         layouts = ranking_texts(ExperimentData(summary, entry), wanted)
         texts += layouts
-        if entry["scale"] in entry["axes"] and (entry["scaling"] in OF_SAMPLES or not layouts):
+        if entry["scale"] in entry["axes"] and not layouts:
             texts.append(text_of(summary, entry, wanted, machine, str(campaign.file)))
     if not texts:
         raise UserError(
@@ -93,42 +93,22 @@ def text_of(
 
 def rows_text(results: ExperimentResults, rows: Sequence[Prediction]) -> str:
     """The rows of a prediction as text: refusals, then a table."""
-    head = f"{results.name}: {results.entry['scaling']} scaling"
+    lines = [f"{results.name}: {results.entry['scaling']} scaling"]
     refused = dict.fromkeys(_refusal(results, row) for row in rows if row.refused)
-    shown = [row for row in rows if not row.refused]
-    lines = [head, *(f"  refused: {why}" for why in [*refused][:MAX_REFUSED])]
+    lines += [f"  refused: {why}" for why in [*refused][:MAX_REFUSED]]
     lines += [f"  and {len(refused) - MAX_REFUSED:,} more"] * (len(refused) > MAX_REFUSED)
-    if shown:
-        lines += aligned([_HEAD, *(_cells(results, row) for row in shown)], left={0, 1, 2, 6})
-        lines.append(
-            "intervals of 95 %; forecasts: the next measured counts within their interval, "
-            "predicted from the smaller ones"
-        )
+    tables = {Prediction.TABLE: frame_of(known(rows))}
+    table = prediction_table(ExperimentResults(results.entry, tables), len(rows))
+    if table is not None:
+        runs = table.parameters  # the column of runs, of which there are none
+        head = [*table.lead, *(column.heading for _, part in table.groups for column in part)]
+        cells = [head, *([cell.text for cell in row] for row in table.rows)]
+        shown = [[*row[:runs], *row[runs + 1 :]] for row in cells]
+        lines += aligned(shown, left={runs, runs + 3})
+        lines.append(NOTE)
     return "\n".join(lines)
-
-
-_HEAD = (
-    *("series", "metric", "phase", "count", "predicted", "efficiency", "grows with"),
-    *("largest measured", "nothing beyond", "forecasts"),
-)
 
 
 def _refusal(results: ExperimentResults, row: Prediction) -> str:
     label = results.describe(row.point, results.series_names) if results.series_names else ""
     return f"{label}: {row.refused}" if label else str(row.refused)
-
-
-def _cells(results: ExperimentResults, row: Prediction) -> tuple[str, ...]:
-    names = results.series_names
-    return (
-        results.describe(row.point, names) if names else "",
-        row.metric,
-        PHASES[row.phase],
-        f"{results.scale_of(row.point):,}",
-        f"{with_interval(*numbers_of(row.value), '')} {row.unit}",
-        percent(*numbers_of(row.efficiency)),
-        str(row.law),
-        f"{row.largest:,}",
-        f"{row.trusted_to:,}",
-        f"{row.forecasts_within} of {row.forecasts}",
-    )

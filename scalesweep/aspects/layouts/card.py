@@ -38,8 +38,7 @@ def layout_card(results: ExperimentResults, findings: Sequence[Finding]) -> Layo
     settings = ["Of"] if any(row.setting for row in rows) else []
     numbers = [results.scale, main.axis_label, *(measure.axis_label for measure in shares)]
     numbers += ["Ahead of the next", "Median / best"]
-    head = [*settings, results.scale, "Best layout", *numbers[1:],
-            "Best layout of the scale before", "Failed"]  # fmt: skip
+    head = [*settings, results.scale, "Best layout", *numbers[1:], "Failed"]
     lines = [
         [*([row.setting] if settings else []),
          *_line(row, main, shares, (row.setting, row.scale) in clear)]
@@ -59,7 +58,7 @@ def _line(row: BestLayout, main: Measure, shares: Sequence[Measure], clear: bool
     if row.causes and Cause.NOT_STATED not in row.causes:
         failed += f" ({row.causes})"
     if row.layout is None:
-        return [f"{row.scale:,}", "none ran", *["–"] * (len(shares) + 4), failed]
+        return [f"{row.scale:,}", "none ran", *["–"] * (len(shares) + 3), failed]
     if row.runs_failed:
         runs = f"{row.runs_failed:,} of {row.runs_failed + row.repeats:,} runs"
         failed = "; ".join(part for part in (failed, f"of the best {runs}") if part != "–")
@@ -68,15 +67,5 @@ def _line(row: BestLayout, main: Measure, shares: Sequence[Measure], clear: bool
         f"{row.scale:,}", row.layout, with_interval(*numbers_of(row.value, main.factor)),
         *(measured_text(measure, _metrics(row)[measure.metric]) for measure in shares),
         ahead if row.next_layout else "no other ran",
-        percent(row.median) if row.ran > 1 else "–", _carried(row), failed,
+        percent(row.median) if row.ran > 1 else "–", failed,
     ]  # fmt: skip
-
-
-def _carried(row: BestLayout) -> str:
-    if row.carried_from is None:
-        return "–"
-    if row.carried_loss is None:
-        return f"has no result ({row.carried_fails or 'none of its axes'})"
-    if row.carried_loss.value == 0:
-        return "still the best"
-    return f"loses {percent(*numbers_of(row.carried_loss))}"

@@ -1,7 +1,7 @@
 """A ranking of the layouts at ranks at which none was run (docs/methods/layout_prediction.md)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,35 +33,28 @@ from scalesweep.tables.points import ExperimentData, Measure, Point
 SHARDING = ("zero", "zero_stage", "zero1")
 PER_NODE = 8  # ranks of a node that is not known
 SHOWN = 10
-NEEDED = (
-    "a ranking of layouts takes the benchmark's mesh, and of its transformer micro_batch and "
-    "accumulation"
-)
 # Says of a layout why it cannot run; empty if nothing does.
 Bar = Callable[[Layout], str]
 
 
 def ranking_texts(data: ExperimentData, counts: Sequence[int]) -> list[str]:
     """The layouts that counts allow, the fastest first, of each thing that is computed; empty if an
-    experiment is no study of layouts."""
-    study, measure = study_of(data.experiment), _rate(data)
-    if study is None:
+    experiment is no study of layouts, or micro-batches and accumulation are not known."""
+    study = study_of(data.experiment)
+    rates = [m for m in main_measures(data) if data.quantities[m[0]].unit.endswith("/s")]
+    measure = next((m for m in rates if m[1] != "init"), None)
+    if study is None or measure is None:
         return []
-    name, runs = data.experiment["name"], _runs(data, study, measure) if measure else {}
-    if measure is None or not runs:
-        return [f"{name}: layouts are not ranked: {NEEDED}, and a rate that was measured"]
+    name, runs = data.experiment["name"], _runs(data, study, measure)
     quantity, texts = data.quantities[measure[0]], []
     for setting, measured in runs.items():
         bar = memory_bar(data, study, setting)
-        for batch, of_batch in _by_batch(measured):
-            words = [f"global batch {batch:,}"] if batch and "batch" not in setting else []
-            about = ", ".join(filter(None, [name, setting, *words]))
-            per_rank = quantity.scope == "rank"
-            texts += [
-                f"{about}: layouts at {ranks:,} ranks by {measure[0]}\n"
-                + ranking_text(of_batch, ranks, quantity.unit, per_rank, bar)
-                for ranks in counts
-            ]
+        about, per_rank = f"{name}, {setting}" if setting else name, quantity.scope == "rank"
+        texts += [
+            f"{about}: layouts at {ranks:,} ranks by {measure[0]}\n"
+            + ranking_text(measured, ranks, quantity.unit, per_rank, bar)
+            for ranks in counts
+        ]
     return texts
 
 
@@ -98,20 +91,6 @@ def ranking_text(measured: Measured, ranks: int, unit: str, per_rank: bool, bar:
     return "\n".join(lines)
 
 
-def _rate(data: ExperimentData) -> Measure | None:
-    """The rate that the experiment is about, else the first that it has; in the later epochs where
-    it has some."""
-    main = main_measures(data)
-    order = {"later": 0, "run": 1, "first": 2}
-    rates = [
-        measure
-        for measure in data.measures
-        if data.quantities[measure[0]].better == "higher"
-        and data.quantities[measure[0]].unit.endswith("/s")
-    ]
-    return min(rates, key=lambda m: (m not in main, order.get(m[1], 3)), default=None)
-
-
 def _runs(
     data: ExperimentData, study: LayoutStudy, measure: Measure
 ) -> dict[str, dict[Layout, float]]:
@@ -128,18 +107,6 @@ def _runs(
             known = runs.setdefault(study.setting_text(point.values), {})
             known[layout] = min(layout.global_batch / rate, known.get(layout, np.inf))
     return runs
-
-
-def _by_batch(measured: Measured) -> Iterator[tuple[int | None, Measured]]:
-    """The runs of each global batch that was measured at several scales; all of them if none was,
-    because the batch grows with the ranks."""
-    batches = sorted({layout.global_batch for layout in measured})
-    several: list[tuple[int | None, Measured]] = []
-    for batch in batches:
-        of_batch = {layout: s for layout, s in measured.items() if layout.global_batch == batch}
-        if len({layout.ranks for layout in of_batch}) > 1:
-            several.append((batch, of_batch))
-    yield from several or [(None, measured)]
 
 
 def layout_at(study: LayoutStudy, values: Mapping[str, Any]) -> Layout | None:

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 from scalesweep.analysis.factors import (
-    DATA_PARALLEL,
     fold_axes,
     layout_followers,
     planned_points,
@@ -51,12 +50,6 @@ class LayoutStudy:
     def mesh_at(self, values: Values) -> Mapping[str, int]:
         """The ranks along each axis of the mesh."""
         return self.mesh.at(self.at(values)) or {}
-
-    def kept(self, values: Values) -> list[Any]:
-        """What of a point stays where its layout is carried over to more ranks: the axes of its
-        mesh but the data-parallel ones, and its other parameters."""
-        axes = [n for role, n in self.mesh_at(values).items() if role not in DATA_PARALLEL]
-        return [*axes, *(values[name] for name in self.others if name != LAYOUT)]
 
     @cached_property
     def roles(self) -> list[str]:

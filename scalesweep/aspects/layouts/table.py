@@ -45,21 +45,12 @@ class BestLayout(PointRow, table="best_layouts"):
         "best over next (of times next over best); the interval is over all layouts of the scale",
         "1", default=None,
     )  # fmt: skip
-    alone: bool = column("whether each layout that ran has one run")
     p: float | None = column(
         "largest p value of the best against each other layout", "1", default=None
     )
     median: float = column(
         "median over the layouts that ran of their share of the best", "1", default=math.nan
     )
-    carried_from: int | None = column(
-        "the next smaller scale at which a layout ran", "1", default=None
-    )
-    carried: str | None = column(
-        "the best layout of that scale here: the same but for its data-parallel axes", default=None
-    )
-    carried_fails: str = column("why it has no result here; empty if it has one", default="")
-    carried_loss: Estimate | None = column("1 - its share of the best", "1", default=None)
     memory_metric: str | None = column("the metric of the memory of a rank")
     memory: float | None = column("memory of the best layout, in the metric's unit", default=None)
     utilisation_metric: str | None = column("the metric of the utilisation (MFU)")
@@ -119,12 +110,10 @@ def layout_rows(inputs: TableInputs) -> Iterator[BestLayout | LayoutPoint]:
                 scales.setdefault(study.scale(point.values), []).append(point)
         of_source = _Source(data, study, measure, source)
         for scales in settings.values():
-            before: _Group | None = None
             for scale in sorted(scales):
                 group = of_source.group(scale, scales[scale])
-                yield of_source.best(group, before)
+                yield of_source.best(group)
                 yield from of_source.layouts(group)
-                before = group if group.ran else before
 
 
 class _Source:
@@ -190,7 +179,7 @@ class _Source:
                 memory=ran.memory, utilisation=ran.utilisation,
             )  # fmt: skip
 
-    def best(self, group: _Group, before: _Group | None) -> BestLayout:
+    def best(self, group: _Group) -> BestLayout:
         """The row of the best layout of a scale, or of a scale at which none ran."""
         failed = [self.ends[key] for p in group.planned if (key := _key(p)) in self.ends]
         first, ran = group.planned[0], group.ran
@@ -200,7 +189,6 @@ class _Source:
             "ran": len(ran), "tried": len({_key(p) for p in group.planned}),
             "failed": len(failed), "causes": _counts(failed), "memory_metric": self.memory,
             "utilisation_metric": self.mfu,
-            "alone": all(each.point.rows.size == 1 for each in ran),
         }  # fmt: skip
         if not ran:
             scale = {self.data.scale, *self.data.experiment["scale_parameters"]}
@@ -213,7 +201,7 @@ class _Source:
         ratios = [self._over(best, other.point) for other in ran[1:]]
         tested = all(ratio.known for ratio in ratios)
         return BestLayout(
-            **point_columns(best), **shared, **self._carried(group, before),
+            **point_columns(best), **shared,
             layout=self.study.text(best.values),
             value=self.data.mean(best, self.measure),
             runs_failed=len(self.failures.get(_key(best), ())),
@@ -228,23 +216,6 @@ class _Source:
         """How many times as good a layout is as another one."""
         pair = (better, other) if self.quantity.better == "higher" else (other, better)
         return self.data.compare(*pair, self.measure)
-
-    def _carried(self, group: _Group, before: _Group | None) -> dict[str, Any]:
-        """What becomes of the best layout of the next smaller scale: the layout here that differs
-        in its data-parallel axes alone."""
-        if before is None:
-            return {}
-        study, old = self.study, before.ran[0].point.values
-        alike = [p for p in group.planned if study.kept(p.values) == study.kept(old)]
-        keys = {_key(point) for point in alike}
-        known: dict[str, Any] = {"carried_from": before.scale, "carried": study.text(old)}
-        taken = next((ran.point for ran in group.ran if _key(ran.point) in keys), None)
-        if taken is None:
-            causes = [self.ends[key] for key in keys if key in self.ends]
-            fails = causes[0] if causes else "no result" if keys else "not planned"
-            return known | {"carried_fails": fails}
-        share = self._over(taken, group.ran[0].point)
-        return known | {"carried": study.text(taken.values), "carried_loss": share.rest()}
 
 
 def ahead_of(ratios: Sequence[Ratio]) -> Estimate:

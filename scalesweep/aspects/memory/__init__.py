@@ -4,7 +4,7 @@ from scalesweep.aspects.aspect import Aspect
 
 ASPECT = Aspect(
     __name__,
-    parts=("table", "figure", "findings", "section"),
+    parts=("table", "findings", "section"),
     tables={
         "memory": "Predicted bytes of a rank by part, the measured peak, and whether the model "
         "calls right which points fit.",

@@ -5,9 +5,7 @@ Notes: they estimate and claim nothing.
 
 from collections.abc import Sequence
 
-from scalesweep.analysis.memory_fit import FITS, TOO_LARGE
 from scalesweep.aspects.memory.table import (
-    FAILED,
     OUT_OF_MEMORY,
     RAN,
     RIGHT,
@@ -18,7 +16,7 @@ from scalesweep.aspects.memory.table import (
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence, number_of
 
-RULE, OUT, OTHERS = "memory", "out of memory", "failed otherwise"
+RULE, OUT = "memory", "out of memory"
 LEAST = 3  # points with a measured peak
 
 
@@ -41,10 +39,6 @@ def memory_notes(results: ExperimentResults) -> list[Finding]:
         points = len(out) + sum(row.outcome == RAN for row in rows)
         called = [sum(row.called == word for row in out) for word in (RIGHT, WRONG)]
         findings.append(_failed(results, OUT, out, (points, *called)))
-    others = [row for row in rows if row.outcome == FAILED and row.verdict]
-    if others:
-        called = [sum(row.verdict == word for row in others) for word in (TOO_LARGE, FITS)]
-        findings.append(_failed(results, OTHERS, others, (len(rows), *called)))
     return findings
 
 
@@ -71,11 +65,5 @@ RULES = (
         OUT, None,
         says={NOTE: "{failed} of {points} points ran out of memory; the memory model calls {large} "
               "of them too large and {fitting} fitting."},
-    ),
-    Rule(
-        OTHERS, None,
-        says={NOTE: "{failed} of {points} points failed for another or an unstated reason; by the "
-              "memory model {large} of them are too large."},
-        next={NOTE: "see the column obstacle of the table memory"},
     ),
 )  # fmt: skip

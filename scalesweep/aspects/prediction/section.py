@@ -29,15 +29,14 @@ def prediction_table(results: ExperimentResults, limit: int) -> Table | None:
         ("Efficiency [95 %]", "efficiency", lambda row: share_text(row.efficiency)),
         ("Grows with", "law", lambda row: row.law or "–"),
         ("Largest measured", "largest", lambda row: f"{row.largest:,}"),
-        ("Nothing beyond", "trusted_to", lambda row: f"{row.trusted_to or 0:,}"),
         ("Forecasts within", "forecasts_within", lambda row: f"{row.forecasts_within} of "
                                                             f"{row.forecasts}"),
     ]  # fmt: skip
     return declared_table(results, results.of(Prediction), columns, limit)
 
 
-_NOTE = (
+NOTE = (
     "Computed, not measured, and in no other table: continued from the measured counts. Forecasts "
     "within: the next measured counts that lay within the 95 % interval made from the smaller ones."
 )
-SECTION = Section("Predictions", prediction_table, lambda _results: [_NOTE])
+SECTION = Section("Predictions", prediction_table, lambda _results: [NOTE])

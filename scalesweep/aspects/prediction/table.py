@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.analysis.prediction import held, predict, refusal, refusals, trusted_to
+from scalesweep.analysis.prediction import held, predict, refusals
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.results import Series as ScalingSeries
 from scalesweep.table.declared import DeclaredRow, Estimate, column
@@ -42,7 +42,6 @@ class Prediction(DeclaredRow, table="prediction"):
     points: int | None = column("measured counts of the series", "1")
     smallest: int | None = column("the smallest of them", "1")
     largest: int | None = column("the largest of them", "1")
-    trusted_to: int | None = column("the count beyond which nothing is said", "1", default=None)
     error: float | None = column(
         "relative error of a forecast over one doubling, by the series and published ones", "1",
         default=None,
@@ -86,7 +85,6 @@ def _rows(
         "points": len(measured.points),
         "smallest": measured.counts[0],
         "largest": measured.counts[-1],
-        "trusted_to": None if refusal(series) else trusted_to(series),
         "forecasts": made,
         "forecasts_within": within,
     }

@@ -12,7 +12,6 @@ from scalesweep.analysis.memory_model import (
     obstacle,
     pipeline_stages,
     rank_bytes,
-    unknown_of,
 )
 from scalesweep.analysis.model_shape import ModelShape
 
@@ -150,12 +149,6 @@ def test_the_peak_is_in_the_backward_pass_or_in_the_update():
     for kept in ({"passes": 2}, {"shards": 2}):
         summed = rank_bytes(replace(small, sequence=8192), MemoryLayout(**kept))[0]
         assert summed[1] == summed[0] and list(summed[3:]) == list(large[3:])
-
-
-def test_what_is_not_known_is_named():
-    bare = ModelShape(layers=2, width=8, sequence=4)
-    assert unknown_of(bare) == "vocabulary, tied, micro_batch, dtype, ffn_width or parameters"
-    assert unknown_of(LLAMA_8B) == ""
 
 
 def test_width_from_the_parameters():

@@ -10,17 +10,14 @@ import pytest
 from scalesweep.analysis.memory_fit import MemoryFit
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.find import rules
-from scalesweep.aspects.memory.figure import memory_figures
 from scalesweep.aspects.memory.findings import memory_notes
 from scalesweep.aspects.memory.section import memory_table
 from scalesweep.aspects.memory.table import MemoryFitRow, MemoryRow
 from scalesweep.config.memory import GIB, PointMemory, point_memory
 from scalesweep.config.shapes import load_shapes
-from scalesweep.core.joined_experiments import with_joined
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.memory_text import fit_of
 from tests.fakes.imported_table import imported
-from tests.fakes.plan import whole_plan
 
 DEVICE = 30  # GiB
 TRUE = MemoryFit(1.1, 1.4, 0.9, 1.5e9)
@@ -150,14 +147,11 @@ def test_other_failures_are_no_failures_of_the_model(tmp_path: Path) -> None:
     crashed = [row for row in results.of(MemoryRow) if row.point["batch"] == 2]
     assert {row.outcome for row in crashed} == {"failed otherwise"}
     assert not any(row.called for row in crashed)
-    assert said(results)["failed otherwise"].startswith("6 of 36 points failed for another")
 
 
-def test_table_and_figure_of_the_page(layouts: ExperimentResults) -> None:
+def test_table_of_the_page(layouts: ExperimentResults) -> None:
     table = memory_table(layouts, 10)
     assert table is not None and len(table.rows) == 36 and len(table.head) == 10
-    (drawing,) = memory_figures(layouts)
-    assert "out of memory" in drawing.caption and drawing.name == "memory"
 
 
 @pytest.mark.parametrize(
@@ -170,8 +164,7 @@ def test_nothing_is_said_of_what_is_not_known(tmp_path: Path, gone: tuple[str, A
         content[key] = {k: v for k, v in MAP[key].items() if k != field}
     results = results_of(tmp_path, made_table(), content)
     assert not results.of(MemoryRow) and not results.of(MemoryFitRow)
-    assert memory_notes(results) == [] and memory_figures(results) == []
-    assert memory_table(results, 10) is None
+    assert memory_notes(results) == [] and memory_table(results, 10) is None
 
 
 def test_a_peak_in_another_unit_is_none(tmp_path: Path) -> None:
@@ -181,16 +174,3 @@ def test_a_peak_in_another_unit_is_none(tmp_path: Path) -> None:
     rows = results.of(MemoryRow)
     assert len(rows) == 36 and all(row.measured is None for row in rows)
     assert len(memory_notes(results)) == 1  # of what ran out of memory
-
-
-@pytest.mark.parametrize("key", ["memory", "transformer"])
-def test_two_programs_have_one_shape_where_they_say_the_same(key: str) -> None:
-    parts: list[Any] = [
-        {"benchmark": name, key: MAP[key] | {"zero": zero}, "part_of": "both"}
-        for name, zero in (("x", "0"), ("y", "1"))
-    ]
-    (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
-    assert key not in joined
-    parts[1][key] = parts[0][key]
-    (joined,) = with_joined(whole_plan({"experiments": parts}))["experiments"]
-    assert joined[key] == parts[0][key]
