@@ -97,14 +97,11 @@ class Results:
         from scalesweep.table.declared import frame_of
         from scalesweep.tables.points import ExperimentData
         from scalesweep.tables.predictable import predicting_machine
-        from scalesweep.tables.scaling import series_of
 
         plan = read_plan(self.folder / PLAN)
         summary = read_table(self.folder / "summary.parquet")
         data = ExperimentData(summary, self._entry(experiment))
-        points = data.points()
-        groups = [[points[i] for i in group] for group in series_of(data, points)]
-        rows = prediction_rows(data, groups, sorted(set(ranks)), predicting_machine(summary, plan))
+        rows = prediction_rows(data, sorted(set(ranks)), predicting_machine(summary, plan))
         frame = frame_of(rows)
         return pd.DataFrame() if frame is None else frame
 

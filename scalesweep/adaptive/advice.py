@@ -192,7 +192,7 @@ def _doublings(source: _Source, machine: Any) -> Iterator[Candidate]:
     planned = [source.whole(point) for point in points]
     for group in groups:
         there = [p for p in group if p.rows.size and p.source == "measured"]
-        series = next(predictable(data, [there], machine), None) if there else None
+        series = next(predictable(data, machine, [there]), None) if there else None
         if series is None:
             continue
         count = 2 * series.counts[-1]

@@ -97,9 +97,9 @@ class Prediction:
     @cached_property
     def error(self) -> float:
         """Error per square root of a doubling: of the rolling forecasts and the prior ones."""
-        squares = [f.log_error**2 / f.doublings for f in forecasts(self.series)]
-        total = sum(squares) + PRIOR * PRIOR_ERROR**2
-        return float(np.sqrt(total / (len(squares) + PRIOR)))
+        errors, doublings = forecasts(self.series)
+        total = float((errors**2 / doublings).sum()) + PRIOR * PRIOR_ERROR**2
+        return float(np.sqrt(total / (len(errors) + PRIOR)))
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bound of the cost ``[target]``, at one of ``LEVELS``.
@@ -158,30 +158,15 @@ def _weights(series: Series) -> Floats:
     return weights
 
 
-@dataclass(frozen=True)
-class Rolled:
-    """A forecast of a measured count, ``target``, from the smaller ones up to ``largest``;
-    ``log_error``: logarithm of measured over forecast cost."""
-
-    largest: int
-    target: int
-    log_error: float
-
-    @property
-    def doublings(self) -> float:
-        """From the largest known count to the target."""
-        return float(np.log2(self.target / self.largest))
-
-
-def forecasts(series: Series) -> list[Rolled]:
-    """What was forecast of every measured count from every two or more smaller ones."""
-    rolled = []
+def forecasts(series: Series) -> tuple[Floats, Floats]:
+    """Logarithms of measured over forecast cost of every count, forecast from every two or more
+    smaller ones, and the doublings between."""
+    errors, doublings = [np.empty(0)], [np.empty(0)]
     for count in range(2, len(series.ranks)):
         known, later = series.first(count), series.ranks[count:]
-        errors = np.log(series.cost[count:]) - _weights(known) @ _fits(known, later)
-        ends = zip(later.tolist(), errors.tolist(), strict=True)
-        rolled += [Rolled(int(known.ranks[-1]), int(to), error) for to, error in ends]
-    return rolled
+        errors.append(np.log(series.cost[count:]) - _weights(known) @ _fits(known, later))
+        doublings.append(np.log2(later / known.ranks[-1]))
+    return np.concatenate(errors), np.concatenate(doublings)
 
 
 def held(series: Series) -> tuple[int, int]:

@@ -20,7 +20,6 @@ from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.now import read_now
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.predictable import predicting_machine
-from scalesweep.tables.scaling import series_of
 
 LARGEST = 10_000_000
 MAX_REFUSED = 8
@@ -80,9 +79,7 @@ def text_of(
             f"experiments.{entry['name']}.scaling to weak or strong"
         )
     data = ExperimentData(summary, entry)
-    points = data.points()
-    groups = [[points[i] for i in group] for group in series_of(data, points)]
-    rows = list(prediction_rows(data, groups, counts, machine))
+    rows = list(prediction_rows(data, counts, machine))
     if not rows:
         return (
             f"{head}: nothing to predict: no rate of all {entry['scale']} together was measured, "

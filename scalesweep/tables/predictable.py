@@ -48,13 +48,16 @@ class MeasuredSeries:
 
 
 def predictable(
-    data: ExperimentData, groups: Sequence[Sequence[Point]], machine: Machine
+    data: ExperimentData, machine: Machine, groups: Sequence[Sequence[Point]] | None = None
 ) -> Iterator[MeasuredSeries]:
     """Every series of an experiment in every rate or time that can be predicted.
 
-    ``groups``: the points of each series, by scale; ``machine``: with the series of the campaign
-    (``predicting_machine``).
+    ``machine``: with the series of the campaign (``predicting_machine``); ``groups``: the points of
+    some series, by scale.
     """
+    if groups is None:
+        points = data.points()
+        groups = [[points[i] for i in group] for group in series_of(data, points)]
     scaling = str(data.experiment["scaling"])
     measures = [measure for measure in data.measures if _is_of_all(data, measure)]
     for group in groups if scaling in OF_SAMPLES else ():
@@ -113,9 +116,7 @@ def predicting_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
         if entry["scale"] not in entry["axes"] or entry.get("control"):
             continue
         data = ExperimentData(summary, entry)
-        points = data.points()
-        groups = [[points[i] for i in group] for group in series_of(data, points)]
-        for each in predictable(data, groups, Machine()):
+        for each in predictable(data, Machine()):
             series, like = each.series, _like(data, each.points[0], each.measure)
             if len(series.ranks) > 1:
                 ends = tuple(series.ranks.tolist()), tuple(series.cost.tolist())

@@ -14,7 +14,7 @@ from scalesweep.experiment.results import Series as ScalingSeries
 from scalesweep.table.declared import DeclaredRow, Estimate, column
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.predictable import PREDICTED, MeasuredSeries, predictable, shared
 
 
@@ -57,16 +57,13 @@ class Prediction(DeclaredRow, table="prediction"):
 
 
 def prediction_rows(
-    data: ExperimentData,
-    groups: Sequence[Sequence[Point]],
-    counts: Sequence[int],
-    machine: Machine = UNKNOWN,
+    data: ExperimentData, counts: Sequence[int], machine: Machine = UNKNOWN
 ) -> Iterator[Prediction]:
     """A row per series, rate or time and count of ``counts`` that was not measured.
 
-    ``groups``: the points of each series, by scale; ``machine``: with the campaign's series.
+    ``machine``: with the campaign's series.
     """
-    for measured in predictable(data, groups, machine):
+    for measured in predictable(data, machine):
         if wanted := [count for count in counts if count not in measured.counts]:
             yield from _rows(data, measured, wanted)
 
@@ -110,7 +107,7 @@ def _numbers(measured: MeasuredSeries, count: int) -> dict[str, Any]:
 
 def _asked(inputs: TableInputs) -> Iterable[Prediction]:
     counts = inputs.data.experiment.get("predict") or []
-    return prediction_rows(inputs.data, inputs.series, counts, inputs.machine) if counts else ()
+    return prediction_rows(inputs.data, counts, inputs.machine) if counts else ()
 
 
 MAKERS = (Maker(Prediction, _asked),)
