@@ -117,10 +117,7 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
             for of in part[key]  # type: ignore[literal-required]
         ]
 
-    def total(key: str) -> float | None:
-        known = [part["estimate"][key] for part in parts]  # type: ignore[literal-required]
-        return None if None in known else sum(known)
-
+    seconds = [of["wall_s"] for of in parts if of["wall_s"] is not None]
     entry: JoinedExperiment = {
         **first,
         "benchmark": ", ".join(part["benchmark"] for part in parts),
@@ -141,7 +138,7 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
         "profiles": pointed("profiles"),
         "excluded": pointed("excluded"),
         "points": sum(part["points"] for part in parts),
-        "estimate": {"wall_s": total("wall_s"), "core_hours": total("core_hours")},
+        "wall_s": sum(seconds) if len(seconds) == len(parts) else None,
     }
     del entry["part_of"]
     # What only some entries have; what is said of one program is not said of all.

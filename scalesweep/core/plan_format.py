@@ -63,13 +63,6 @@ class ParameterInfo(TypedDict):
 UNKNOWN_PARAMETER: ParameterInfo = {"unit": None, "doc": "", "default": None, "workload": False}
 
 
-class PlanEstimate(TypedDict):
-    """What the pending runs of an experiment will take; null where one of them is not known."""
-
-    wall_s: float | None  # seconds
-    core_hours: float | None
-
-
 class PlanRepeated(TypedDict):
     """A point that is measured until it is precise."""
 
@@ -170,7 +163,7 @@ class PlanExperiment(TypedDict):
     profiles: list[PlanProfile]
     excluded: list[ExcludedPoint]
     points: int
-    estimate: PlanEstimate
+    wall_s: float | None  # seconds that its pending runs take; null: of one it is not known
     predict: NotRequired[list[int]]  # counts of what it scales over to predict; not asked: absent
     stop: NotRequired[str]  # when larger counts of a series are left out
     # compute, memory, network or files: its main metric is their most
@@ -222,8 +215,6 @@ class PlanJobs(TypedDict):
     node_hours_limit: float
     spent_node_hours: float
     budget_node_hours: float | None
-    overhead_s: float | None  # seconds that jobs held their nodes beyond the program, median
-    overhead_jobs: int  # the jobs of which that is known
 
 
 class PlanOrder(TypedDict):

@@ -26,7 +26,7 @@ def lasting(entry: PlanExperiment) -> PlanExperiment:
         }
         for run in entry["runs"]
     ]
-    return {**entry, "estimate": {"wall_s": None, "core_hours": None}, "runs": runs}
+    return {**entry, "wall_s": None, "runs": runs}
 
 
 class _Tables(Mapping[str, "pd.DataFrame | None"]):

@@ -47,8 +47,6 @@ def cost_of_jobs(
         "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
         "spent_node_hours": sum(row["node_hours"] or 0 for row in jobs),
         "budget_node_hours": campaign.budget_node_hours,
-        "overhead_s": overhead_s(jobs),
-        "overhead_jobs": sum(overhead_s([row]) is not None for row in jobs),
     }
 
 

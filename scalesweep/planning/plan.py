@@ -22,7 +22,6 @@ from scalesweep.core.plan_format import (
     PLAN,
     ParameterInfo,
     Plan,
-    PlanEstimate,
     PlanExperiment,
     PlanImported,
     PlanJobs,
@@ -147,7 +146,7 @@ def _experiment_entry(
             {"point": benchmark.scaled(point), "reason": why} for point, why in experiment.excluded
         ],
         "points": len(experiment.points),
-        "estimate": _estimate(campaign, pending, experiment.alone),
+        "wall_s": _wall_s(campaign, pending, experiment.alone),
     }
     if derived:
         entry["derived_parameters"] = {name: of.value.text for name, of in derived.items()}
@@ -266,22 +265,20 @@ def _parameters(benchmark: Benchmark) -> dict[str, ParameterInfo]:
     return parameters
 
 
-def _estimate(
+def _wall_s(
     campaign: Campaign, pending: Sequence[tuple[int, float | None]], alone: bool
-) -> PlanEstimate:
-    """Wall time (seconds) and core-hours of pending runs; None where one of them is not known."""
+) -> float | None:
+    """Seconds that the pending runs take; None where one of them is not known."""
     known = [(nodes, seconds) for nodes, seconds in pending if seconds is not None]
     if len(known) < len(pending):
-        return {"wall_s": None, "core_hours": None}
+        return None
     site = campaign.site
-    node_seconds = sum(nodes * seconds for nodes, seconds in known)
     at_once = 1 if alone else site.concurrent_runs
     if at_once is None:
         # As many at once as there are nodes: the least time, if no other user has any.
-        wall = max([node_seconds / site.nodes, *(seconds for _, seconds in known)])
-    else:
-        wall = sum(seconds for _, seconds in known) / at_once
-    return {"wall_s": wall, "core_hours": node_seconds * site.cores_per_node / 3600}
+        node_seconds = sum(nodes * seconds for nodes, seconds in known)
+        return max([node_seconds / site.nodes, *(seconds for _, seconds in known)])
+    return sum(seconds for _, seconds in known) / at_once
 
 
 def check_budget(campaign: Campaign, plan_jobs: PlanJobs | None) -> None:

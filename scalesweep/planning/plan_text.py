@@ -29,7 +29,7 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
     if any(run["status"] == Status.STALE for e in plan["experiments"] for run in e["runs"]):
         counted_states.append(Status.STALE)
     head = ["experiment", "benchmark", "scaling", "points", "runs", *counted_states]
-    rows = [[*head, Status.EXCLUDED, "ranks", "wall", "core-h"]]
+    rows = [[*head, Status.EXCLUDED, "ranks", "wall"]]
     unique: dict[str, str] = {}
     reused = 0
     for experiment in plan["experiments"]:
@@ -38,15 +38,13 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         reused += sum(run["reused"] for run in experiment["runs"])
         ranks = [run["point"]["ranks"] for run in experiment["runs"]]
         low, high = min(ranks), max(ranks)
-        core_hours = experiment["estimate"]["core_hours"]
         rows.append(
             [
                 experiment["name"], experiment["benchmark"], experiment["scaling"],
                 str(experiment["points"]), str(len(statuses)),
                 *(str(statuses.count(status)) for status in counted_states),
                 str(len(experiment["excluded"])), str(low) if low == high else f"{low}-{high}",
-                duration(experiment["estimate"]["wall_s"], missing="unknown"),
-                "unknown" if core_hours is None else f"{core_hours:.3g}",
+                duration(experiment["wall_s"], missing="unknown"),
             ]
         )  # fmt: skip
     statuses = list(unique.values())
@@ -141,19 +139,13 @@ def _total(plan: Plan) -> list[str]:
     ]
     if not pending:
         return []
-    known = [
-        (wall_s, core_hours)
-        for e in pending
-        if (wall_s := e["estimate"]["wall_s"]) is not None
-        and (core_hours := e["estimate"]["core_hours"]) is not None
-    ]
+    known = [e["wall_s"] for e in pending if e["wall_s"] is not None]
     if not known:
         names = listed([e["name"] for e in pending], 3)
         return ["", f"remaining time: unknown until a run of {names} has finished"]
-    wall = duration(sum(wall_s for wall_s, _ in known))
     # With Slurm the wall time is that without waiting.
     about = "about" if plan["jobs"] is None else "at least"
-    text = f"{about} {wall}, {sum(core_hours for _, core_hours in known):.3g} core-hours"
+    text = f"{about} {duration(sum(known))}"
     if len(known) < len(pending):
         text += f", plus {len(pending) - len(known)} experiment(s) without an estimate yet"
     return ["", f"remaining time: {text}"]
@@ -182,11 +174,6 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
             f"{counted(sum(shape['jobs'] for shape in shapes), 'job')}: "
             f"{hours(jobs['node_hours_expected'])} node-hours expected, "
             f"{hours(jobs['node_hours_limit'])} at most"
-        )
-    if jobs["overhead_s"] is not None:
-        lines.append(
-            f"each job held its nodes {jobs['overhead_s']:.1f} s beyond the program, median of "
-            f"{counted(jobs['overhead_jobs'], 'job')}"
         )
     spent = f"{hours(jobs['spent_node_hours'])} node-hours spent{_budget(jobs)}"
     return [*lines, spent] if shapes else ["", *lines, spent]

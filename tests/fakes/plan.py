@@ -19,7 +19,7 @@ _EXPERIMENT = {
     "main_metric": None, "metrics": {}, "scaling": "none", "scale": "ranks",
     "scale_parameters": ["ranks"], "axes": [], "linked": [], "work": [], "fixed": {},
     "parameters": {}, "runs": [], "profiles": [], "excluded": [], "points": 1,
-    "estimate": {"wall_s": None, "core_hours": None},
+    "wall_s": None,
 }  # fmt: skip
 _PLAN = {
     "campaign": "c", "description": "", "file": "c.yaml", "site": "here", "results": "results",

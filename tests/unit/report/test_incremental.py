@@ -89,7 +89,7 @@ def test_the_campaign_and_the_code_are_edited(
     def texts(plan: dict[str, Any]) -> None:
         plan |= {"description": "Another one.", "created": "2026-03-11T12:00:00+00:00"}
         for entry in plan["experiments"]:
-            entry["estimate"] = {"wall_s": 1.0, "core_hours": 2.0}
+            entry["wall_s"] = 1.0
             for place, run in enumerate(entry["runs"]):
                 run |= {"position": 50 - place, "reused": place == 1, "to_run": False}
 
