@@ -69,13 +69,16 @@ def test_one_rank(tmp_path, data):
 
 
 @pytest.mark.slow
-def test_a_cache_reads_files_once(tmp_path, data):
-    done, out = start(tmp_path, data, cache="memory", validation_samples_per_rank=0)
+def test_cache_and_node_local_copy(tmp_path, data):
+    done, out = start(
+        tmp_path, data, cache="memory", stage_to_node_local=True, validation_samples_per_rank=0
+    )
     native, samples = read(done, out)
     assert native["work"]["samples_per_epoch"] == 16
     first, *later = native["notes"]["reads"]["timed_bytes_over_file_bytes"]
     assert first == pytest.approx(1, rel=0.01)
     assert max(later) < 0.01
+    assert list((tmp_path / "local").iterdir()) == []
     assert np.isfinite(samples["local_times"]).all()
 
 

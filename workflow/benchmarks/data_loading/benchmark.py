@@ -1,4 +1,4 @@
-"""What a rank does: trace its pipelines, then read and time every epoch.
+"""What a rank does: copy files if asked to, trace its pipelines, then read and time every epoch.
 
 Per epoch, on every rank: barrier; start the clock; drain the training and then the validation
 batches, touching every sample; `local_time`; barrier; `global_time`. Each epoch's pipelines are
@@ -6,6 +6,9 @@ made and destroyed inside the timing.
 """
 
 import os
+import shutil
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +17,13 @@ import tensorflow as tf
 
 from cosmoflow_data import dataset, pipeline
 from cosmoflow_data.files import files_of_rank, find_missing, paths, wrong_size
-from harness import input_errors, page_cache, ranks
+from harness import input_errors, page_cache, ranks, watch
 from harness.epochs import time_epochs
 from harness.frame import Benchmark
 from harness.native import Work
 from harness.phases import Phases
-from harness.program import EXIT_BAD_DATA, Run
+from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, Run
+from harness.staging import file_path
 from harness.tf_probe import start_without_gpus
 
 Problem = tuple[int, str]
@@ -32,6 +36,7 @@ class Program(Benchmark):
         """Nothing is read yet."""
         super().__init__(run, phases)
         self.page_cache: dict[str, Any] = {"dropped": self.params["drop_page_cache"]}
+        self.scratch: Path | None = None  # this rank's copy on the node, if there is to be one
         self.sums: list[tuple[float, float]] = []  # of all x and all y, by epoch
         self.problem: Problem | None = None
 
@@ -40,16 +45,25 @@ class Program(Benchmark):
         start_without_gpus(self.params["ranks"], self.threads())
 
     def set_up(self) -> None:
-        """See that all files are there, and drop them from the page cache, if asked."""
+        """See that all files are there; copy them, and drop them from the page cache, if asked."""
         run, params, rank = self.run, self.params, ranks.rank()
+        self.folder = run.data
+        if params["stage_to_node_local"]:
+            self.scratch = run.node_local / f"{run.run_id}-rank{rank}"
+            # Ended from outside, still clear the node's scratch folder (`close`).
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         with self.phases("data_staging"):
             ranks.raise_together(find_missing(run) if rank == 0 else None)
+            if self.scratch is not None:
+                self.folder = self.scratch
+                chosen = files_of_rank(params, rank, 0)
+                ranks.raise_together(copy_files(run.data, self.scratch, chosen))
             if params["drop_page_cache"]:
-                self.page_cache |= drop_page_cache(params, rank, run.data)
+                self.page_cache |= drop_page_cache(params, rank, self.folder)
 
     def tensors(self, epoch: int) -> dict[str, tf.Tensor]:
         """Make string tensors of the files of an epoch; not timed."""
-        chosen = paths(self.run.data, files_of_rank(self.params, ranks.rank(), epoch))
+        chosen = paths(self.folder, files_of_rank(self.params, ranks.rank(), epoch))
         return {split: tf.constant(names, tf.string) for split, names in chosen.items()}
 
     def warm_up(self) -> None:
@@ -132,6 +146,28 @@ class Program(Benchmark):
             "touched": {"sum_x": float(sum_x), "sum_y": float(sum_y)},
             "reads": notes_on_reads(self.inside, self.between, self.sizes),
         }
+
+    def close(self) -> None:
+        """Clear the node's scratch folder."""
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def copy_files(source: Path, target: Path, chosen: dict[str, np.ndarray]) -> Problem | None:
+    """Copy a rank's files to node-local storage; return exit code and message when that failed."""
+    try:
+        for split, indices in chosen.items():
+            (target / split).mkdir(parents=True, exist_ok=True)
+            for index in indices:
+                paths = (file_path(folder, split, index) for folder in (source, target))
+                shutil.copyfile(*paths)
+                watch.advance()
+    except FileNotFoundError as error:
+        return EXIT_MISSING_DATA, f"missing {error.filename}"
+    except OSError as error:
+        free = shutil.disk_usage(target if target.exists() else "/").free
+        return 1, f"staging to {target}: {error.strerror}, {free / 1e9:.2f} GB free there"
+    return None
 
 
 def drop_page_cache(params: dict[str, Any], rank: int, folder: Path) -> dict[str, Any]:
