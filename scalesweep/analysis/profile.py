@@ -5,11 +5,12 @@ Times are in seconds, arrays are ``[rank]``. What a tool does not say is None or
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.default_parts import DEFAULT_PARTS, KERNEL_PARTS
 from scalesweep.analysis.pop import PopFactors
@@ -146,21 +147,13 @@ def parts_of(
     ``other``. A profile of means has one entry for all ranks. Empty without functions. Raises
     re.error for what is no regular expression.
     """
-    own = [function for function in profile.functions if function.kind not in CONTAINING]
-    if not own:
-        return {}
-    parts = _Parts(patterns)
-    ranks = sorted({function.rank for function in own if function.rank is not None})
-    place = {rank: index for index, rank in enumerate(ranks)}
-    width = max(len(ranks), 1)
-    seconds_of = {part: np.zeros(width) for part in (*parts.names, OTHER)}
-    for function in own:
-        if ranks and function.rank is None:
-            continue  # the mean of what the ranks say themselves
-        seconds_of[parts.of(function)][
-            place[function.rank] if function.rank is not None else 0
-        ] += function.exclusive_s
-    return {part: seconds for part, seconds in seconds_of.items() if seconds.any()}
+    own = _functions(profile, patterns)
+    own = own[own["part"].notna()]
+    if own["rank"].notna().any():
+        own = own[own["rank"].notna()]  # a mean is of what the ranks say themselves
+    seconds = own.fillna({"rank": 0}).pivot_table("own_s", "part", "rank", "sum", fill_value=0.0)
+    order = [part for part in (*(patterns or KERNEL_PARTS), OTHER) if part in seconds.index]
+    return {part: values for part in order if (values := seconds.loc[part].to_numpy(float)).any()}
 
 
 def function_entries(
@@ -173,83 +166,49 @@ def function_entries(
     beyond MAX_FUNCTIONS of it included. Functions of one name are one entry where several ranks
     have them; names that a tool has cut stay entries of their own in a profile without ranks.
     """
-    functions = _functions_of_ranks(profile)
-    whole: dict[str, float] = {}
-    for function in functions:
-        whole[function.kind] = whole.get(function.kind, 0.0) + function.exclusive_s
-    parts = _Parts(patterns)
-    entries: list[dict[str, Any]] = []
-    for kind, seconds in whole.items():
-        alike = [function for function in functions if function.kind == kind]
-        for function in sorted(alike, key=lambda it: -it.exclusive_s)[:MAX_FUNCTIONS]:
-            entries.append(
-                {
-                    "name": function.name[:MAX_NAME],
-                    "kind": kind,
-                    "part": None if kind in CONTAINING else parts.of(function),
-                    "calls": None if function.name == NOT_LISTED else function.calls,
-                    "own_s": function.exclusive_s,
-                    "total_s": function.inclusive_s,
-                    "min_s": function.min_s,
-                    "max_s": function.max_s,
-                    "share": function.exclusive_s / seconds if seconds > 0 else None,
-                }
-            )
-    return entries
+    frame = _functions(profile, patterns)
+    if ranks := frame["rank"].nunique():
+        frame = frame[frame["rank"].notna()]
+        alike = frame.groupby(["kind", "name"], sort=False)
+        # A rank may have none of it; where one does not say, nothing is known of the mean.
+        means = {n: alike[n].agg(lambda s: s.sum(skipna=False)) / ranks for n in _MEANS}
+        ends = {"min_s": alike["min_s"].min(), "max_s": alike["max_s"].max()}
+        frame = pd.DataFrame({**means, **ends, "part": alike["part"].first()}).reset_index()
+    frame["share"] = frame["own_s"] / frame.groupby("kind")["own_s"].transform("sum")
+    frame.loc[frame["name"] == NOT_LISTED, "calls"] = np.nan
+    entries = []
+    for _, kind in frame.groupby("kind", sort=False):
+        shown = kind.sort_values("own_s", ascending=False, kind="stable")[:MAX_FUNCTIONS]
+        entries += shown.assign(name=shown["name"].str[:MAX_NAME])[_ENTRY].to_dict("records")
+    return [{str(n): None if pd.isna(v) else v for n, v in entry.items()} for entry in entries]
 
 
-def _functions_of_ranks(profile: Profile) -> list[Function]:
-    """Functions as means over the ranks, without a rank."""
-    ranks = {function.rank for function in profile.functions} - {None}
-    if not ranks:
-        return list(profile.functions)
-    alike: dict[tuple[str, str], list[Function]] = {}
-    for function in profile.functions:
-        if function.rank is not None:
-            alike.setdefault((function.kind, function.name), []).append(function)
-    count = len(ranks)
-    return [
-        Function(
-            name,
-            None,
-            kind,
-            _mean([function.calls for function in functions], count),
-            sum(function.exclusive_s for function in functions) / count,
-            _mean([function.inclusive_s for function in functions], count),
-            min((f.min_s for f in functions if f.min_s is not None), default=None),
-            max((f.max_s for f in functions if f.max_s is not None), default=None),
+_MEANS = ("calls", "own_s", "total_s")
+_ENTRY = ["name", "kind", "part", *_MEANS, "min_s", "max_s", "share"]
+
+
+def _functions(profile: Profile, patterns: Mapping[str, Sequence[str]] | None) -> pd.DataFrame:
+    """A row per function and rank, with the part that it belongs to: the first one of whose
+    patterns is in its name; none of what contains others."""
+    columns = ["name", "rank", "kind", "calls", "own_s", "total_s", "min_s", "max_s"]
+    frame = pd.DataFrame(map(astuple, profile.functions), columns=columns)
+    frame = frame.astype(dict.fromkeys(("rank", *columns[3:]), float))
+    kernels, others = (
+        {part: [re.compile(text) for text in texts] for part, texts in (patterns or usual).items()}
+        for usual in (KERNEL_PARTS, DEFAULT_PARTS)
+    )
+    searched = None if patterns else MAX_SEARCHED
+    named = {
+        (kind, name): next(
+            (
+                part
+                for part, texts in (kernels if kind == KERNEL else others).items()
+                if any(text.search(name[:searched]) for text in texts)
+            ),
+            OTHER,
         )
-        for (kind, name), functions in alike.items()
-    ]
-
-
-def _mean(values: Sequence[float | None], count: int) -> float | None:
-    """The mean over ranks, of which some have none of it; None where any says nothing."""
-    known = [value for value in values if value is not None]
-    return sum(known) / count if len(known) == len(values) else None
-
-
-class _Parts:
-    """Which part each function belongs to: the first one of whose patterns is in its name."""
-
-    def __init__(self, patterns: Mapping[str, Sequence[str]] | None) -> None:
-        kernels = patterns or KERNEL_PARTS
-        self.names = tuple(kernels)
-        self._patterns = {True: _compiled(kernels), False: _compiled(patterns or DEFAULT_PARTS)}
-        self._known: dict[tuple[bool, str], str] = {}
-        self._searched = None if patterns else MAX_SEARCHED
-
-    def of(self, function: Function) -> str:
-        """The part of a function; ``other`` of what no pattern takes."""
-        key = function.kind == KERNEL, function.name
-        if key not in self._known:
-            texts = self._patterns[key[0]].items()
-            name = function.name[: self._searched]
-            self._known[key] = next(
-                (part for part, text in texts if any(it.search(name) for it in text)), OTHER
-            )
-        return self._known[key]
-
-
-def _compiled(patterns: Mapping[str, Sequence[str]]) -> dict[str, list["re.Pattern[str]"]]:
-    return {part: [re.compile(text) for text in texts] for part, texts in patterns.items()}
+        for kind, name in {*zip(frame["kind"], frame["name"], strict=True)}
+        if kind not in CONTAINING
+    }
+    keys = zip(frame["kind"], frame["name"], strict=True)
+    return frame.assign(part=pd.Series([named.get(key) for key in keys], dtype=object))
