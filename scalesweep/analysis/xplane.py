@@ -11,11 +11,11 @@ which the profiler does not record on a CPU.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.trace_account import (
     COMMUNICATION,
@@ -44,26 +44,6 @@ _DEVICE = re.compile(r"/device:(\w+:\d+)")
 _DATA_LINE, _STREAM = "tf_data", "Stream"
 
 
-class Event(NamedTuple):
-    """What a thread or a stream did, in seconds on one clock; ``operation``: of a kernel or a copy
-    what started it, ``NODE:TYPE`` where known."""
-
-    name: str
-    begin: float
-    end: float
-    operation: str = ""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A thread or a stream with its events in no order; ``device``: ``CPU``, ``GPU:0``, ... or
-    ``CPU, input pipeline``; empty of lines that the profiler derives from others."""
-
-    name: str
-    device: str
-    events: Sequence[Event]
-
-
 class Operation(NamedTuple):
     """A type of operation on a device: seconds without those that it calls, how much of that is in
     nodes of the gradient, and calls, each per step."""
@@ -80,32 +60,32 @@ def read_steps(content: bytes) -> tuple[TraceAccount, list[Operation]] | None:
 
     Raises ValueError, TypeError or KeyError where the bytes are no XSpace.
     """
-    lines = [line for plane in _decoded(memoryview(content)).get(1, []) for line in _lines(plane)]
-    windows = _windows(lines)
+    planes = _decoded(memoryview(content)).get(1, [])
+    columns = ["line", "device", "name", "begin", "end", "operation"]
+    events = pd.DataFrame([event for plane in planes for event in _events(plane)], columns=columns)
+    windows = _windows(events[events["name"].str.startswith(_CALL)].sort_values("begin"))
     if not len(windows):
         return None
-    on_gpu = any(line.device.startswith("GPU") for line in lines)
-    kinds: dict[str, list[Event]] = {
-        COMPUTATION: [], COMMUNICATION: [], COPIES: [], INPUT: [],
-    }  # fmt: skip
-    for line in lines:
-        on_host = line.device in (CPU, PIPELINE)
-        for event in line.events:
-            if on_host and event.name.removeprefix(_CALL).startswith(_BATCH):
-                kinds[INPUT].append(event)
-            elif line.device not in ("", PIPELINE) and on_host is not on_gpu:
-                kinds.get(_part(event.name, on_host), []).append(event)
-    spans = {name: _spans(events) for name, events in kinds.items()}
-    account = account_of(windows, len(windows), spans)
-    return account, list(_operations(lines, windows))
+    on_gpu = bool(events["device"].str.startswith("GPU").any())
+    parts = {
+        pair: _part(*pair, on_gpu) for pair in {*zip(events["device"], events["name"], strict=True)}
+    }
+    events["part"] = [parts[pair] for pair in zip(events["device"], events["name"], strict=True)]
+    spans = {
+        name: events.loc[events["part"] == name, ["begin", "end"]].to_numpy(float)
+        for name in (COMPUTATION, COMMUNICATION, COPIES, INPUT)
+    }
+    return account_of(windows, len(windows), spans), _operations(events, windows)
 
 
-def _spans(events: Iterable[Event]) -> Floats:
-    return np.array([event[1:3] for event in events], np.float64).reshape(-1, 2)
-
-
-def _part(name: str, on_host: bool) -> str:
-    """The part that an operation (or kernel) belongs to; empty for events that are none."""
+def _part(device: str, name: str, on_gpu: bool) -> str:
+    """The part that an event belongs to; empty for events that are none, or of the host where a
+    GPU computes."""
+    on_host = device in (CPU, PIPELINE)
+    if on_host and name.removeprefix(_CALL).startswith(_BATCH):
+        return INPUT
+    if device in ("", PIPELINE) or on_host is on_gpu:
+        return ""
     if on_host:
         if not _OPERATION.fullmatch(name) or _BATCH in name:
             return ""
@@ -115,63 +95,53 @@ def _part(name: str, on_host: bool) -> str:
     return COMMUNICATION if _COLLECTIVE.search(name) else COMPUTATION
 
 
-def _windows(lines: Iterable[Line]) -> Floats:
-    """Begin and end of each step's window, ``[step, 2]``."""
-    calls = sorted(
-        (event for line in lines for event in line.events if event.name.startswith(_CALL)),
-        key=lambda event: event.begin,
-    )
-    names = {event.name for event in calls if _STEP.fullmatch(event.name)}
+def _windows(calls: pd.DataFrame) -> Floats:
+    """Begin and end of each step's window, ``[step, 2]``, from calls of functions by begin."""
+    names = {name for name in calls["name"] if _STEP.fullmatch(name)}
     windows = []
     last: float | None = None
-    for event in calls:
-        if event.name in names and len(names) == 1:
-            if last is not None and event.end > last:
-                windows.append((last, event.end))
-            last = event.end
-        elif event.name.startswith(_OTHERS):
+    for name, end in zip(calls["name"], calls["end"], strict=True):
+        if name in names and len(names) == 1:
+            if last is not None and end > last:
+                windows.append((last, end))
+            last = end
+        elif name.startswith(_OTHERS):
             last = None
     return np.array(windows, np.float64).reshape(-1, 2)
 
 
-def _operations(lines: Iterable[Line], windows: Floats) -> Iterator[Operation]:
+def _operations(events: pd.DataFrame, windows: Floats) -> list[Operation]:
     """What ran in the windows by device and type; times of threads and streams add up."""
-    sums: dict[tuple[str, str], Any] = {}
-    for line in lines:
-        events, kinds = _typed(line)
-        spans = _spans(events)
-        within = inside(spans, windows)
-        own = within if line.device.startswith("GPU") else _without_inner(spans, within)
-        begins = np.searchsorted(windows.reshape(-1), spans[:, 0], "right") % 2
-        for event, kind, here, seconds, begun in zip(
-            events, kinds, within, own, begins, strict=True
-        ):
-            if here > 0:
-                node = (event.operation or event.name).rpartition(":")[0]
-                entry = sums.setdefault((line.device, kind), np.zeros(3))
-                entry += (seconds, seconds if _GRADIENT.search(node) else 0.0, begun)
-    for (device, kind), numbers in sums.items():
-        yield Operation(device, kind, *(float(number) for number in numbers / len(windows)))
+    keys = [*zip(events["device"], events["name"], events["operation"], strict=True)]
+    types = {key: _type(*key) for key in {*keys}}
+    events = events.assign(type=[types[key] for key in keys])
+    events = events[events["type"] != ""].sort_values(["line", "begin", "end"],
+                                                      ascending=[True, True, False])  # fmt: skip
+    spans = events[["begin", "end"]].to_numpy(float)
+    events["within"] = inside(spans, windows)
+    events["seconds"] = events["within"]
+    for _, rows in events[~events["device"].str.startswith("GPU")].groupby("line"):
+        own = _without_inner(rows[["begin", "end"]].to_numpy(), rows["within"].to_numpy())
+        events.loc[rows.index, "seconds"] = own
+    events["calls"] = np.searchsorted(windows.reshape(-1), spans[:, 0], "right") % 2
+    nodes = events["operation"].where(events["operation"] != "", events["name"])
+    gradient = nodes.str.rpartition(":")[0].str.contains(_GRADIENT)
+    events["gradient_s"] = events["seconds"].where(gradient, 0.0)
+    shown = events[events["within"] > 0].groupby(["device", "type"], sort=False)
+    sums = shown[["seconds", "gradient_s", "calls"]].sum() / len(windows)
+    return [Operation(*key, *row) for key, row in zip(sums.index, sums.to_numpy(), strict=True)]
 
 
-def _typed(line: Line) -> tuple[list[Event], list[str]]:
-    """The operations of a line by begin, and their types."""
-    if not line.device:
-        return [], []
-    if line.device.startswith("GPU"):
-        return list(line.events), [_of_kernel(event) for event in line.events]
-    events = [event for event in line.events if _OPERATION.fullmatch(event.name)]
-    events.sort(key=lambda event: (event.begin, -event.end))
-    return events, [event.name.rpartition(":")[2].lstrip("_") for event in events]
-
-
-def _of_kernel(event: Event) -> str:
-    """The type of operation that a kernel or a copy is of."""
-    if _COPY.search(event.name) or event.name.lower().startswith("memset"):
-        return event.name
-    if _COLLECTIVE.search(event.name):
+def _type(device: str, name: str, operation: str) -> str:
+    """The type of operation that an event is of; empty of one that is none."""
+    if not device.startswith("GPU"):
+        known = device and _OPERATION.fullmatch(name)
+        return name.rpartition(":")[2].lstrip("_") if known else ""
+    if _COPY.search(name) or name.lower().startswith("memset"):
+        return name
+    if _COLLECTIVE.search(name):
         return COLLECTIVES
-    return event.operation.rpartition(":")[2].lstrip("_") or UNNAMED
+    return operation.rpartition(":")[2].lstrip("_") or UNNAMED
 
 
 def _without_inner(spans: Floats, seconds: Floats) -> Floats:
@@ -187,26 +157,30 @@ def _without_inner(spans: Floats, seconds: Floats) -> Floats:
     return np.maximum(own, 0.0)
 
 
-def _lines(plane: memoryview) -> Iterator[Line]:
-    """The threads or streams of a plane."""
+def _events(plane: memoryview) -> Iterator[tuple[str, str, str, float, float, str]]:
+    """What the threads or streams of a plane did: line, device, name, begin and end in seconds on
+    one clock, and of a kernel or a copy the operation that started it, ``NODE:TYPE``.
+
+    Device: ``CPU``, ``GPU:0``, ... or ``CPU, input pipeline``; empty of lines that the profiler
+    derives from others.
+    """
     fields = _decoded(plane)
     title = _text(fields.get(2))
     device = _DEVICE.match(title)
     names, statistics = _names(fields.get(4, [])), _names(fields.get(5, []))
-    for message in fields.get(3, []):
+    for number, message in enumerate(fields.get(3, [])):
         line = _decoded(message)
         name, began = _text(line.get(2)), line.get(3, [0])[0] * 1e-9
         where = PIPELINE if name.startswith(_DATA_LINE) else CPU
         if title.startswith("/device:"):
             where = device[1] if device and name.startswith(_STREAM) else ""
-        events = []
         for entry in line.get(4, []):
             event = _decoded(entry)
             begin = began + event.get(2, [0])[0] * 1e-12
             end = begin + event.get(3, [0])[0] * 1e-12
             operation = _started_by(event.get(4, []), statistics) if device else ""
-            events.append(Event(names.get(event.get(1, [0])[0], ""), begin, end, operation))
-        yield Line(name, where, events)
+            called = names.get(event.get(1, [0])[0], "")
+            yield f"{title} {number}", where, called, begin, end, operation
 
 
 def _names(entries: Sequence[memoryview]) -> dict[int, str]:
