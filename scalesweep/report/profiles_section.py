@@ -46,8 +46,7 @@ _TABLES = {
     "more than one of the slowest rank alone. Means over pairs of runs, with 95 % intervals.",
     TracePart: "The share of a step in which something of a part runs that no part above it "
     "covers. On CPUs TensorFlow's profiler does not record Horovod's exchange: it is in the rest.",
-    CollectiveTime: "Exposed: no computation runs meanwhile. Bus bandwidth as nccl-tests defines "
-    "it, from the last rank's begin on where the calls of all ranks are known.",
+    CollectiveTime: "Exposed: no computation runs meanwhile.",
     RankLateness: "Clocks are aligned on the ends of the calls. Latest: late throughout.",
     TraceOperation: "Means over the ranks, without the operations that each calls. Threads and "
     "streams of a device add up.",

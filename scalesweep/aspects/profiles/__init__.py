@@ -7,7 +7,7 @@ ASPECT = Aspect(
     parts=("table", "figure", "findings", "section"),
     tables={
         "collectives": "Calls of each rank in PyTorch's traces by process group and operation: "
-        "sizes, bandwidth, exposed and overlapped time.",
+        "sizes, exposed and overlapped time.",
         "lateness": "How late each rank begins the collectives of a process group.",
         "operations": "Time of TensorFlow's operations per step, by device and type.",
         "parts": "The time of each part of a program at each point.",

@@ -81,10 +81,6 @@ class CollectiveTime(DeclaredRow, table="collectives", leading=("run_id",)):
     steps: int = column("steps of the trace; 0: it shows none", "1")
     calls: float = column("calls per step", "1")
     bytes: float | None = column("what they moved per step, as nccl-tests counts sizes", "bytes")
-    bus_bandwidth: float | None = column("bus bandwidth, over the time of all calls", "bytes/s")
-    waiting: bool | None = column(
-        "whether that time includes waiting for ranks whose calls are not known"
-    )
     exposed_ms: float = column("exposed time per step", "ms")
     overlapped_ms: float = column("time behind computation per step", "ms")
 
