@@ -15,17 +15,12 @@ class Links:
     """Relative addresses from the page to files."""
 
     def __init__(self, out: Path) -> None:
-        self._base = str(out.parent.resolve())
-        self._folders: dict[Path, str] = {}
+        self._base = out.parent.absolute()
 
     def to(self, path: Path) -> str:
-        """Relative address of ``path``, percent-encoded."""
-        folder = self._folders.get(path.parent)
-        if folder is None:
-            folder = quote(os.path.relpath(path.parent.resolve(), self._base))
-            self._folders[path.parent] = folder
-        # "./" keeps a name with a colon from being read as a scheme.
-        return f"./{quote(path.name)}" if folder == "." else f"./{folder}/{quote(path.name)}"
+        """Relative address of ``path``, percent-encoded; "./" keeps a name with a colon from being
+        read as a scheme."""
+        return f"./{quote(os.path.relpath(path, self._base))}"
 
 
 def figure_id(section: str, name: str) -> str:

@@ -86,7 +86,6 @@ def page_content(
     rows = read_jobs(jobs) if jobs else []
     return {
         **_times(facts.values()),
-        "metrics": _metrics(studies),
         "machine": _machine(environments),
         "plan": plan,
         "title": listed([*benchmarks], 3) if unnamed else str(plan["campaign"]),
@@ -108,7 +107,7 @@ def page_content(
         "mismatches": mismatches({run_id: run.hardware for run_id, run in facts.items()}),
         "unread": len(done) - len(facts),
         "imported": imported_section(plan, links),
-        "quantities": [q for q in QUANTITIES.values() if _shown(q.name, studies)],
+        "metrics": _metrics(studies),
         "epochs": any("total_time" in results.measures for results in studies),
         "phases": PHASES,
     }
@@ -141,28 +140,25 @@ def _times(facts: Collection[RunFacts]) -> dict[str, Any]:
     }
 
 
-def _shown(name: str, studies: Sequence[ExperimentResults]) -> bool:
-    """Whether a quantity of the methods section occurs in this report."""
-    if any(name in results.measures for results in studies):
-        return True
-    derived = QUANTITIES[name].derived
-    return derived and any(len(series.rows) > 1 for results in studies for series in results.series)
-
-
 def _metrics(studies: Sequence[ExperimentResults]) -> list[dict[str, str]]:
-    """The metrics that programs report themselves, and energy, each with its definition."""
-    meanings: dict[str, dict[str, str]] = {}
-    for results in studies:
-        for name, measure in results.measures.items():
-            if name not in QUANTITIES:
-                meanings[name] = {
-                    "label": measure.label,
-                    "unit": "ratio or number" if measure.unit in ("", "1") else measure.unit,
-                    "definition": results.entry["metrics"].get(name)
-                    or DEFINITIONS.get(name, "as reported by the program"),
-                    "better": "higher" if measure.higher else "lower",
-                }
-    return list(meanings.values())
+    """What numbers of this report mean: of programs, of this package, and derived ones."""
+    several = any(len(series.rows) > 1 for results in studies for series in results.series)
+    named = {name: (results, measure) for results in studies
+             for name, measure in results.measures.items()}  # fmt: skip
+    meanings = [
+        {"label": of.label, "unit": of.unit, "better": of.better, "definition": of.formula}
+        for name, of in QUANTITIES.items()
+        if name in named or (of.derived and several)
+    ]
+    for name, (results, measure) in named.items():
+        if name not in QUANTITIES:
+            said = results.entry["metrics"].get(name) or DEFINITIONS.get(name)
+            meanings.append({
+                "label": measure.label, "unit": measure.unit,
+                "better": "higher" if measure.higher else "lower",
+                "definition": said or "as reported by the program",
+            })  # fmt: skip
+    return meanings
 
 
 def _machine(environments: Sequence[Any]) -> str | None:

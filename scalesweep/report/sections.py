@@ -1,13 +1,12 @@
 """Small parts of the page: what failed or has no result, jobs, imports, fixed parameters."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from scalesweep.core.formatting import counted, duration, listed, plain, text_of
-from scalesweep.core.joined_experiments import constants_of, differing_settings
 from scalesweep.core.plan_format import Plan, PlanRun, parameter_of
 from scalesweep.core.record import FAILURE, read_failure
 from scalesweep.core.status import Status
@@ -158,47 +157,26 @@ def _by_reason(
     return reasons
 
 
-def fixed_parameters(results: ExperimentResults) -> dict[str, Any]:
-    """The constant parameters with their units: those that were ``set``, and the ``defaults``; of
-    several benchmarks those of each one too (``of``).
+def fixed_parameters(results: ExperimentResults) -> dict[str, list[dict[str, str]]]:
+    """The constant parameters with their units: those that were ``set``, and the ``defaults``.
 
-    What runs scale over is among those that were set, whatever its value: the reader needs it to
-    understand every number. So is what is computed (``workload``) as far as it is known, and what
-    benchmarks share and have other values of.
+    What runs scale over, and what is computed, are among those that were set, whatever their
+    value: the reader needs it to understand every number.
     """
+    groups: dict[str, list[dict[str, str]]] = {"set": [], "defaults": []}
     constants = results.entry["fixed"]
-    computed = {
-        name
-        for name, value in constants.items()
-        if parameter_of(results.entry, name)["workload"] and value is not None
-    }
-    differing = differing_settings(results.entry)
-    of = [
-        {"benchmark": benchmark, **_constants(results, values, differing)}
-        for benchmark, values in constants_of(results.entry).items()
-    ]
-    groups = _constants(results, constants, {results.scale, "ranks"} | computed)
+    for name, value in constants.items():
+        info = parameter_of(results.entry, name)
+        needed = name in (results.scale, "ranks") or (info["workload"] and value is not None)
+        unit = info["unit"] if info["unit"] not in (None, name) else ""
+        text = "not set" if value is None else f"{text_of(value)} {unit}".rstrip()
+        kind = "set" if needed or plain(value) != plain(info["default"]) else "defaults"
+        groups[kind].append({"name": name, "value": text, "doc": info["doc"]})
     groups["set"] += [
         {"name": name, "value": f"= {text}", "doc": parameter_of(results.entry, name)["doc"]}
         for name, text in results.entry.get("derived_parameters", {}).items()
         if name not in constants
     ]
-    return {**groups, "of": of}
-
-
-def _constants(
-    results: ExperimentResults, constants: Mapping[str, Any], shown: Container[str]
-) -> dict[str, list[dict[str, str]]]:
-    """Constant parameters; those of ``shown`` are among the ``set`` ones, whatever their value."""
-    groups: dict[str, list[dict[str, str]]] = {"set": [], "defaults": []}
-    first = (results.scale, "ranks")
-    for name, value in sorted(constants.items(), key=lambda item: item[0] not in first):
-        info = parameter_of(results.entry, name)
-        is_set = name in shown or plain(value) != plain(info["default"])
-        unit = info["unit"] or ""
-        text = "not set" if value is None else f"{text_of(value)} {unit if unit != name else ''}"
-        made = {"name": name, "value": text.rstrip(), "doc": info["doc"]}
-        groups["set" if is_set else "defaults"].append(made)
     return groups
 
 
