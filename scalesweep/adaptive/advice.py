@@ -126,9 +126,6 @@ class _Source:
     def whole(self, point: Point) -> PointOf:
         return parameters_at(self.data.experiment, point.values)
 
-    def excluded(self, point: PointOf) -> bool:
-        return any(rule(point) for rule in self.experiment.rules)
-
     def words(self, point: PointOf) -> str:
         names = fold_axes(self.data.experiment)[0] or [self.data.scale]
         return " ".join(f"{name}={text_of(point[name])}" for name in names if name in point)
@@ -197,7 +194,7 @@ def _doublings(source: _Source, machine: Any) -> Iterator[Candidate]:
             continue
         count = 2 * series.counts[-1]
         known = {int(p.values[data.scale]): source.whole(p) for p in series.points}
-        point = derived(experiment, source.campaign.site, known, count, source.excluded)
+        point = derived(experiment, source.campaign.site, known, count)
         if point is None or point in planned:
             continue
         value, reason = 1.0, refusals(series.series, [count], data.scale)[0]

@@ -35,7 +35,7 @@ def layout_card(results: ExperimentResults, findings: Sequence[Finding]) -> Layo
     evidence = [f.evidence for f in findings if f.rule == BEST and f.state == CLEAR]
     clear = {(of["setting"], of["scale"]) for of in evidence}
     shares = [results.measures[name] for name in _metrics(rows[0]) if name]
-    settings = ["Of"] if any(row.setting for row in rows) else []
+    settings = ["Setting"] if any(row.setting for row in rows) else []
     numbers = [results.scale, main.axis_label, *(measure.axis_label for measure in shares)]
     numbers += ["Ahead of the next", "Median / best"]
     head = [*settings, results.scale, "Best layout", *numbers[1:], "Failed"]

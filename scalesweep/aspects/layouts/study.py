@@ -62,17 +62,13 @@ class LayoutStudy:
         """Free parameters of which the mesh does not tell."""
         return [name for name in self.free if name not in self.mesh.names]
 
-    def sizes(self, values: Values) -> dict[str, int | None]:
-        """The ranks along each axis of the mesh that is not 1 everywhere."""
-        sizes = self.mesh_at(values)
-        return {role: sizes.get(role) for role in self.roles}
-
     def text(self, values: Values) -> str:
         """``dp 32 x tp 8 x pp 1, zero 0, mbs 8``, or the name that the benchmark gives a layout."""
         if LAYOUT in self.others:
             sizes = text_of(values[LAYOUT])
         else:
-            sizes = " x ".join(f"{role} {text_of(n)}" for role, n in self.sizes(values).items())
+            mesh = self.mesh_at(values)
+            sizes = " x ".join(f"{role} {text_of(mesh.get(role))}" for role in self.roles)
         words = [f"{name} {text_of(values[name])}" for name in self.others if name != LAYOUT]
         return ", ".join(filter(None, [sizes, *words]))
 

@@ -93,7 +93,7 @@ def test_advice_derives_at_other_scales(
     assert sorted(known) == [2, 4]
 
     def at(ranks: int) -> tuple[int, int] | None:
-        point = derived(experiment, campaign.site, known, ranks, lambda point: False)
+        point = derived(experiment, campaign.site, known, ranks)
         return point and (point["lanes"], point["size"])
 
     assert (at(8), at(6), at(10)) == ((4, 3), (3, 4), None)

@@ -106,7 +106,7 @@ def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) ->
     card = layout_card(small, find(small))
     assert card is not None
     assert list(card.head)[:6] == [
-        "Of", "gpus", "Best layout", "Rate [tokens/s]", "MFU (FLOP not stated)", "Memory [GB]"
+        "Setting", "gpus", "Best layout", "Rate [tokens/s]", "MFU (FLOP not stated)", "Memory [GB]"
     ]  # fmt: skip
     assert [line[:2] for line in card.lines] == [
         ["model a", "8"], ["model a", "16"], ["model a", "32"], ["model b", "8"]
