@@ -1,5 +1,1 @@
-"""Commits of the measured program against each other: checked out, measured alternately, judged.
-
-``scalesweep ab`` compares two, ``scalesweep bisect`` searches between two. Imports ``history``,
-which keeps the verdicts.
-"""
+"""Two commits of the measured program, run alternately: `scalesweep ab`, `scalesweep bisect`."""

@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from scalesweep.ab.checkouts import BadCommitError
-from scalesweep.ab.commits import SHORT, say
+from scalesweep.ab.commits import SHORT, BadCommitError, say
 from scalesweep.ab.outcome import Measured, margin_of, report
+from scalesweep.ab.pairs import Target
 from scalesweep.ab.session import AbSession
-from scalesweep.ab.targets import Target
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed, percent
@@ -112,12 +111,7 @@ def measure_step(session: AbSession, good: str, bad: str) -> tuple[Target, float
             f"the margin: {listed(shown, 3)}; nothing to search for"
         )
     chosen = max(worse, key=lambda entry: entry.worse.mean() / entry.worse.std(ddof=1))
-    say(f"bad is {_change(chosen)}: {chosen.target.label}")
-    if others := [entry.target.label for entry in worse if entry is not chosen]:
-        say(
-            f"searched at this point, the clearest; worse too: {listed(others, 3)} "
-            "(--points for another)"
-        )
+    say(f"bad is {_change(chosen)}: {chosen.target.label}; searched at this point, the clearest")
     target = next(t for t in session.targets if t.run_id(0) == chosen.target.run_id(0))
     return target, float(chosen.worse.mean())
 

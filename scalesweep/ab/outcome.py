@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.ab.commits import say
-from scalesweep.ab.pairs import BASE, NEW, Pairs
-from scalesweep.ab.targets import Target
+from scalesweep.ab.pairs import BASE, NEW, Pairs, Target
 from scalesweep.analysis.table_io import write_csv, write_parquet
 from scalesweep.analysis.types import Floats
 from scalesweep.config.campaign import Campaign
@@ -27,8 +26,6 @@ from scalesweep.judge.metrics import FORMULA, PHASES, metrics_of
 from scalesweep.judge.words import sentence, why
 from scalesweep.tables.derived import with_derived
 from scalesweep.tables.summary import build_summary
-
-VERDICTS = "verdicts"  # stem of the table next to the runs
 
 
 @dataclass(frozen=True)
@@ -124,9 +121,9 @@ def report(measured: Sequence[Measured], pairs: Pairs, first_bad: bool = False) 
     if not rows:
         raise UserError(f"{folder}: no pair of runs has been finished; call it again to go on")
     table = pd.DataFrame(rows)[VERDICT]
-    write_csv(table, folder / f"{VERDICTS}.csv")
-    write_parquet(table, folder / f"{VERDICTS}.parquet", {})
-    say(f"verdicts: {folder / VERDICTS}.csv")
+    write_csv(table, folder / "verdicts.csv")
+    write_parquet(table, folder / "verdicts.parquet", {})
+    say(f"verdicts: {folder / 'verdicts.csv'}")
     if campaign.history and pairs.base != pairs.new:
         keep_alternate(campaign.history.folder, table)
         if (campaign.history.folder / SESSIONS).is_dir():

@@ -12,16 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from scalesweep.ab.checkouts import BadCommitError, Checkouts
-from scalesweep.ab.commits import SHORT, Repository, say
+from scalesweep.ab.commits import SHORT, BadCommitError, Checkouts, Repository, say
 from scalesweep.ab.outcome import Measured, read_pairs, report
-from scalesweep.ab.pairs import FOLDER, SIDES, Pairs, Planned
-from scalesweep.ab.targets import Target, repository_of, targets_of
+from scalesweep.ab.pairs import FOLDER, SIDES, Pairs, Planned, Target, repository_of, targets_of
 from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import counted, duration, listed
+from scalesweep.core.formatting import counted, duration
 from scalesweep.core.locks import claim, release
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import REPO
@@ -66,9 +64,9 @@ class AbSession:
             return "nothing: all of it has been measured"
         asked = [target for target in self.targets if counts.get(target.run_id(0))]
         seconds = sum(counts[target.run_id(0)] * self._seconds(target) for target in asked)
-        known = math.isfinite(seconds)
-        time = duration(seconds) if known else "an unknown time: nothing like it has been measured"
-        return f"{counted(runs, 'run')}, {'about ' * known}{time}"
+        unknown = "an unknown time: nothing like it has been measured"
+        time = f"about {duration(seconds)}" if math.isfinite(seconds) else unknown
+        return f"{counted(runs, 'run')}, {time}"
 
     def _seconds(self, target: Target) -> float:
         """What a run is expected to take: from the campaign's runs, else its history's; NaN if that
@@ -162,11 +160,9 @@ def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool) -> No
     for name, commit in (("base", base), ("new", new)):
         say(f"{name}: {repository.described(commit)}")
     repository.say_local_changes()
-    repeats = listed([str(n) for n in sorted({target.repeats for target in targets})])
-    points = counted(len(targets), "point")
-    say(f"{points}, {repeats} runs of each commit at each, and one that is not counted")
-    schedule = [planned.target.run_id(0) for planned in pairs.schedule(targets)]
-    say(f"cost: {session.cost_text(Counter(schedule))}")
+    say(f"{counted(len(targets), 'point')}; of each commit a first run at each is not counted")
+    schedule = Counter(planned.target.run_id(0) for planned in pairs.schedule(targets))
+    say(f"cost: {session.cost_text(schedule)}")
     if show:
         return
     with session.open():

@@ -12,7 +12,6 @@ from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
 from scalesweep.compare.joined import BASE, NEW, Joined, join, varying
 from scalesweep.compare.ratios import CLAIM, ONLY_BASE, ONLY_NEW, ratios
 from scalesweep.compare.sides import Side
-from scalesweep.compare.surroundings import Surroundings, surroundings
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import (
     PHASES,
@@ -25,8 +24,10 @@ from scalesweep.core.formatting import (
 )
 from scalesweep.experiment.cells import Text, number_cell
 from scalesweep.judge.change import IMPROVEMENT, INCONCLUSIVE, REGRESSION, overall
+from scalesweep.judge.facts import Difference, differences, facts_of, other_hosts
 from scalesweep.judge.words import p_cell, page_table, ratio_words, verdict_cell
 from scalesweep.report.html_assets import assets, render
+from scalesweep.tables.provenance import FACTS, GIT, PROGRAM, STUDY, read_facts
 
 PAGE, FOLDER = "compare.html", "compare"
 SCRIPTS = ("tables.js",)
@@ -38,20 +39,46 @@ _LEVELS = {IMPROVEMENT: "confirmed", REGRESSION: "warning"}
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides compared: their points, the ratios, and what differs around them."""
+    """Two sides compared: their points and the ratios, and what differs around the joined runs.
+
+    ``shared``: runs that both sides have, which are one and the same; ``subject``: the commit of
+    the measured program, if the sides differ.
+    """
 
     base: Side
     new: Side
     joined: Joined
     rows: pd.DataFrame
-    around: Surroundings
+    differences: list[Difference]
+    shared: int
+    subject: Difference | None
 
 
 def compare_sides(base: Side, new: Side) -> Comparison:
     """Compare two sides at every point that they share."""
     joined = join(base, new)
-    around = surroundings(joined, base, new)
-    return Comparison(base, new, joined, ratios(joined, base, new), around)
+    facts, started = [], []
+    for name, side in ((BASE, base), (NEW, new)):
+        runs = joined.runs[name]
+        rows = side.summary.iloc[sorted(set(runs["row"][runs["pair"].isin(joined.both.index)]))]
+        texts = rows[FACTS].tolist() if FACTS in rows else [None] * len(rows)
+        facts.append(list(read_facts(rows["run_id"].tolist(), texts).values()))
+        started.append(
+            {each for each in zip(rows["run_id"], rows["started"], strict=True) if each[1]}
+        )
+    known = [[facts_of(run) for run in side] for side in facts]
+    every = {name for side in known for run in side for name in run}
+    unlike = differences(known[0], known[1])
+    # Of an external program its repository's commit, else the study's or scalesweep's.
+    subjects = (PROGRAM,) if PROGRAM in every else (STUDY, GIT)
+    by_fact = {difference.fact: difference for difference in unlike if difference.known}
+    apart = other_hosts(*[[set(run.hosts) for run in side] for side in facts])
+    return Comparison(
+        base, new, joined, ratios(joined, base, new),
+        differences=[*([apart] if apart else []), *unlike],
+        shared=len(started[0] & started[1]),
+        subject=next((by_fact[name] for name in subjects if name in by_fact), None),
+    )  # fmt: skip
 
 
 def write_comparison(base: Side, new: Side, results: Path) -> dict[str, int]:
@@ -85,7 +112,7 @@ def make_tables(made: Comparison) -> dict[str, pd.DataFrame]:
     points = who.merge(numbers, left_index=True, right_on="pair", how="right").drop(columns="pair")
     facts = [
         {"fact": d.fact, "base": d.base, "new": d.new, "recorded": d.known}
-        for d in made.around.differences
+        for d in made.differences
     ]
     columns = {"low": "ratio_low", "high": "ratio_high"}
     alone = made.joined.alone[["side", "why"]].join(who)
@@ -108,7 +135,6 @@ def render_comparison(made: Comparison) -> str:
     claims = rows[rows["main"]].groupby(CLAIM, sort=False)
     there = rows[~rows["verdict"].isin([ONLY_BASE, ONLY_NEW])]
     experiments = there.groupby("experiment", sort=False)
-    share = max(30, MAX_ROWS // max(len(experiments), 1))
     facts = make_tables(made)["environment"]
     tested = int(rows["p"].notna().sum())
     context = {
@@ -116,14 +142,12 @@ def render_comparison(made: Comparison) -> str:
         "new": made.new,
         "sides": [("Base", made.base), ("New", made.new)],
         "both": len(joined.both),
-        "around": made.around,
+        "made": made,
         "warnings": _warnings(made),
         "sentences": [words for _, group in claims for words in sentences(group)],
         "tested": tested,
         "by_chance": 0.05 * tested,
-        "experiments": [
-            _experiment(name, group, joined.pairs, share) for name, group in experiments
-        ],
+        "experiments": [_experiment(name, group, joined.pairs) for name, group in experiments],
         "alone": _alone(joined.alone),
         "differences": page_table(
             "Differences between the sides",
@@ -164,33 +188,31 @@ def sentences(group: pd.DataFrame) -> list[dict[str, str]]:
 
 def _warnings(made: Comparison) -> list[str]:
     """What a reader has to know before any ratio, as sentences."""
-    warnings, around = [], made.around
+    warnings = []
     for side in (made.base, made.new):
         if others := sorted({*side.summary["source"]} - {"measured"}):
             warnings.append(f"Rows of {side.role} are {listed(others)}, not measured by this tool.")
-    if around.shared:
-        are = "is" if around.shared == 1 else "are"
+    if made.shared:
+        are = "is" if made.shared == 1 else "are"
         warnings.append(
-            f"{counted(around.shared, 'run')} of both sides {are} the same: they show no change."
+            f"{counted(made.shared, 'run')} of both sides {are} the same: they show no change."
         )
-    known = [d for d in around.differences if d.known and d is not around.subject]
+    known = [d for d in made.differences if d.known and d is not made.subject]
     if known:
         warnings.append(f"Differs between the sides: {listed([str(d) for d in known], 5)}.")
-    unknown = [d.fact for d in around.differences if not d.known]
+    unknown = [d.fact for d in made.differences if not d.known]
     if unknown:
         warnings.append(f"Recorded on one side only: {listed(unknown, 8)}.")
-    if not around.alike and not around.differences:
-        warnings.append("Neither side recorded its hosts, hardware and software.")
     return warnings
 
 
-def _experiment(name: Any, rows: pd.DataFrame, pairs: pd.DataFrame, limit: int) -> dict[str, Any]:
+def _experiment(name: Any, rows: pd.DataFrame, pairs: pd.DataFrame) -> dict[str, Any]:
     """The section of an experiment: every metric of its joined points, the main one first."""
     own = pairs.loc[rows["pair"].unique()]
     names, total = varying(own), len(rows)
     mean = overall(rows[rows["main"]])
     top = rows[["base_mean", "new_mean"]].abs().max(axis=1).groupby(rows["metric"]).max()
-    rows = rows.head(limit)
+    rows = rows.head(MAX_ROWS)
     made = rows.to_dict("records")
     units = [scaled_unit(row["unit"], top[row["metric"]]) for row in made]
     points = own.loc[rows["pair"], "values"]

@@ -27,7 +27,7 @@ from scalesweep.state.results_folder import claim_folder
 PAGE, TABLES = "history.html", "tables"
 SCRIPTS = ("tables.js", "charts.js", "history.js")
 # What one page may hold; the rest is in the CSV files.
-MAX_ROWS, MAX_SESSIONS, MAX_VALUES = 2000, 1000, 50_000
+MAX_ROWS, MAX_VALUES = 2000, 50_000
 _LEVELS = {REGRESSION: "warning", CONFOUNDED: "open", IMPROVEMENT: "confirmed"}
 _HEAD = ["site", "source", "benchmark", "version", "device", "scaling", "label", "workers", "kind",
          "metric", "phase", "unit", "better"]  # fmt: skip
@@ -98,8 +98,6 @@ def verdict_table(history: History) -> pd.DataFrame:
             "sessions": len(line.rows),
             "noise": line.levels.noise if line.levels else math.nan,
             "autocorrelation": line.levels.r if line.levels else math.nan,
-            "base": " ".join(line.base["name"]),
-            "new": " ".join(line.new["name"]),
             "since": line.since,
             "alternate": None if line.alternate is None else line.alternate["verdict"],
             "alternate_ratio": math.nan if line.alternate is None else line.alternate["ratio"],
@@ -125,7 +123,7 @@ def render_history(history: History, folder: Path, out: Path) -> str:
         "table_of_points": _line_table(order),
         "data": chart_data(history, order, links),
         "alternate": _alternate_table(history.alternate),
-        "sessions": [_session(row, links) for _, row in sessions.head(MAX_SESSIONS).iterrows()],
+        "sessions": [_session(row, links) for _, row in sessions.iterrows()],
         "judged": sum(finite(line.change.p) for line in order),
         "rules": {"stable": STABLE, "least": STABLE + NEWEST},
         "files": [f"./{TABLES}/{name}.csv" for name in ("verdicts", "values")],

@@ -10,7 +10,7 @@ import pandas as pd
 
 from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import PHASES
+from scalesweep.core.formatting import PHASES, listed
 from scalesweep.history.session import WHOLE
 from scalesweep.history.store import KEY, PART, POINT, TERM, load, load_alternate
 from scalesweep.judge.change import (
@@ -178,11 +178,9 @@ def _is_baseline(values: pd.DataFrame, settings: HistorySettings) -> "pd.Series[
     if len(named) >= 4:
         of |= values["commit"].str.startswith(named.lower())
     if named and not of.any():
-        commits = values[values["commit"] != ""].sort_values("began")["name"]
-        raise UserError(
-            f"history: baseline {named!r}: no session of this commit or tag in {settings.folder}; "
-            f"newest commits: {', '.join([*dict.fromkeys(commits)][-5:]) or 'none is known'}"
-        )
+        newest = listed([*dict.fromkeys(values.sort_values("began")["name"])][:-6:-1])
+        where = f"history: baseline {named!r}: no session of this commit or tag in"
+        raise UserError(f"{where} {settings.folder}; the newest: {newest}")
     return of
 
 

@@ -34,7 +34,6 @@ class Tracked:
 
 UNTRACKED = Tracked()
 _state = cache(git_state)  # git is asked once for each that is met
-_PATIENCE_S = 60.0
 
 
 def tracked_of(record: Mapping[str, Any], benchmark: Benchmark, top: Path | None) -> Tracked:
@@ -86,11 +85,9 @@ def git(folder: Path, *words: str) -> str:
     command = ["git", "--no-optional-locks", "-c", "core.hooksPath=/dev/null"]
     command += ["-C", str(folder), *words]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)
+        done = subprocess.run(command, capture_output=True, check=False)
     except FileNotFoundError:
         raise UserError("git: not found on this machine") from None
-    except subprocess.TimeoutExpired:
-        raise UserError(f"git {words[0]}: did not answer within {_PATIENCE_S:g} s") from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
         raise UserError(f"{folder}: git {words[0]}: {said[0].removeprefix('fatal: ')}")

@@ -25,7 +25,6 @@ MOST_NEEDED = 50  # more pairs are not asked for
 class Change:
     """The ratio new / base with its 95 % interval, and the verdict on it.
 
-    ``se``, ``df``: standard error of the ratio's logarithm, and its degrees of freedom.
     ``p``: that there is no change; ``adjusted``: after the correction for all that is judged
     together. ``base``, ``new``: places of the sessions or pairs of both sides; ``needed``: how many
     more pairs are likely to settle what is inconclusive, None where that is not known or too many.
@@ -37,8 +36,6 @@ class Change:
     ratio: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    se: float = math.nan
-    df: float = math.nan
     p: float = math.nan
     adjusted: float = math.nan
     base: Sequence[int] = ()
@@ -66,7 +63,7 @@ def student(
     else:
         verdict, reason = INCONCLUSIVE, ""
     low, high = (math.exp(step - half), math.exp(step + half)) if error else (math.nan, math.nan)
-    return Change(verdict, reason, math.exp(step), low, high, error or math.nan, df, p)
+    return Change(verdict, reason, math.exp(step), low, high, p)
 
 
 def moments(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -90,7 +87,8 @@ def ratios(base: pd.DataFrame, new: pd.DataFrame, better: Any) -> pd.DataFrame:
     """Two groups of values a row, as ``moments`` has them: Welch's t on logarithms.
 
     ``better``: ``higher`` or ``lower``, of all rows or of each. The ratio is that of the means;
-    columns are those of ``Change``, with the reason where there is no interval.
+    columns are those of ``Change``, with the reason where there is no interval, and ``se`` and
+    ``df``: standard error of the ratio's logarithm, and its degrees of freedom.
     """
     sides = (base, new)
     positive = (base["least"] > 0) & (new["least"] > 0)

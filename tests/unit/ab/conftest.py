@@ -1,4 +1,4 @@
-"""What tests of settling measure."""
+"""What tests of A/B measure."""
 
 from pathlib import Path
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from scalesweep.ab import first_bad
-from scalesweep.ab.checkouts import BadCommitError
+from scalesweep.ab.commits import BadCommitError
 from scalesweep.ab.first_bad import LOOKS, find, search
 from scalesweep.ab.outcome import Measured
+from scalesweep.ab.pairs import Target
 from scalesweep.ab.session import AbSession
-from scalesweep.ab.targets import Target
 from scalesweep.core.errors import UserError
 
 GOOD = "good".ljust(40, "0")
@@ -86,15 +86,6 @@ def test_every_culprit_is_named_in_about_log2_looks() -> None:
 
             assert search(commits, look) == (culprit - 1, culprit, {})
             assert len(looks) <= math.ceil(math.log2(commits))
-
-
-def test_the_first_bad_commit_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    session = searched([1.0, 1.0, 1.0, 1.1, 1.1, 1.1])
-    said = capsys.readouterr().out.splitlines()
-    assert f"first bad commit: {session.commits[3]} (Change 0003)" in said
-    # The step, two commits on the way, and the result between the two.
-    assert len(session.asked) == 4 and said[-1] == "kept: True"
-    assert session.asked[-1][:2] == (session.commits[2], session.commits[3])
 
 
 def test_most_searches_are_right_in_noise(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from scalesweep.ab.outcome import Measured, report
-from scalesweep.ab.pairs import Pairs
-from scalesweep.ab.targets import Target
+from scalesweep.ab.pairs import Pairs, Target
 from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.store import load_alternate

@@ -1,18 +1,11 @@
 """A training's rate beside comparable published ones: what is said, and where nothing is."""
 
-import csv
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
-from scalesweep.commands import import_source, normal
-from scalesweep.commands.interface import parser_of
 from scalesweep.compare.normal import ABOVE, BELOW, UNCLEAR, WITHIN, place, sentence
-from scalesweep.core.errors import UserError
-from tests.fakes.import_tables import tables_only
 
 SHAPE = {"parameters": 6.7e9, "dtype": "bfloat16", "device": "h100_sxm", "sequence": 2048}
 
@@ -77,59 +70,3 @@ def test_what_is_not_comparable_is_left_out_with_the_reason(
 def test_what_cannot_be_compared(lack: dict[str, Any], reason: str) -> None:
     placed = place({**point(1.0), **lack}, PUBLISHED)
     assert "verdict" not in placed and reason in placed["reason"] and not placed["published"]
-
-
-USER = "gpus,rate,precision\n8,78400,bf16\n8,40000,bf16\n8,90000,fp8\n"
-USER_MAP = {
-    "name": "mine",
-    "parameters": {
-        "ranks": {"column": "gpus"},
-        "precision": {"column": "precision"},
-        "run": {"column": "rate"},
-    },
-    "metrics": {
-        "tokens_per_second": {
-            "column": "rate", "unit": "tokens/s", "better": "higher", "scope": "total",
-        },
-    },
-    "transformer": {
-        "layers": 32, "width": 4096, "sequence": 2048, "parameters": 6738415616,
-        "dtype": "'bfloat16' if precision == 'bf16' else 'float8'",
-    },
-}  # fmt: skip
-
-
-def test_the_points_of_a_results_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    tables_only(monkeypatch)
-    Path("mine.csv").write_text(USER)
-    Path("map.yaml").write_text(yaml.safe_dump(USER_MAP))
-    words = ["mine.csv", "--map", "map.yaml", "--results", "mine"]
-    import_source.run(parser_of("import").read(words))
-    capsys.readouterr()
-    normal.run(parser_of("normal").read(["mine"]))
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("not judged: 3 points: its device is not stated")
-    normal.run(parser_of("normal").read(["mine", "--device", "h100_sxm"]))
-    lines = capsys.readouterr().out.splitlines()
-    assert "9,800 tokens/s of a rank; 3 comparable published rates" in lines[0]
-    assert lines[2].startswith("not judged: 1 point: 0 comparable published rates")
-    with Path("mine/normal/normal.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [row["verdict"] for row in rows] == [WITHIN, BELOW, ""]
-    assert rows[0]["published_by"] == "mosaicml/llm-foundry 8c8dd48f"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "no results folder: it has no plan.json"),
-        (["--device", "h100"], "--device h100: .*allowed: v100_sxm2"),
-        (["--dtype", "bf16"], "--dtype bf16: .*allowed: float32"),
-    ],
-)
-def test_what_is_wrong_is_named(tmp_path: Path, words: list[str], said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        normal.run(parser_of("normal").read([str(tmp_path), *words]))

@@ -11,7 +11,7 @@ from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.errors import UserError
 from scalesweep.history.page import regressions, write_history
 from scalesweep.history.series import History, Line, read_history
-from scalesweep.history.store import append, keep_alternate, kept_as_others, load, load_alternate
+from scalesweep.history.store import append, keep_alternate, load, load_alternate
 from scalesweep.judge.change import (
     CONFOUNDED,
     IMPROVEMENT,
@@ -32,9 +32,8 @@ def line(history: History, label: str, site: str = "here") -> Line:
     return chosen
 
 
-def verdict(history: History, label: str, site: str = "here") -> tuple[str, str]:
-    change = line(history, label, site).change
-    return change.verdict, change.reason
+def verdict(history: History, label: str, site: str = "here") -> str:
+    return line(history, label, site).change.verdict
 
 
 def test_appending_twice_adds_nothing_and_a_session_grows(tmp_path: Path) -> None:
@@ -69,41 +68,30 @@ def test_a_damaged_file_is_named_and_left_out(
         load(tmp_path / "none")
 
 
-def write_page(folder: Path) -> Path:
-    write_history(HistorySettings(folder=folder))
-    return folder / "history.html"
-
-
-def test_a_run_of_another_commit_is_told(tmp_path: Path) -> None:
-    append(tmp_path, make_session(FakeSession(0, RANKS_2)))
-    other = make_session(FakeSession(0, RANKS_2, commit="f" * 40))
-    runs = kept_as_others(tmp_path, other)
-    assert len(runs) == 3 and {*runs["commit"]} == {"f" * 40} and runs["kept"].iloc[0][:4] == "0000"
-    assert kept_as_others(tmp_path, make_session(FakeSession(0, RANKS_2))).empty
-
-
 def test_verdicts_of_a_history(tmp_path: Path) -> None:
     make_history(tmp_path, 20)
     history = read_history(HistorySettings(folder=tmp_path))
-    assert verdict(history, "ranks 2") == (REGRESSION, "")
+    assert verdict(history, "ranks 2") == REGRESSION
     assert line(history, "ranks 2").since == "0009cccccc..0010cccccc"
-    kind, reason = verdict(history, "ranks 8")
-    assert kind == CONFOUNDED and "horovod (0.28.1 → 0.28.2)" in reason
-    assert verdict(history, "ranks 4")[0] == NO_CHANGE  # with a single spike
+    assert verdict(history, "ranks 8") == CONFOUNDED
+    assert "horovod (0.28.1 → 0.28.2)" in line(history, "ranks 8").change.reason
+    assert verdict(history, "ranks 4") == NO_CHANGE  # with a single spike
     assert list(line(history, "ranks 4").levels.spikes) == [5]  # type: ignore[union-attr]
-    assert verdict(history, "ranks 16")[0] == INCONCLUSIVE
-    assert verdict(history, "ranks 1", "new")[0] == TOO_EARLY
-    assert verdict(history, "ranks 1", "gpus")[0] == NO_CHANGE
+    assert verdict(history, "ranks 16") == INCONCLUSIVE
+    assert verdict(history, "ranks 1", "new") == TOO_EARLY
+    assert verdict(history, "ranks 1", "gpus") == NO_CHANGE
 
 
 def test_terms_are_lines_of_the_same_table(tmp_path: Path) -> None:
     make_history(tmp_path, 20)
-    page = write_page(tmp_path)
+    write_history(HistorySettings(folder=tmp_path))
     values = pd.read_csv(tmp_path / "tables" / "values.csv")
     transfer = values.query("label == 'ranks 2' and metric == 'Transfer'")
     assert transfer["mean"].unique().tolist() == [50.0]
     assert transfer["share"].tolist()[0] == pytest.approx(50 / 950)
-    data = json.loads(page.read_text().split('id="history-data">')[1].split("</script>")[0])
+    data = json.loads(
+        (tmp_path / "history.html").read_text().split('id="history-data">')[1].split("</script>")[0]
+    )
     first = data["points"][0]
     assert first["title"].endswith("ranks 2") and first["lines"][0]["verdict"] == REGRESSION
     kinds = {one["kind"] for one in first["lines"]}
@@ -148,7 +136,7 @@ def test_commits_measured_alternately_decide(
     make_history(tmp_path, 20)
     step = (9, 10) if label == "ranks 2" else (7, 8)
     keep_alternate(tmp_path, alternate_of(*step, shown, ratio, label))
-    assert verdict(read_history(HistorySettings(folder=tmp_path)), label)[0] == verdict_after
+    assert verdict(read_history(HistorySettings(folder=tmp_path)), label) == verdict_after
 
 
 def test_what_no_session_has_yet_is_a_regression_too(tmp_path: Path) -> None:

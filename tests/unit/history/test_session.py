@@ -11,12 +11,12 @@ import pytest
 
 from scalesweep.analysis.table_io import read_table
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.config.campaign import Campaign
 from scalesweep.config.campaign_keys import HistorySettings, TrackKeys
 from scalesweep.core.paths import BENCHMARKS
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import SCHEMA
-from scalesweep.history.tracked import UNTRACKED, git, tracked_of
+from scalesweep.history.tracked import UNTRACKED, tracked_of
 from scalesweep.tables.summary import write_summary
 from tests.fakes.results import SITE, Fake, make_results
 
@@ -64,18 +64,6 @@ def test_a_named_repository_counts_as_it_is_if_it_has_not_moved(
     assert tracked_of(record_of(), SHIPPED, tmp_path) == UNTRACKED  # no repository
 
 
-@pytest.mark.parametrize("top", [None, Path("/")])
-def test_an_import_names_its_commit(repository: Path, top: Path | None) -> None:
-    """Whatever the campaign tracks, which may be elsewhere by now; only of what was imported."""
-    head = git(repository, "rev-parse", "HEAD")
-    for named, subject in ((str(repository), "First"), ("", "")):
-        notes = {"measured_commit": {"commit": head, "repository": named}}
-        made = tracked_of(record_of(source="imported", notes=notes), SHIPPED, top)
-        assert (made.commit, made.subject, made.dirty) == (head, subject, False)
-        measured = record_of(source="measured", notes=notes)
-        assert tracked_of(measured, FOREIGN, None) == UNTRACKED
-
-
 def test_finished_runs_become_rows(tmp_path: Path) -> None:
     make_results(tmp_path / "results", [Fake("io", {"ranks": [1, 2]})], "study")
     summary = tmp_path / "results" / "summary.parquet"
@@ -107,20 +95,3 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     assert ("total_throughput", "later") in judged and ("total_throughput", "init") not in judged
     assert {row["label"] for row in rows} == {"ranks 1", "ranks 2"}
     assert {row["workers"] for row in rows} == {1, 2} and {row["device"] for row in rows} == {"cpu"}
-
-
-def test_the_keys_of_a_campaign(tmp_path: Path) -> None:
-    path = tmp_path / "c.yaml"
-    keys = "history: {folder: ~/kept, margin: 5 %, margins: {a: 10 %}, baseline: v1}\n"
-    path.write_text(
-        f"campaign: c\nsite: local\nexperiments: {{e: {{benchmark: data_loading}}}}\n{keys}"
-    )
-    settings = load_campaign(path).history
-    assert settings is not None and settings.folder == Path.home() / "kept"
-    assert (settings.margin_of("a"), settings.margin_of("b"), settings.baseline) == (
-        0.1,
-        0.05,
-        "v1",
-    )
-    changed = settings.model_copy(update={"baseline": "v2"})
-    assert load_campaign(path, baseline="v2").history == changed
