@@ -44,7 +44,7 @@ def test_profiles_are_runs_of_their_own(tmp_path: Path) -> None:
     assert len(pd.read_parquet(tables / "runs.parquet")) == 4
     assert "iterencode" in " ".join(pd.read_parquet(tables / "functions.parquet")["function"])
     report = (project.path / "results" / "report.html").read_text()
-    assert "rank0.prof" in report and "4 of 4 runs done" in report
+    assert '.cprofile">files<' in report and "4 of 4 runs done" in report
 
     # Nothing is left to do, and the profiles stay in the report of a call that does not ask for
     # them: here for runs without exchange, one of each run.
@@ -62,7 +62,7 @@ def test_profiles_are_runs_of_their_own(tmp_path: Path) -> None:
     # Ten steps of an epoch, of 1 and 1.01 s; alone they take 80 % of that.
     assert exchange["communication_ms"].tolist() == pytest.approx([20.1, 20.1])
     report = (project.path / "results" / "report.html").read_text()
-    assert "rank0.prof" in report and "from runs without exchange" in report
+    assert '.cprofile">files<' in report and "from runs without exchange" in report
 
 
 def test_a_run_that_leaves_no_profile_has_failed(tmp_path: Path) -> None:
