@@ -28,7 +28,7 @@ FIGURES = (
 ORDER = (
     *("ceiling", "network", "network latency", "slow links", "no slow link", "links not judged"),
     *("best layout", "failed layouts"),
-    *("best", "ratio", "settings", "effects"),
+    *("best", "ratio", "effects"),
     *("verdict", "efficiency", "prediction", "not predicted"),
     *("largest loss", "causes"),
     *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "layers apart"),

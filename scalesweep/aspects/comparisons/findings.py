@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT
 from scalesweep.core.formatting import PHASES, listed, number, text_of
-from scalesweep.core.joined_experiments import BENCHMARK, benchmarks_of, differing_settings
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
@@ -38,7 +37,7 @@ from scalesweep.tables.comparisons import (
     compared_parameters,
 )
 
-MOST, MOST_OPEN, MOST_SETTINGS = 6, 2, 6  # that are said of one parameter
+MOST, MOST_OPEN = 6, 2  # that are said of one parameter
 MIN_SERIES = 3
 # Questions of which one sentence names the point where the two values differ most clearly.
 CLEAREST = (PHASE, INPUT)
@@ -195,23 +194,6 @@ def _note(results: ExperimentResults, row: Comparison) -> Finding:
     )  # fmt: skip
 
 
-def benchmark_settings(results: ExperimentResults) -> list[Finding]:
-    """The parameters that benchmarks share and that have another value in each, as a note: a ratio
-    of the benchmarks is one of these, too."""
-    finished = {row.get(BENCHMARK) for row in results.points if row.get("repeats")}
-    names = [name for name in benchmarks_of(results.entry) if name in finished]
-    parts = [
-        f"{parameter} ({', '.join(values)})"
-        for parameter, of in differing_settings(results.entry).items()
-        if len(set(values := [text_of(of[name]) for name in names])) > 1
-    ]
-    if not parts:
-        return []
-    evidence = {"table": "points", "key": {}}
-    subject = listed(parts, MOST_SETTINGS)
-    return [Finding(results.name, "settings", NOTE, subject=subject, evidence=evidence)]
-
-
 def _shortened(
     results: ExperimentResults, parameter: str, findings: Iterable[Finding]
 ) -> list[Finding]:
@@ -304,7 +286,4 @@ RULES = (
     Rule("effects", averages,
          says={NOTE: "{average} of {pairs} pairs: {metric} with {setting}, over {other}, is "
                "{ratio:x}."}),
-    Rule("settings", benchmark_settings,
-         says={NOTE: "Benchmarks differ in the settings that they share: {subject}."},
-         next={NOTE: "give all the same values, to compare the programs alone"}),
 )  # fmt: skip

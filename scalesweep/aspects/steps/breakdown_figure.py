@@ -8,7 +8,7 @@ import pandas as pd
 from scalesweep.analysis.step_account import EPOCHS, FIRST, STEP_WORDS, STEPS
 from scalesweep.aspects.steps.breakdown import FirstEpochRow
 from scalesweep.aspects.steps.efficiency import LABELS
-from scalesweep.aspects.steps.ledgers import Ledger, ledgers, with_other
+from scalesweep.aspects.steps.ledgers import Ledger, largest_points, ledgers, with_other
 from scalesweep.aspects.steps.looks import LOOKS
 from scalesweep.core.formatting import with_interval
 from scalesweep.experiment.results import ExperimentResults
@@ -72,13 +72,10 @@ def step_words(shown: Sequence[Ledger]) -> str:
 
 def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
     """From the ideal to the measured step at the largest scale, a panel for each series."""
-    last: dict[tuple[object, ...], Ledger] = {}
-    for ledger in ledgers(results):
-        if ledger.ideal is not None and ledger.elapsed.loss is not None:
-            last[(*results.key(ledger.row, results.series_names), ledger.row["source"])] = ledger
+    last = largest_points(results, ledgers(results))
     if not last:
         return []
-    shown = [with_other([each])[0] for each in evenly(list(last.values()), MAX_PANELS)]
+    shown = [with_other([each])[0] for each in evenly(last, MAX_PANELS)]
     factor, unit = _unit(shown)
     what = step_words(shown)
     axis = Axis(f"Time of {what} [{unit}]")
