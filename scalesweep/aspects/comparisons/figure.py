@@ -1,5 +1,5 @@
-"""The values of a parameter side by side, ratios of two of them and of two sites, and efficiency
-against the size of the model."""
+"""The values of a parameter side by side, ratios of two of them, and efficiency against the size of
+the model."""
 
 import re
 from collections.abc import Sequence
