@@ -63,6 +63,8 @@ class Drawing:
                 handles.setdefault(shorten(label, 44), handle)
         if not handles:
             return 0
+        last = ("ideal", "predicted")
+        handles = dict(sorted(handles.items(), key=lambda item: item[0] in last))
         inches = 0.55 + 0.07 * max(map(len, handles))
         columns = max(1, min(6, int(figure.get_figwidth() / inches)))
         figure.legend(list(handles.values()), list(handles), loc="outside lower left",
