@@ -1,5 +1,5 @@
 """Where the time of profiled runs goes, stacked, one bar for each point in the order of the scale:
-shares and seconds by named part, and seconds by function."""
+shares by named part, and seconds by function."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,22 +28,14 @@ _NOTE = f"Parts are named by patterns; {OTHER}: what none of them takes."
 
 
 def part_figures(results: ExperimentResults) -> list[Drawing]:
-    """Shares of the time of a rank by part, and seconds over the scale; none without profiles."""
-    scaled = results.scale in results.axes
+    """Shares of the time of a rank by part; none without profiles."""
     shares: dict[object, Bar] = {}
-    seconds: dict[object, Bar] = {}
     for row in results.rows("parts"):
         if finite(row.get("share")) and row["share"] > 0:
             key = (*results.key(row, results.axes), row["source"])
             shares.setdefault(key, Bar(row, {})).parts[str(row["part"])] = 100 * row["share"]
-            seconds.setdefault(key, Bar(row, {})).parts[str(row["part"])] = row["seconds"]
-    what = "share of time by part"
-    axis = "Share of the time of a rank"
-    drawings = _bars(results, "parts-share", what, axis, "%", shares.values())
-    if scaled and len(seconds) > 1:
-        what = f"time by part over {results.scale}"
-        drawings += _bars(results, "parts-time", what, "Time of a rank", "s", seconds.values())
-    return drawings
+    what, axis = "share of time by part", "Share of the time of a rank"
+    return _bars(results, "parts-share", what, axis, "%", shares.values())
 
 
 def function_figures(results: ExperimentResults) -> list[Drawing]:
