@@ -103,7 +103,6 @@ LAYOUTS = [
     ("lenet", "imagenet"),
     ("alexnet", "cifar10"),
     ("resnet20", "cifar10"),
-    ("densenet40_k12", "cifar10"),
 ]
 
 
