@@ -108,7 +108,7 @@ def measure_step(session: AbSession, good: str, bad: str) -> tuple[Target, float
         shown = [f"{e.target.label} {_change(e)}" for e in measured if e.logs.size]
         raise UserError(
             f"BAD {bad[:SHORT]} is not shown to be worse than GOOD {good[:SHORT]} by more than "
-            f"the margin: {listed(shown, 3)}; nothing to search for"
+            f"the margin: {listed(shown, 3)}; nothing to search for unless more --repeats show it"
         )
     chosen = max(worse, key=lambda entry: entry.worse.mean() / entry.worse.std(ddof=1))
     say(f"bad is {_change(chosen)}: {chosen.target.label}; searched at this point, the clearest")
