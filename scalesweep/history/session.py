@@ -63,7 +63,7 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
             profiler = str((record.get("notes") or {}).get("importer") or "run")
             # Two tools see different parts.
             rows += [
-                {**head, **row, "phase": row["phase"] or profiler}
+                {**head, **row, "run_id": run_id, "phase": row["phase"] or profiler}
                 for row in (*of_run[run_id], *noted.get(run_id, ()))
             ]
     return frame_of(rows)

@@ -83,7 +83,7 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     )  # fmt: skip
     frame = sessions_of(cast(Campaign, campaign))
     rows = frame.to_dict("records")
-    assert list(frame) == SCHEMA.names
+    assert list(frame) == SCHEMA.names and frame["run_id"].notna().all()
     parts = {(row["metric"], row["value"], row["unit"]) for row in rows if row["kind"] == "part"}
     assert parts == {("mpi", 1.5, "s"), ("other", 0.0, "s")}
     # Speedups are those of the campaign's tables, with their intervals.
