@@ -75,7 +75,7 @@ class Results:
 
     def figure(self, name: str, experiment: str | None = None) -> "Figure":
         """A figure of the report as matplotlib's, such as ``scaling``: the first whose name begins
-        so.
+        so, of later epochs if there are any.
 
         Raises UserError naming the figures that there are.
         """
@@ -84,9 +84,9 @@ class Results:
 
         entry = self._entry(experiment)
         made = draw(load_results(entry, self.folder / "tables"))
-        for drawing in made:
-            if drawing.name.startswith(name):
-                return drawing.figure
+        of_name = [drawing for drawing in made if drawing.name.startswith(name)]
+        if of_name:
+            return min(of_name, key=lambda drawing: "later" not in drawing.name).figure
         names = ", ".join(drawing.name for drawing in made) or "none"
         raise UserError(f"{entry['name']}: no figure {name!r}; allowed: {names}")
 
@@ -121,9 +121,8 @@ class Results:
         if experiment is None and len(entries) == 1:
             return next(iter(entries.values()))
         if experiment not in entries:
-            raise UserError(
-                f"{self.folder}: experiment {experiment!r}; allowed: {', '.join(entries)}"
-            )
+            said = "name an experiment" if experiment is None else f"no experiment {experiment!r}"
+            raise UserError(f"{self.folder}: {said}; allowed: {', '.join(entries)}")
         return entries[experiment]
 
 

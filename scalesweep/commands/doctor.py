@@ -47,7 +47,8 @@ def examine_programs(campaign: Campaign, cluster: bool) -> Check:
             missing |= missing_programs(campaign, benchmark, run.point, not cluster, run.profile)
     if not missing:
         return Check("programs", OK, "what the campaign starts is there")
-    mend = f"correct programs or launch in {campaign.site.file}, or programs in {campaign.file}"
+    keys = f"programs, launch or container in {campaign.site.file}, or programs in {campaign.file}"
+    mend = f"correct {keys}"
     return Check("programs", FAILED, "; ".join(missing.values()), mend)
 
 

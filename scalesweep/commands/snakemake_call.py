@@ -38,6 +38,8 @@ def run(args: argparse.Namespace) -> NoReturn:
         from scalesweep.smk.campaign_args import open_plan
 
         print(measure_again(open_plan(args).campaign, args.again, args.dry_run), file=sys.stderr)
+        if args.dry_run:  # Snakemake still finds their records
+            sys.exit(0)
     if args.command != "run" or args.dry_run or _names_another(args.words):
         print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", *words])

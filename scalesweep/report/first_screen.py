@@ -269,9 +269,10 @@ def next_step(
         said = () if results.control else sentences_of(findings)
         return next((Next(finding.next) for finding in said if finding.next), None)
     if noisy := mostly_disturbed(findings):
-        load = next(finding for finding in findings if finding.rule == LOAD)
-        cost = _cost(results, facts, int(load.numbers[0].value or 0))
-        return Next(f"repeat on a quiet machine: {noisy}", f"{again} --again disturbed", cost)
+        cost = _cost(
+            results, facts, sum(run["status"] == Status.DONE for run in results.entry["runs"])
+        )
+        return Next(f"repeat on a quiet machine: {noisy}", f"{again} --again {results.name}", cost)
     losses = [finding for finding in findings if finding.rule == LOSS]
     if sure := [loss for loss in losses if loss.state == CLEAR]:
         return Next(sure[0].next)

@@ -109,12 +109,12 @@ class BatchQueue:
 
 
 def _said(command: str) -> tuple[str, str]:
-    """What a shell command prints, and why it failed: the last line of its complaint."""
+    """What a shell command prints, and why it failed: its complaint as one line."""
     try:
         done = subprocess.run(
             command, shell=True, text=True, timeout=PATIENCE_S, capture_output=True, check=False
         )
     except subprocess.TimeoutExpired:
         return "", f"{command} did not answer within {PATIENCE_S:g} s"
-    lines = done.stderr.strip().splitlines() or [f"{command} ended with {done.returncode}"]
-    return (done.stdout, "") if done.returncode == 0 else ("", lines[-1])
+    complaint = " ".join(done.stderr.split()) or f"{command} ended with {done.returncode}"
+    return (done.stdout, "") if done.returncode == 0 else ("", complaint)
