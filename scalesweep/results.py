@@ -4,10 +4,10 @@ Nothing here starts a run or changes the folder.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PLAN, PlanExperiment, read_plan
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Frame -> table.
@@ -73,11 +74,18 @@ class Results:
         with np.load(paths[0]) as arrays:
             return dict(arrays)
 
-    def figure(self, name: str, experiment: str | None = None) -> "Figure":
+    def figure(
+        self,
+        name: str,
+        experiment: str | None = None,
+        axes: "Axes | Sequence[Axes] | None" = None,
+    ) -> "Figure":
         """A figure of the report as matplotlib's, such as ``scaling``: the first whose name begins
         so, of later epochs if there are any.
 
-        Raises UserError naming the figures that there are.
+        ``axes``: draws its first panel, or its first panels, on these of yours instead, without
+        titles and legend, and returns the figure that they are in. Raises UserError naming the
+        figures that there are.
         """
         from scalesweep.aspects.draw import draw
         from scalesweep.experiment.load import load_results
@@ -86,7 +94,12 @@ class Results:
         made = draw(load_results(entry, self.folder / "tables"))
         of_name = [drawing for drawing in made if drawing.name.startswith(name)]
         if of_name:
-            return min(of_name, key=lambda drawing: "later" not in drawing.name).figure
+            drawing = min(of_name, key=lambda drawing: "later" not in drawing.name)
+            if axes is None:
+                return drawing.figure
+            own = list(axes) if isinstance(axes, Iterable) else [axes]
+            drawing.draw_on(own)
+            return cast("Figure", own[0].figure)
         names = ", ".join(drawing.name for drawing in made) or "none"
         raise UserError(f"{entry['name']}: no figure {name!r}; allowed: {names}")
 

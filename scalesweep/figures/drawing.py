@@ -1,10 +1,11 @@
 """A figure as data: forms in panels, with what the report says about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scalesweep.core.formatting import apart, counted, shorten, text_of
@@ -42,11 +43,8 @@ class Drawing:
         width = WIDE if self.columns > 1 or any(panel.wide for panel in self.panels) else NARROW
         figure = Figure(figsize=(width, 1.0))
         axes = figure.subplots(lines, self.columns, squeeze=False, height_ratios=heights).ravel()
-        names = dict.fromkeys(name for panel in self.panels for name in panel.series)
+        self.draw_on(axes)
         for ax, panel in zip(axes, self.panels, strict=False):
-            # Of more than can be told apart each panel has looks of its own.
-            known = names if len(names) <= MAX_LINES else panel.series
-            panel.draw(ax, {name: place for place, name in enumerate(known)})
             ax.set_title(shorten(panel.title, int(84 / self.columns)))
         for ax in axes[len(self.panels) :]:
             ax.axis("off")
@@ -54,6 +52,14 @@ class Drawing:
         rows = self._legend(figure)
         figure.set_figheight(0.5 + sum(heights) + 0.19 * rows + (0.18 if self.detail else 0))
         return figure
+
+    def draw_on(self, axes: Iterable[Axes]) -> None:
+        """Draw the first panels, one on each of these axes, without titles and legend."""
+        names = dict.fromkeys(name for panel in self.panels for name in panel.series)
+        for ax, panel in zip(axes, self.panels, strict=False):
+            # Of more than can be told apart each panel has looks of its own.
+            known = names if len(names) <= MAX_LINES else panel.series
+            panel.draw(ax, {name: place for place, name in enumerate(known)})
 
     def _legend(self, figure: Figure) -> int:
         """One legend below all panels; how many rows it has."""

@@ -1,5 +1,6 @@
 """Progress of the pending runs while Snakemake works, by its own events: n of N, elapsed, left."""
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.core.causes import Cause
 from scalesweep.core.files import natural_order
-from scalesweep.core.formatting import counted, duration, listed
+from scalesweep.core.formatting import counted, duration, listed, number
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.visible import visible
 from scalesweep.jobs.failure_groups import Failure, failure_lines
@@ -16,6 +17,16 @@ from scalesweep.smk.context import SnakemakeContext
 from scalesweep.state.run_state import scan
 
 SAID_S = 2.0  # between two lines on jobs of Slurm
+
+
+def _rate(record: Path) -> str:
+    """The first rate that a run states, ``301 images/s``; empty if it states none."""
+    try:
+        metrics = json.loads(record.read_bytes())["metrics"].values()
+    except (OSError, ValueError, LookupError):
+        return ""
+    rates = [metric for metric in metrics if str(metric["unit"]).endswith("/s")]
+    return f"{number(rates[0]['value'])} {rates[0]['unit']}" if rates else ""
 
 
 class Progress:
@@ -29,14 +40,17 @@ class Progress:
         self._pending = frozenset(context.pending)
         self._since = time.time()
         self._failed: set[str] = set()
+        self._rate = ""
         self._jobs: dict[int, str] = {}  # of Snakemake
         self._said = 0.0
 
     def begins(self, job: int, run_id: str) -> str:
-        """Note the run of a job; how many have failed and the time that is left, for its line."""
+        """Note the run of a job; what the last run reached, how many have failed and the time that
+        is left, for the line of the run; empty at first."""
         self._jobs[job] = run_id
         failed = f", {len(self._failed)} failed" if self._failed else ""
-        return failed + self._left(time.time() - self._since)
+        last = f", last: {self._rate}" if self._rate else ""
+        return last + failed + self._left(time.time() - self._since)
 
     def ends(self, job: int) -> str:
         """Note the end of a job; a line on jobs of Slurm, or nothing."""
@@ -56,6 +70,7 @@ class Progress:
         if record.exists():
             self._done.add(run_id)
             self._failed.discard(run_id)
+            self._rate = _rate(record)
         elif self._has_failed(run_id):
             self._failed.add(run_id)
 

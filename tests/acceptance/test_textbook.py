@@ -119,7 +119,7 @@ def test_three_counts_predict_the_next_doubling(project: Project) -> None:
     columns = map_of("strong", "  serial: {column: serial}\n").replace("cluster", "law")
     imported(project, "law", "nodes,serial,time_s\n" + "".join(rows), columns, "--no-report")
     said = project.scalesweep("predict", "--results", "law", "--ranks", "8").stdout
-    spans = re.findall(r"serial ([\d.]+) .* \[([\d.]+), ([\d.]+)\] s", said)
+    spans = re.findall(r"^ *8 +([\d.]+) .*?\[([\d.]+), ([\d.]+)\]", said, re.MULTILINE)
     assert [float(serial) for serial, *_ in spans] == list(SERIAL), said
     for serial, low, high in spans:
         true = 100 * law[float(serial)][8]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import scalesweep
 from scalesweep.analysis.table_io import write_tables
@@ -71,6 +72,8 @@ def test_samples_figures_and_predictions_are_at_hand(results: Path) -> None:
         study.figure("sun")
     axes = study.figure("scaling").axes
     assert axes and axes[0].lines
+    own = Figure().subplots(1, 2)
+    assert study.figure("scaling", axes=own) is own[0].figure and own[0].lines
     predicted = study.predict([64])
     assert set(predicted["count" if "count" in predicted else "ranks"]) == {64}
 

@@ -30,7 +30,7 @@ def prediction_table(results: ExperimentResults, limit: int) -> Table | None:
         ("Grows with", "law", lambda row: row.law or "–"),
         ("Largest measured", "largest", lambda row: f"{row.largest:,}"),
         ("Forecasts within", "forecasts_within", lambda row: f"{row.forecasts_within} of "
-                                                            f"{row.forecasts}"),
+         f"{row.forecasts}" if row.forecasts else "–"),
     ]  # fmt: skip
     return declared_table(results, results.of(Prediction), columns, limit)
 

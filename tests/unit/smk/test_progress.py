@@ -71,7 +71,7 @@ def test_what_is_about_to_be_tried_again_has_not_failed(
     assert "failed: NON_ZERO_EXIT: exit code 3: " in said
 
 
-def test_the_line_of_a_run_says_what_is_left(
+def test_the_line_of_a_run_says_what_the_last_one_reached(
     campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -81,9 +81,10 @@ def test_the_line_of_a_run_says_what_is_left(
     assert progress.begins(1, first) == ""
     folder = Path(context.runs_folder, first)
     folder.mkdir(parents=True)
-    (folder / "record.json").write_text("{}")
+    metrics = {"speed": {"value": 301.4, "unit": "images/s"}}
+    (folder / "record.json").write_text(json.dumps({"metrics": metrics}))
     assert progress.ends(1) == progress.ends(77) == ""  # another job
-    assert progress.begins(2, second).startswith(", about ")
+    assert progress.begins(2, second).startswith(", last: 301 images/s, about ")
     fail(context, second, "exit code 3", 1)
     progress.ends(2)
-    assert progress.begins(3, third).startswith(", 1 failed, about ")
+    assert progress.begins(3, third).startswith(", last: 301 images/s, 1 failed, about ")
