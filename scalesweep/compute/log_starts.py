@@ -227,7 +227,7 @@ class _Splitter:
         if row.step == rows[-1].step:
             raise LogError(
                 f"step {row.step} is printed twice, and no label says by which rank: let the "
-                "launcher label lines (mpirun --tag-output, srun --label, torchrun --tee 3)",
+                "launcher label lines (srun --label, mpirun --tag-output)",
                 row.line,
             )
         return True

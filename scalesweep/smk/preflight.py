@@ -80,7 +80,7 @@ class Preflight:
             )
         states = self.context.states
         pending = {run_id for run_id in to_run if not states[run_id].settled}
-        self.claims.begin(rules, bool(pending), here=submission is None)
+        self.claims.begin(rules, bool(pending), here=not self.context.away)
         if pending:
             self._make_way(pending)
         if submits:

@@ -47,7 +47,7 @@ def job_of_the_stuck(project: SlurmProject) -> str:
             text = path.read_text()  # empty while it is being written
             if text and json.loads(text)["params"]["behaviour"] == "stuck":
                 # The program looks for its launcher in the same way, and must not find this.
-                words = ["pgrep", "-r", "T", "-f", f"launch[.]py --order .*{path.parts[-3]}"]
+                words = ["pgrep", "-r", "T", "-f", f"step[.]py launch --order .*{path.parts[-3]}"]
                 done = subprocess.run(words, capture_output=True, check=False)
                 jobs = project.cluster.run("squeue", "-htR", "-o%A %k").splitlines()
                 found[:] = [line.split()[0] for line in jobs if line.endswith(path.parts[-3])]

@@ -89,18 +89,3 @@ def test_an_unsupported_point_is_neither_failed_nor_tried_again(project: Project
     assert tried.returncode == 0, tried.stderr
     folder = project.path / "results" / "runs" / "toy" / rows["unsupported"]["run_id"]
     assert (folder / "attempt-2").is_dir() and not (folder / "attempt-3").exists()
-
-
-def test_the_same_runs_on_another_site_stand_beside(finished: Project) -> None:
-    runs = finished.path / "results" / "runs"
-    shutil.copytree(runs / "toy", runs / "faster")
-    (runs / "faster" / ".index.json").unlink()
-    done = finished.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stderr
-    table = finished.path / "results" / "tables" / "scaling" / "comparisons.csv"
-    with table.open() as file:
-        rows = [row for row in csv.DictReader(file) if row["question"] == "site"]
-    assert {(row["value"], row["base_value"]) for row in rows} == {("faster", "toy")}
-    assert {float(row["ratio"]) for row in rows} == {1.0}
-    again = finished.snakemake("--configfile", "c.yaml")
-    assert "Nothing to be done" in again.stdout + again.stderr

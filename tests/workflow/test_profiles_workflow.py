@@ -107,4 +107,4 @@ def test_runs_under_nsight_systems_and_tau(tmp_path: Path, monkeypatch: pytest.M
     functions = pd.read_parquet(tables / "functions" / "functions.parquet")
     assert set(functions["part"]) == {"mpi", "other"} and set(functions["profiled_ranks"]) == {2}
     report = (project.path / "results" / "report.html").read_text()
-    assert "rank0.nsys-rep" in report and "pprof.txt" in report and "2 of 2 runs done" in report
+    assert "2 of 2 runs done" in report
