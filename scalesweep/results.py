@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -87,8 +87,11 @@ class Results:
         titles and legend, and returns the figure that they are in. Raises UserError naming the
         figures that there are.
         """
+        from matplotlib import rc_context
+
         from scalesweep.aspects.draw import draw
         from scalesweep.experiment.load import load_results
+        from scalesweep.figures.theme import RC
 
         entry = self._entry(experiment)
         made = draw(load_results(entry, self.folder / "tables"))
@@ -96,7 +99,8 @@ class Results:
         if of_name:
             drawing = min(of_name, key=lambda drawing: "later" not in drawing.name)
             if axes is None:
-                return drawing.figure
+                with rc_context(cast(Any, RC)):
+                    return drawing.figure
             own = list(axes) if isinstance(axes, Iterable) else [axes]
             drawing.draw_on(own)
             return cast("Figure", own[0].figure)

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 
 from scalesweep.core.formatting import apart, counted, shorten, text_of
 from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.figures.forms import Form
+from scalesweep.figures.forms import Form, Lines
 from scalesweep.figures.theme import MAX_LINES, NARROW, WIDE, heading
 
 MAX_BARS = 24
+FEW = 6  # names that have room in a panel
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Drawing:
 
     @cached_property
     def figure(self) -> Figure:
-        """The figure, drawn once; series look alike in all panels, with one legend below them."""
+        """The figure, drawn once; series look alike in all panels, with one legend."""
         lines = -(-len(self.panels) // self.columns)
         heights = [
             max(panel.height for panel in self.panels[line * self.columns :][: self.columns])
@@ -62,7 +63,7 @@ class Drawing:
             panel.draw(ax, {name: place for place, name in enumerate(known)})
 
     def _legend(self, figure: Figure) -> int:
-        """One legend below all panels; how many rows it has."""
+        """One legend: of few lines in the first panel, else below all; how many rows are there."""
         handles: dict[str, Any] = {}
         for ax in figure.axes:
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -71,6 +72,9 @@ class Drawing:
             return 0
         last = ("ideal", "predicted")
         handles = dict(sorted(handles.items(), key=lambda item: item[0] in last))
+        if self.columns == 1 and len(handles) <= FEW and isinstance(self.panels[0], Lines):
+            figure.axes[0].legend(list(handles.values()), list(handles), loc="best")
+            return 0
         inches = 0.55 + 0.07 * max(map(len, handles))
         columns = max(1, min(6, int(figure.get_figwidth() / inches)))
         figure.legend(list(handles.values()), list(handles), loc="outside lower left",

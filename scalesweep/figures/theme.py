@@ -133,8 +133,9 @@ def set_axis(
         label = words if side == "x" else None
         across(value, color=INK, linewidth=1, linestyle=(0, (1 + 4 * place, 2)), label=label)
         if side == "y":
-            ax.annotate(words, (1, value), (0, 2), ("axes fraction", "data"), "offset points",
-                        ha="right", fontsize=8)  # fmt: skip
+            ax.annotate(
+                words, (0, value), (3, 2), ("axes fraction", "data"), "offset points", fontsize=8
+            )
     values = sorted({float(v) for v in [*values, *axis.marks.values()] if finite(v)})
     if not values:
         return
