@@ -137,7 +137,8 @@ def test_a_jump_between_sessions_and_hosts(made: Callable[..., Made]) -> None:
     assert found.flags == ("3 sets of hosts",)
     (drawing,) = [d for d in draw(done.studies[1]) if d.name == "control"]
     (ax,) = drawing.figure.axes
-    (legend,) = drawing.figure.legends
+    legend = ax.get_legend()
+    assert legend is not None
     labels = [text.get_text() for text in legend.get_texts()]
     assert sorted(labels) == ["2026-03-03 07:50 UTC", "n1", "n2", "n3"]
     marks = sum(
