@@ -113,6 +113,7 @@ def ci_job(project: Project, number: int) -> dict[str, "subprocess.CompletedProc
     }  # fmt: skip
 
 
+@pytest.mark.measured
 def test_a_planted_slowdown_is_found_and_bisected(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
