@@ -1,7 +1,7 @@
 """All tables of a campaign, and its findings: made and written, an experiment at a time.
 
 ``plan/<experiment>.json`` changes with all that those of an experiment are made of: its entry in
-the plan, the rows of its runs here and on other sites, the files of its runs that tables read, the
+the plan, the rows of its runs, the files of its runs that tables read, the
 code. So Snakemake makes them again only then.
 """
 
