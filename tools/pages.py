@@ -53,7 +53,7 @@ def parameters() -> str:
 def columns() -> str:
     """Declared tables: caption, and a row for each column."""
     captions = shown_tables()
-    makers = [maker for part in parts("table") for maker in part.MAKERS]
+    makers = [maker for each in parts("MAKERS") for maker in each]
     text = ""
     for name, kind in sorted((kind.TABLE, kind) for maker in makers for kind in maker.kinds):
         rows = [(f"`{it.name}`", TYPES[it.kind], it.unit, it.text) for it in columns_of(kind)]

@@ -51,7 +51,7 @@ def makers(results: ExperimentResults) -> list[Maker]:
     if len(results.grid) == 1 and not scaled:
         made.append(single_figures)
     places = {name: place for place, name in enumerate(FIGURES)}
-    of_aspects: list[Maker] = [maker for module in parts("figure") for maker in module.FIGURES]
+    of_aspects: list[Maker] = [maker for each in parts("FIGURES") for maker in each]
     return made + sorted(of_aspects, key=lambda maker: places.get(maker.__name__, len(places)))
 
 

@@ -5,7 +5,7 @@ A rule says nothing rather than something its data cannot carry: "best", "falls 
 of the experiment (``family``); one repeat confirms nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
@@ -23,11 +23,11 @@ _OTHERS: Sequence[Rule] = (*general.RULES, *drift.RULES)
 
 
 def find(results: ExperimentResults) -> list[Finding]:
-    """All findings of one experiment, in ``ORDER``."""
+    """All findings of one experiment, in ``ORDER``; those of rules that it lacks come last."""
     every = rules()
     places = {name: place for place, name in enumerate(ORDER)}
     stated = [finding for rule in every.values() if rule.find for finding in rule.find(results)]
-    stated.sort(key=lambda finding: places[finding.rule])
+    stated.sort(key=lambda finding: places.get(finding.rule, len(places)))
     findings = judged(stated, {name: rule.part for name, rule in every.items()})
     unsure = unsure_total(results, results.main.metric) if results.main else ""
     disturbed = {str(row["run_id"]) for row in general.disturbed_runs(results)}
@@ -51,12 +51,5 @@ def _flagged(
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """All rules by their names. Each has its place in ``ORDER``."""
-    every = {rule.name: rule for rule in (*_OTHERS, *_of_aspects())}
-    if unplaced := every.keys() ^ set(ORDER):
-        raise RuntimeError(f"aspects/order.py and the rules differ in: {', '.join(unplaced)}")
-    return every
-
-
-def _of_aspects() -> Iterator[Rule]:
-    return (rule for module in parts("findings") for rule in module.RULES)
+    """All rules by their names."""
+    return {rule.name: rule for each in (_OTHERS, *parts("RULES")) for rule in each}

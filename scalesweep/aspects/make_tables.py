@@ -60,5 +60,5 @@ def _of_points(data: ExperimentData) -> _Tables:
 
 def _of_aspects(inputs: TableInputs) -> _Tables:
     """The tables of all aspects."""
-    makers: Iterable[Maker] = (maker for module in parts("table") for maker in module.MAKERS)
+    makers: Iterable[Maker] = (maker for each in parts("MAKERS") for maker in each)
     return {name: frame for maker in makers for name, frame in maker.frames(inputs).items()}

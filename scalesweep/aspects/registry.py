@@ -1,47 +1,93 @@
-"""All aspects; ``order.py`` has the order of what the report shows of them."""
+"""All aspects, and the captions of their tables; ``order.py`` has the order of what they say.
+
+An aspect is a folder here, or one file if it is short. No pandas or matplotlib here, nor in the
+``__init__`` of a folder: the Snakefile reads captions.
+"""
 
 from collections.abc import Iterator, Mapping
-from types import ModuleType
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal
 
-from scalesweep.aspects import (
-    comparisons,
-    energy,
-    headroom,
-    layouts,
-    links,
-    memory,
-    phases,
-    prediction,
-    probes,
-    profiles,
-    roofline,
-    scaling,
-    steps,
-    training,
-    utilisation,
-    warm_up,
-)
-from scalesweep.aspects.aspect import Aspect, Part
+# What all aspects are gone through for, and the file of a folder that has it:
+# MAKERS (``tables.making.Maker``) make tables; FIGURES are functions from results to ``Drawing``s;
+# RULES (``findings.base.Rule``) make findings; SECTION (``experiment.sections.Section``) is one of
+# the page.
+Part = Literal["MAKERS", "FIGURES", "RULES", "SECTION"]
+_FILES: Mapping[Part, str] = {
+    "MAKERS": "table", "FIGURES": "figure", "RULES": "findings", "SECTION": "section",
+}  # fmt: skip
 
-ASPECTS: tuple[Aspect, ...] = (
-    comparisons.ASPECT,
-    energy.ASPECT,
-    headroom.ASPECT,
-    layouts.ASPECT,
-    links.ASPECT,
-    memory.ASPECT,
-    phases.ASPECT,
-    prediction.ASPECT,
-    probes.ASPECT,
-    profiles.ASPECT,
-    roofline.ASPECT,
-    scaling.ASPECT,
-    steps.ASPECT,
-    training.ASPECT,
-    utilisation.ASPECT,
-    warm_up.ASPECT,
-)
-# Captions of the tables that people read and that lie in no folder of an aspect.
+# By aspect, captions of the tables that people read; others have a row per run, rank or sample.
+ASPECTS: dict[str, Mapping[str, str]] = {
+    "comparisons": {
+        "comparisons": "Ratios of two points, or of many pairs of points: of settings, threads, "
+        "inputs, phases, scales and results of training, with p values.",
+    },
+    "energy": {},
+    "headroom": {
+        "headroom": "What points take of files, input pipelines, copies, computation, memory and "
+        "network, beside what the campaign's probes reach.",
+    },
+    "layouts": {
+        "best_layouts": "At each scale the best layout, how far it is ahead of the next, and how "
+        "many points failed.",
+        "layouts": "Every layout that ran: its share of the best at its scale, and its memory.",
+    },
+    "links": {},
+    "memory": {
+        "memory": "Predicted bytes of a rank by part, the measured peak, and whether the model "
+        "calls right which points fit.",
+        "memory_fit": "Constants of the memory model, and how near it comes.",
+    },
+    "phases": {"phases": "Seconds, and joules where known, of every phase of every point."},
+    "prediction": {
+        "prediction": "Predictions at rank counts that were not measured, with 90 % and 95 % "
+        "intervals.",
+    },
+    "probes": {
+        "network": "Latency, bandwidth and algorithm fitted to each collective, with their "
+        "intervals.",
+    },
+    "profiles": {
+        "collectives": "Calls of each rank in PyTorch's traces by process group and operation: "
+        "sizes, exposed and overlapped time.",
+        "lateness": "How late each rank begins the collectives of a process group.",
+        "operations": "Time of TensorFlow's operations per step, by device and type.",
+        "parts": "The time of each part of a program at each point.",
+        "timeline": "What the Horovod timeline shows: time of negotiation, queues and "
+        "collectives by tensor.",
+    },
+    "roofline": {
+        "roofline": "Operations, bytes and times of kernels or layers beside the machine's limits.",
+        "ceilings": "Measured limits of the machine: compute rate, memory bandwidth, "
+        "collectives, files.",
+    },
+    "scaling": {},
+    "steps": {
+        "efficiency": "The time of a step by loss, and the factors of the efficiency, at each "
+        "point.",
+        "first_epoch": "The time of the first epoch by loss, at each point.",
+        "causes": "What makes steps longer: ranks, cause, steps, and what a replay gains without "
+        "it.",
+        "steps": "Quantiles, stalls and drift of the steps of each run and rank.",
+        "pipeline_idle": "What stages of a pipeline wait for, beside the ideal.",
+        "stragglers": "Ranks and hosts that are slower than the others.",
+    },
+    "training": {
+        "accuracy": "Accuracy of each point, with the time and energy to reach it.",
+        "score": "Mean time to the target without the best and the worst run, as MLPerf counts.",
+    },
+    "utilisation": {
+        "utilisation": "Tokens, FLOP, MFU and HFU of each point, by every convention that the "
+        "model states enough for.",
+    },
+    "warm_up": {
+        "warm_up": "Steps that each point leaves out as its warm-up, and from which its times "
+        "are steady.",
+    },
+}
+# Of tables that lie in no folder of an aspect.
 _OTHER_TABLES: Mapping[str, str] = {
     "findings": "The sentences of the report: state, numbers with units, and the rows and runs "
     "that carry them.",
@@ -50,11 +96,18 @@ _OTHER_TABLES: Mapping[str, str] = {
 }
 
 
-def parts(name: Part) -> Iterator[ModuleType]:
-    """The modules of this name of all aspects that have one."""
-    return (module for aspect in ASPECTS if (module := aspect.part(name)) is not None)
+def parts(name: Part) -> Iterator[Any]:
+    """What each aspect has under this name; a module is imported when it is asked for."""
+    for aspect in ASPECTS:
+        where = f"scalesweep.aspects.{aspect}"
+        module = import_module(where)
+        if hasattr(module, "__path__"):
+            where = f"{where}.{_FILES[name]}"
+            module = import_module(where) if find_spec(where) else module
+        if hasattr(module, name):
+            yield getattr(module, name)
 
 
 def shown_tables() -> dict[str, str]:
     """Captions of the tables that people read; the others have a row per run, rank or sample."""
-    return {**_OTHER_TABLES, **{k: v for aspect in ASPECTS for k, v in aspect.tables.items()}}
+    return {**_OTHER_TABLES, **{k: v for tables in ASPECTS.values() for k, v in tables.items()}}

@@ -70,9 +70,10 @@ def shown_sections(
 ) -> list[dict[str, Any]]:
     """The sections of aspects that have a table (of at most ``limit`` rows) or sentences."""
     places = {title: place for place, title in enumerate(SECTIONS)}
-    sections = [module.SECTION for module in parts("section")]
     shown = []
-    for section in sorted(sections, key=lambda section: places.get(section.title, len(places))):
+    for section in sorted(
+        parts("SECTION"), key=lambda section: places.get(section.title, len(places))
+    ):
         made = section.table(results, limit)
         of_runs = section.of_runs(results, facts) if section.of_runs else []
         if made is not None or of_runs:

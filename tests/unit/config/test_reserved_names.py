@@ -43,7 +43,7 @@ def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
     assert set(IDENTITY) == OF_RUNS
     make_results(tmp_path / "a")
     make_training(tmp_path / "b", Training({"ranks": [1, 2]}, fixed={"target_accuracy": 0.8}))
-    declared = {k.TABLE for part in parts("table") for it in part.MAKERS for k in it.kinds}
+    declared = {k.TABLE for makers in parts("MAKERS") for it in makers for k in it.kinds}
     columns: set[str] = set()
     for folder in (tmp_path / "a", tmp_path / "b"):
         plan = read_plan(folder / "plan.json")
