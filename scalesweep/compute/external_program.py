@@ -8,26 +8,21 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scalesweep.compute.job_spec import Order, Patterns
+from scalesweep.compute.job_spec import Meaning, Order, Patterns
 from scalesweep.compute.log_metrics import (
     LogsGoneError,
     Reading,
-    UnreadableError,
     metrics_of,
     read_metrics,
 )
-from scalesweep.compute.native_format import Meaning, NativeParts
 from scalesweep.compute.program import is_anywhere
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.host_list import expand
 from scalesweep.core.npy import write_npz
 from scalesweep.core.record import EPOCH_TIMES, EXTRACTED
-
-if TYPE_CHECKING:
-    from scalesweep.compute.stamp_arrays import Stamped
 
 # What is measured of a program of which nothing is read.
 WALL_TIME = "wall_time"
@@ -109,7 +104,7 @@ def read_attempt(work: Path) -> dict[str, Any]:
     raise LogsGoneError(f"{work.name}/{ATTEMPT} is gone or not whole")
 
 
-def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
+def read_result(work: Path, extract: Patterns) -> tuple[dict[str, Any], Reading]:
     """The parts of a record that a native program writes itself, made of an attempt's logs.
 
     ``extract``: metrics and digest, as in the launcher's order. Arrays of matches are left in
@@ -121,56 +116,47 @@ def read_result(work: Path, extract: Patterns) -> tuple[NativeParts, Reading]:
     metrics = metrics_of(extract["metrics"])
     ranks, srun_labels = int(record["point"]["ranks"]), kept["srun_labels"]
     reading = read_metrics(metrics, work, ranks, srun_labels) if metrics else Reading()
+    # These need NumPy, which no launcher imports before its program has ended.
     if declared := extract.get("reader"):
-        # It needs NumPy, which no launcher imports before its program has ended.
-        from scalesweep.compute.log_runs import read_log
+        from scalesweep.compute.log_steps import read_log
 
         reading.add(read_log(declared, work, ranks, srun_labels))
-    notes = {"extract": {"extract_digest": extract["digest"], "metrics": reading.notes}}
     if stamps := extract.get("stamps"):
         from scalesweep.compute.stamp_arrays import read_stamps
 
-        stamped = read_stamps(stamps, work, ranks, srun_labels, record.get("wall_s"))
-        _add_stamps(stamped, record, reading, notes)
-    elif not reading.metrics:
+        reading.add(read_stamps(stamps, work, ranks, srun_labels, record.get("wall_s")))
+    if not reading.metrics:
         reading.metrics = {WALL_TIME: {"value": record["wall_s"], **WALL_TIME_MEANS}}
     (work / EXTRACTED).unlink(missing_ok=True)
     if reading.arrays:
         write_npz(work / EXTRACTED, reading.arrays)
-    parts: NativeParts = {
+    _check_samples(reading, record["work"])
+    resources, environment = record["resources"], record["environment"]
+    if reading.hosts:
+        known, names = resources["slurm_nodes"], [host.partition(".")[0] for host in reading.hosts]
+        nodes = [name if name in known else None for name in names]
+        resources = {**resources, "hosts": reading.hosts, "slurm_nodes": nodes}
+    if reading.versions:
+        environment = {**environment, "versions": reading.versions}
+    about = {"extract_digest": extract["digest"], "metrics": reading.of_metrics}
+    parts = {
         "phases": record["phases"],
-        "work": record["work"],
-        "resources": record["resources"],
-        "environment": record["environment"],
+        "work": {**reading.work, **record["work"]},
+        "resources": resources,
+        "environment": environment,
         "metrics": reading.metrics,
-        "notes": notes,
+        "notes": {"extract": about, **reading.notes},
     }
     return parts, reading
 
 
-def _add_stamps(
-    stamped: "Stamped", record: dict[str, Any], reading: Reading, notes: dict[str, Any]
-) -> None:
-    """Add what stamps give to what patterns have given, and to the parts that the logs add to."""
-    if twice := sorted(stamped.metrics.keys() & reading.metrics.keys()):
-        raise UnreadableError(f"metric {twice[0]}: a pattern and the stamps both give it")
-    reading.metrics |= stamped.metrics
-    reading.arrays |= stamped.arrays
-    notes |= stamped.notes
-    reading.of_stamps = stamped.warnings
-    said, printed = record["work"].get("samples_per_epoch"), stamped.work.get("samples_per_epoch")
-    if EPOCH_TIMES[0] in stamped.arrays and said and printed and said != printed:
-        stamped.warnings.append(
+def _check_samples(reading: Reading, work: Mapping[str, Any]) -> None:
+    """Warn if the ranks printed other samples of an epoch than benchmark.yaml says."""
+    said, printed = work.get("samples_per_epoch"), reading.work.get("samples_per_epoch")
+    if EPOCH_TIMES[0] in reading.arrays and said and printed and said != printed:
+        warning = (
             f"the ranks printed {printed:,} samples an epoch, benchmark.yaml says {said:,} (work): "
             "print the samples of a rank"
         )
-        notes["stamps"]["warnings"] = stamped.warnings
-    record["work"] = {**stamped.work, **record["work"]}
-    if stamped.versions:
-        record["environment"] = {**record["environment"], "versions": stamped.versions}
-    if stamped.hosts:
-        resources = record["resources"]
-        names = [host.partition(".")[0] for host in stamped.hosts]
-        known = set(resources.get("slurm_nodes") or ())
-        nodes = [name if name in known else None for name in names]
-        record["resources"] = {**resources, "hosts": stamped.hosts, "slurm_nodes": nodes}
+        reading.warnings.append(warning)
+        reading.notes["stamps"].setdefault("warnings", []).append(warning)

@@ -9,13 +9,14 @@ only, for the launcher.
 import json
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.compute.error_lines import OWN, Reason, reason_of
 from scalesweep.compute.job_spec import Order
-from scalesweep.compute.program import Outcome
+from scalesweep.compute.log_lines import SRUN_LABEL, STREAM_LABEL, TORCH_LABEL
+from scalesweep.compute.program import Failure, Outcome
 from scalesweep.core import disk_full
 from scalesweep.core.causes import OF_EXIT_CODE, Cause
 from scalesweep.core.record import last_lines
@@ -24,10 +25,6 @@ _BYTES = 1 << 24  # of the end of stderr.log
 _LINES = 200  # of a rank
 # Exit codes of Python after an exception, and of launchers after SIGABRT, which C++ ends with.
 _BY_ERROR = (1, 128 + signal.SIGABRT, 256 - signal.SIGABRT)
-# Labels of ranks: srun --label; horovodrun, mpirun and local_ranks.py; torchrun and PyTorch.
-_SRUN_LABEL = re.compile(r" {0,7}(?P<rank>\d{1,7}): ?")
-_STREAM_LABEL = re.compile(r"\[(?:\w{1,20},)?(?P<rank>\d{1,7})\]<std(?:err|out|diag)>: ?")
-_TORCH_LABEL = re.compile(r"\[(?P<by>default|trainer|worker|rank)(?P<rank>\d{1,7})\]: ?")
 _HOW = r"(?:Exited with exit code (?P<code>\d{1,3})|(?P<signal>[A-Z][\w /-]+?))"
 _SRUN_END = re.compile(
     rf"srun: error: (?P<node>\S+): tasks? (?P<ranks>[\d,\[\]-]+): {_HOW}(?: \(core dumped\))?$"
@@ -55,14 +52,6 @@ _MPIRUN = re.compile(r"mpirun|prterun|Primary job|MPI_ABORT|PRTE")
 # What a shell says of a rank that srun ended because of another one.
 _ENDED = re.compile(r"(?:.*: line \d+: +\d+ )?(?:Terminated|Killed|Aborted)\b")
 _SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}
-
-
-class Failure(NamedTuple):
-    """Cause and detail of a program that failed, and what else failure.json says of it."""
-
-    cause: str
-    detail: str
-    more: Mapping[str, Any] = {}
 
 
 class End(NamedTuple):
@@ -152,8 +141,8 @@ class Said:
         self._lines: list[tuple[str, int | None]] = []
         self._until: int | None = None  # so many lines until the first end
         lines = _FRAME.sub(_without_frame, text).splitlines()
-        if any(map(_STREAM_LABEL.match, lines)):  # the rest is of the launcher
-            known = (_STREAM_LABEL, _LOCAL_END, _LOCAL_LEFT)
+        if any(map(STREAM_LABEL.match, lines)):  # the rest is of the launcher
+            known = (STREAM_LABEL, _LOCAL_END, _LOCAL_LEFT)
             lines = [line for line in lines if any(each.match(line) for each in known)]
         for line in lines:
             own, rank = _unlabelled(line.rstrip(), labelled)
@@ -245,10 +234,10 @@ def has_labels(argv: Sequence[str]) -> bool:
 
 def _unlabelled(line: str, labelled: bool) -> tuple[str, int | None]:
     """A line without the labels of launchers and of PyTorch, and its rank."""
-    label = (_SRUN_LABEL.match(line) if labelled else None) or _STREAM_LABEL.match(line)
+    label = (SRUN_LABEL.match(line) if labelled else None) or STREAM_LABEL.match(line)
     rank = int(label["rank"]) if label else None
     text = (line[label.end() :] if label else line).lstrip("\0")
-    while inner := _TORCH_LABEL.match(text):
+    while inner := TORCH_LABEL.match(text):
         # torchrun's is the number on a node, whose label under srun stands before it.
         rank = int(inner["rank"]) if inner["by"] == "rank" or not label else None
         text = text[inner.end() :]

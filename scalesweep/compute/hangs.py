@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scalesweep.compute.program import Failure
 from scalesweep.core.causes import Cause
 from scalesweep.core.host import cpu_set
 
@@ -52,14 +53,6 @@ class Standing(NamedTuple):
     still_s: float = math.inf
 
 
-class Verdict(NamedTuple):
-    """Cause and detail of a run that was ended at its time limit, and where its ranks were."""
-
-    cause: str
-    detail: str
-    groups: list[dict[str, Any]]
-
-
 def remove(work: Path) -> None:
     """Remove what killed ranks have left of a run that did not reach its limit."""
     for path in work.glob(FILES):
@@ -67,34 +60,38 @@ def remove(work: Path) -> None:
             path.unlink()
 
 
-def judge(work: Path, limit_s: float, ranks: int) -> Verdict:
+def judge(work: Path, limit_s: float, ranks: int) -> Failure:
     """Judge a run of so many ranks that was ended at its time limit, by its attempt's folder.
 
     A program that leaves no such files is not known to hang.
     """
-    standings = [each for path in sorted(work.glob(FILES)) if (each := _read(path, limit_s))]
-    if not standings:
-        return Verdict(Cause.TIMEOUT, f"not done after its time limit of {limit_s:g} s", [])
-    dumped = sum(each.waits is not None for each in standings)
-    seen = f"stacks of {dumped} of {ranks} ranks in {work.name}/{FILES}"
-    still_s = min(each.still_s for each in standings)
-    known = {each.rank for each in standings}
+    left = [each for path in sorted(work.glob(FILES)) if (each := _read(path, limit_s))]
+    if not left:
+        return Failure(Cause.TIMEOUT, f"not done after its time limit of {limit_s:g} s")
+    known = {each.rank for each in left}
     absent: list[int | None] = [rank for rank in range(ranks) if rank not in known]
     if None in known:
-        absent = [None] * (ranks - len(standings))
+        absent = [None] * (ranks - len(left))
     by_place: dict[tuple[str, bool | None], list[Standing]] = {}
-    for each in (*standings, *(Standing(rank, _NOTHING, None) for rank in absent)):
+    for each in (*left, *(Standing(rank, _NOTHING, None) for rank in absent)):
         by_place.setdefault((each.where, each.waits), []).append(each)
-    groups = sorted(by_place.values(), key=lambda group: -len(group))
-    suspects = _suspected(groups)
-    groups = [*suspects, *(group for group in groups if group not in suspects)]
-    listed = [_entry(group) for group in groups[:_MOST_GROUPS]]
-    limit = f"time limit of {limit_s:g} s"
+    # Those first that the others may wait for: who left no stack, then who is in no collective.
+    order = {None: 0, False: 1, True: 2}
+    groups = sorted(by_place.values(), key=lambda group: (order[group[0].waits], len(group)))
+    listed = {"stacks": [_entry(group) for group in groups[:_MOST_GROUPS]]}
+    still_s = min(each.still_s for each in left)
     if still_s < STILL_SHARE * limit_s:
-        detail = f"not done after its {limit}, but made progress {_seconds(still_s)} before"
-        return Verdict(Cause.TIMEOUT, detail, listed)
-    said = f"no rank made progress during the last {_seconds(still_s)} of its {limit}"
-    return Verdict(Cause.HANG, f"{said}; {_summary(groups, len(suspects))}; {seen}", listed)
+        detail = f"not done after its time limit of {limit_s:g} s, but made progress"
+        return Failure(Cause.TIMEOUT, f"{detail} {still_s:.3g} s before", listed)
+    places = "; ".join(map(_in_words, groups[:_MOST_TOLD]))
+    places += f"; {len(groups) - _MOST_TOLD} more places" if groups[_MOST_TOLD:] else ""
+    dumped = sum(each.waits is not None for each in left)
+    return Failure(
+        Cause.HANG,
+        f"no rank made progress during the last {still_s:.3g} s of its time limit of {limit_s:g} s;"
+        f" {places}; stacks of {dumped} of {ranks} ranks in {work.name}/{FILES}",
+        listed,
+    )
 
 
 def _read(path: Path, limit_s: float) -> Standing | None:
@@ -108,12 +105,8 @@ def _read(path: Path, limit_s: float) -> Standing | None:
         parts = re.split(r"^(?:Current thread|Thread) (0x[0-9a-f]+)", stacks, flags=re.MULTILINE)
         threads = dict(zip(parts[1::2], parts[2::2], strict=True))
         where, waits = _place(_FRAME.findall(threads.get(head["main_thread"], parts[-1])))
-        further_s = float(head["further_s"])
-        if not math.isfinite(further_s):
-            return None
-        still_s = max(0.0, limit_s - further_s)
-        rank = None if head["rank"] is None else int(head["rank"])
-        return Standing(rank, where, waits, str(head["host"]), head["phase"], still_s)
+        still_s = max(0.0, limit_s - float(head["further_s"]))
+        return Standing(head["rank"], where, waits, head["host"], head["phase"], still_s)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -149,33 +142,13 @@ def _short_frame(line: str) -> str:
     return f"{'/'.join(inner)}:{rest}"
 
 
-def _suspected(groups: Sequence[list[Standing]]) -> list[list[Standing]]:
-    """The ranks that the others wait for, as far as that can be determined; none if it cannot.
-
-    That is whoever left no stack, or waits in no collective while others may. Else the fewest.
-    """
-    odd = sorted((g for g in groups if not g[0].waits), key=lambda g: (g[0].waits is False, len(g)))
-    if 0 < len(odd) < len(groups):
-        return odd
-    silent = [group for group in groups if group[0].waits is None]
-    if silent and len(silent) < len(groups):
-        return silent
-    sizes = sorted(map(len, groups))
-    return [groups[-1]] if len(sizes) > 1 and sizes[0] < sizes[1] else []
-
-
-def _ranks(group: Sequence[Standing]) -> str:
-    """``0,2-5``; empty if not known of all: the launcher gave ranks no numbers."""
-    known = {each.rank for each in group if each.rank is not None}
-    return cpu_set(known) if len(known) == len(group) else ""
-
-
 def _entry(group: Sequence[Standing]) -> dict[str, Any]:
-    """A group in failure.json."""
+    """A group in failure.json; ``ranks`` are empty if the launcher gave them no numbers."""
+    known = {each.rank for each in group if each.rank is not None}
     phases = {each.phase for each in group}
     still_s = min(each.still_s for each in group)
     return {
-        "ranks": _ranks(group),
+        "ranks": cpu_set(known) if len(known) == len(group) else "",
         "count": len(group),
         "where": group[0].where,
         "phase": group[0].phase if len(phases) == 1 else None,
@@ -183,37 +156,18 @@ def _entry(group: Sequence[Standing]) -> dict[str, Any]:
     }
 
 
-def _summary(groups: Sequence[Sequence[Standing]], suspects: int) -> str:
-    """Which ranks are where, in a line; the first ``suspects`` of the groups are suspected."""
-    named, rest = groups[: suspects or len(groups)], groups[suspects or len(groups) :]
-    text = ", ".join(_in_words(group) for group in named[:_MOST_TOLD])
-    if rest:
-        count, more = len(rest[0]), " or elsewhere" if rest[1:] else ""
-        text += f", while {count} rank{'s' * (count > 1)} {_whereabouts(rest[0])}{more}"
-    return text
-
-
 def _in_words(group: Sequence[Standing]) -> str:
-    """``ranks 0,2-5 (hosts a, b; phase timed) are in ...``."""
-    numbers, plural = _ranks(group), "s" * (len(group) > 1)
+    """``ranks 0,2-5 (hosts a, b; phase timed) wait in ...``, with the innermost lines only."""
+    entry, many = _entry(group), len(group) > 1
     hosts = list(dict.fromkeys(each.host for each in group if each.host))
-    phases = {each.phase for each in group if each.phase}
     about = [f"host{'s' * (len(hosts) > 1)} {', '.join(hosts[:_MOST_TOLD])}"] if hosts else []
-    about += [f"phase {phase}" for phase in phases] if len(phases) == 1 else []
-    who = f"rank{plural} {numbers}" if numbers else f"{len(group)} rank{plural}"
+    about += [f"phase {entry['phase']}"] if entry["phase"] else []
+    word = f"rank{'s' * many}"
+    who = f"{word} {entry['ranks']}" if entry["ranks"] else f"{len(group)} {word}"
     who += f" ({'; '.join(about)})" if about else ""
-    return f"{who} {_whereabouts(group)}"
-
-
-def _whereabouts(group: Sequence[Standing]) -> str:
-    """``is in ...`` or ``waits in ...``, with the innermost lines only."""
     _, where, waits, *_ = group[0]
     if waits is None:
-        return where
+        return f"{who} {where}"
     inside = where.startswith(tuple(_FRAMEWORKS.values()))  # computing, or waiting
     verbs = ("waits", "wait") if waits and not inside else ("is", "are")
-    return f"{verbs[len(group) > 1]} in {_BELOW.join(where.split(_BELOW)[:_TOLD_FRAMES])}"
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{who} {verbs[many]} in {_BELOW.join(where.split(_BELOW)[:_TOLD_FRAMES])}"

@@ -22,6 +22,20 @@ STREAMS = {"stdout": "stdout.log", "stderr": "stderr.log"}
 LAUNCHER_LOG = "launcher.log"  # in a run's folder
 
 
+class Meaning(TypedDict):
+    """What a metric's number means."""
+
+    unit: str
+    better: str
+    scope: str
+
+
+class MetricValue(Meaning):
+    """A number that a run has measured."""
+
+    value: float
+
+
 class Asked(TypedDict):
     """What a Slurm job was asked for; None where that is not known."""
 

@@ -10,18 +10,17 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalesweep.compute import hangs
 from scalesweep.compute.job_spec import Order
 from scalesweep.compute.load import counts, load_between
-from scalesweep.compute.native_format import NativeParts
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import (
+    Failure,
     Outcome,
     environment,
     is_anywhere,
@@ -56,14 +55,6 @@ from scalesweep.core.record_check import BadRecordError
 
 # How long the profiles of all ranks may take to be summed up.
 _SUMMARY_S = 300.0
-
-
-class _Verdict(NamedTuple):
-    """Cause (None: no failure) and detail, and what else failure.json says of it."""
-
-    cause: str | None
-    detail: str
-    more: Mapping[str, Any] = {}
 
 
 def launch(spec: Order, root: Path | None) -> int:
@@ -104,7 +95,7 @@ class _Attempt:
         """Run the program and keep what it has left; 0 if that is a record."""
         outcome = self._measure(root)
         verdict = self._why_ended(outcome)
-        if verdict.cause is None or verdict.cause == Cause.UNSUPPORTED:
+        if verdict.cause in ("", Cause.UNSUPPORTED):
             try:
                 self._keep_record(verdict)
                 return 0
@@ -162,40 +153,39 @@ class _Attempt:
             keep_attempt(spec, work, self.base, outcome.exit_code, self.job, environment(spec))
         return outcome
 
-    def _why_ended(self, outcome: Outcome) -> _Verdict:
+    def _why_ended(self, outcome: Outcome) -> Failure:
         """Why the program failed, if it did."""
         spec, work = self.spec, self.work
         if outcome.ended_by_us and not outcome.suspended:
-            late = hangs.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
-            return _Verdict(*late[:2], {"stacks": late.groups} if late.groups else {})
+            return hangs.judge(work, spec["time_limit_s"], spec["params"]["ranks"])
         hangs.remove(work)
         if outcome.suspended and (outcome.ended_by_us or outcome.exit_code == 0):
             said = "stopped meanwhile, and told to continue (SIGCONT)"
-            return _Verdict(Cause.SUSPENDED, f"{said}: its times are not the program's")
+            return Failure(Cause.SUSPENDED, f"{said}: its times are not the program's")
         if outcome.exit_code == 0:
-            return _Verdict(None, "")
+            return Failure("", "")
         # Imported here, because it takes milliseconds, which runs that end well are spared.
         from scalesweep.compute.failure_cause import failure_of
 
-        return _Verdict(*failure_of(outcome, work, spec))
+        return failure_of(outcome, work, spec)
 
-    def _why_refused(self, error: Exception) -> _Verdict:
+    def _why_refused(self, error: Exception) -> Failure:
         """Why the result of a program that ended well will not do or cannot be kept."""
         if isinstance(error, OSError):
             if not disk_full.is_full(error):
                 raise error
-            return _Verdict(Cause.DISK_FULL, disk_full.failure_text(error, self.folder))
+            return Failure(Cause.DISK_FULL, disk_full.failure_text(error, self.folder))
         # It may not have looked whether all was written.
         full = disk_full.why_failed(self.work, ())
-        return _Verdict(Cause.BAD_RESULT if full is None else Cause.DISK_FULL, full or str(error))
+        return Failure(Cause.BAD_RESULT if full is None else Cause.DISK_FULL, full or str(error))
 
-    def _keep_record(self, verdict: _Verdict) -> None:
+    def _keep_record(self, verdict: Failure) -> None:
         """Write the run's record, of a result or of why this machine has none (UNSUPPORTED).
 
         Raises BadResultError, UserError or OSError if the result will not do or cannot be kept.
         """
         spec, folder, work, base = self.spec, self.folder, self.work, self.base
-        done = verdict.cause is None
+        done = not verdict.cause
         native = self._result() if done else unsupported(verdict.detail)
         if done and "profile" in base:
             lacking = lacks(spec["profile"], base["profile"]["files"], native["notes"])
@@ -217,7 +207,7 @@ class _Attempt:
         said = f"done in {base['wall_s']:.1f} s" if done else f"unsupported: {verdict.detail}"
         print(f"{folder.name}: {said}")
 
-    def _result(self) -> NativeParts:
+    def _result(self) -> dict[str, Any]:
         """The parts of the record that tell the result; raises BadResultError or UserError."""
         if "extract" not in self.spec:
             return read_native(self.work)
@@ -231,7 +221,7 @@ class _Attempt:
             print(f"{self.spec['run_id']}: warning: {warning}", file=sys.stderr)
         return parts
 
-    def _keep_failure(self, outcome: Outcome, verdict: _Verdict) -> None:
+    def _keep_failure(self, outcome: Outcome, verdict: Failure) -> None:
         """Write the run's failure.json."""
         spec, work = self.spec, self.work
         failure = {

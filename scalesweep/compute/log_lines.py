@@ -21,14 +21,16 @@ _LONGEST = 1 << 20
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])|\x08")
 # Before the bracket horovodrun may put the time, inside it Open MPI its job; Open MPI 5, whose jobs
 # have an @, puts a space behind.
-_STREAM = re.compile(
+STREAM_LABEL = re.compile(
     r"(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
     r"\[(?:[^\[\],\s@]+(?:(?P<spaced>@)[^\[\],\s@]*)?,)?(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:"
     r"(?(spaced) ?|)"
 )
-_SRUN = re.compile(r" {0,7}(?P<rank>\d{1,7}): ?")
+SRUN_LABEL = re.compile(r" {0,7}(?P<rank>\d{1,7}): ?")
 # torchrun's label, also behind the time that a continuous integration service writes.
-_TORCH = re.compile(r"(?:\S{1,40} )?\[(?:rank|default|trainer|worker)(?P<rank>\d{1,7})\]: ?")
+TORCH_LABEL = re.compile(
+    r"(?:\S{1,40} )?\[(?P<by>rank|default|trainer|worker)(?P<rank>\d{1,7})\]: ?"
+)
 # What collectors put in front of every line: Kubernetes and continuous integration a time
 # (containerd the stream, too), docker compose the container, Ray and SkyPilot the actor, syslog
 # host and process.
@@ -78,9 +80,9 @@ def read_lines(path: Path, srun_labels: bool = False) -> Iterator[Line]:
         escaped = "\x1b" in piece or "\b" in piece
         number, text, label = line, _ESCAPES.sub("", piece) if escaped else piece, None
         if srun_labels:
-            label = _SRUN.match(text) if rank is None else None
+            label = SRUN_LABEL.match(text) if rank is None else None
         elif "]<std" in text:
-            *_, label = (None, *_STREAM.finditer(text))
+            *_, label = (None, *STREAM_LABEL.finditer(text))
         if label:
             rank, text = int(label["rank"]), text[label.end() :]
         yield Line(text, number, rank)
@@ -95,7 +97,7 @@ def rank_lines(path: Path, ranks: int, srun_labels: bool) -> Iterator[Line]:
     labels = {line.rank for line in read_lines(path, True)} if srun_labels else set()
     each = ranks // max(1, len(labels - {None}))
     for line in read_lines(path, srun_labels):
-        match = _TORCH.match(line.text) if "]:" in line.text else None
+        match = TORCH_LABEL.match(line.text) if "]:" in line.text else None
         if match is None or int(match["rank"]) >= ranks:
             yield line
             continue
@@ -118,7 +120,7 @@ def bare(text: str) -> str:
     """A line without what collectors of logs, ``srun --label`` and torchrun put in front."""
     text = uncollected(text)
     for _ in range(2):
-        if (match := _SRUN.match(text) or _TORCH.match(text)) is None:
+        if (match := SRUN_LABEL.match(text) or TORCH_LABEL.match(text)) is None:
             return text
         text = text[match.end() :]
     return text
@@ -126,15 +128,15 @@ def bare(text: str) -> str:
 
 def has_srun_label(text: str) -> bool:
     """Whether a line begins as ``srun --label`` writes it."""
-    return _SRUN.match(uncollected(text)) is not None
+    return SRUN_LABEL.match(uncollected(text)) is not None
 
 
 def unlabelled(line: Line, srun: bool) -> tuple[str, Printer]:
     """The program's own words, and who printed them; ``srun``: its labels are there."""
     text, rank = uncollected(line.text), line.rank
-    if srun and rank is None and (label := _SRUN.match(text)):
+    if srun and rank is None and (label := SRUN_LABEL.match(text)):
         text, rank = text[label.end() :], int(label["rank"])
-    if "]:" in text and (label := _TORCH.match(text)):
+    if "]:" in text and (label := TORCH_LABEL.match(text)):
         return text[label.end() :], Printer(rank, int(label["rank"]))
     return text, Printer(rank)
 

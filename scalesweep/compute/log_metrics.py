@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalesweep.compute.job_spec import STREAMS
+from scalesweep.compute.job_spec import STREAMS, Meaning, MetricValue
 from scalesweep.compute.log_lines import MARKER, DamagedPackError, rank_lines
-from scalesweep.compute.native_format import Meaning, MetricValue
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
 from scalesweep.core.host import cpu_set
@@ -93,26 +92,28 @@ def value_group(pattern: "re.Pattern[str]") -> str | int:
 
 @dataclass
 class Reading:
-    """What the logs of a run give: metrics and notes as in a record, arrays for samples.npz."""
+    """What the logs of a run give: arrays for samples.npz, and parts of its record (``of_metrics``:
+    its notes on metrics; the rest are empty but of stamps). ``warnings``: a line each."""
 
     metrics: dict[str, MetricValue] = field(default_factory=dict)
     arrays: dict[str, "NDArray[Any]"] = field(default_factory=dict)
-    notes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    of_stamps: list[str] = field(default_factory=list)  # warnings
+    of_metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    work: dict[str, int] = field(default_factory=dict)
+    hosts: list[str] = field(default_factory=list)
+    versions: dict[str, str | None] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     def add(self, other: "Reading") -> None:
         """Take what another reading gives as well; raises UnreadableError for a metric of both."""
         if twice := sorted(self.metrics.keys() & other.metrics.keys()):
-            raise UnreadableError(f"metric {twice[0]}: a pattern and the reader both give it")
+            raise UnreadableError(f"metric {twice[0]}: two of pattern, reader and stamps give it")
         self.metrics |= other.metrics
         self.arrays |= other.arrays
-        self.notes |= other.notes
-
-    @property
-    def warnings(self) -> list[str]:
-        """What should be looked at, a line each."""
-        said = [f"{name}: {n['warning']}" for name, n in self.notes.items() if "warning" in n]
-        return [*said, *(f"stamps: {warning}" for warning in self.of_stamps)]
+        self.of_metrics |= other.of_metrics
+        self.warnings += other.warnings
+        self.notes, self.work = other.notes, other.work
+        self.hosts, self.versions = other.hosts, other.versions
 
 
 class _Series:
@@ -208,6 +209,8 @@ def read_metrics(
         raise UnreadableError(
             "no pattern matches any line (all metrics are optional, but one must match)"
         )
+    said = reading.of_metrics.items()
+    reading.warnings = [f"{name}: {note['warning']}" for name, note in said if "warning" in note]
     return reading
 
 
@@ -224,7 +227,7 @@ def log_files(source: str, work: Path) -> list[Path]:
 
 def _nothing(metric: Metric, work: Path) -> str:
     where = STREAMS.get(metric.source, metric.source)
-    if metric.source not in STREAMS and not log_files(metric.source, work):
+    if not log_files(metric.source, work):
         return f"metric {metric.metric}: no file '{where}' in {work.name}"
     return f"metric {metric.metric}: pattern '{metric.pattern}' matches no line of {where}"
 
@@ -244,26 +247,47 @@ def _series(
 
 
 def _reduce(metric: Metric, name: str, by_rank: _ByRank, ranks: int, reading: Reading) -> None:
-    """Make one number of the matches of a metric, and note what is odd."""
+    """Make one number of the matches of a metric, and note what is odd.
+
+    Ranks that labels tell apart give a number each by the metric's rule; a total is that of the
+    lowest rank. Arrays have a place for each of the run's ``ranks``, NaN if one printed nothing.
+    """
+    import numpy as np
+
     if name in reading.metrics:
         raise UnreadableError(f"metric {name}: two metrics or keys have this name")
     known = sorted(rank for rank in by_rank if rank is not None)
     matches = sum(len(series.values) for series in by_rank.values())
-    notes: dict[str, Any] = {"matches": matches, "ranks": cpu_set(set(known))}
-    reading.notes[name] = notes
+    notes = reading.of_metrics[name] = {"matches": matches, "ranks": cpu_set(set(known))}
     if metric.printed_by == "rank_0":
         known = known[:1]
     elif known:
         _note_missing(metric, name, known, ranks, notes)
-    if len(known) > 1:
-        value = _of_ranks(metric, name, {rank: by_rank[rank] for rank in known}, ranks, reading)
-    else:
-        series = by_rank[known[0]] if known else by_rank[None]
-        value = _of_any(metric, name, series, 1 if known else ranks, reading)
+    each = not known and _is_of_each(metric, name, matches, ranks)
+    counted: Sequence[int | None] = known or [None]
+    lists = {rank: by_rank[rank].taken(metric, name, ranks if each else 1) for rank in counted}
+    means = {rank: _reduced(metric.match, numbers) for rank, numbers in lists.items()}
+    first, *others = means
+    value, numbers = means[first], lists[first]
+    if others and metric.scope == "rank":
+        value = float(np.mean(list(means.values())))
+        rows = lists if metric.match == "all" else {rank: [mean] for rank, mean in means.items()}
+        table = np.full((max(map(len, rows.values())), max(ranks, max(known) + 1)), np.nan)
+        for rank, row in rows.items():
+            table[: len(row), rank] = row
+        reading.arrays[name] = table if metric.match == "all" else table[0]
+    elif metric.match == "all":
+        shape = (1, -1) if each and len(numbers) == ranks else (-1,)
+        shape = (-1, 1) if name in OF_STEPS and ranks == 1 else shape
+        reading.arrays[name] = numbers.reshape(shape)
+    low, high = min(means.values()), max(means.values())
+    if metric.scope == "total" and high - low > AGREE * abs(value):
+        said = f"{len(means)} ranks disagree: {low:.6g} to {high:.6g}, using {value:.6g}"
+        notes["warning"] = said
     if name == STEP_TIMES and metric.skip and metric.match == "all":
         _keep_warm_up(metric.skip, by_rank, ranks, reading)
-    whole = metric.type == "integer" and float(value).is_integer()
-    reading.metrics[name] = {"value": int(value) if whole else float(value), **metric.meaning}
+    whole = metric.type == "integer" and value.is_integer()
+    reading.metrics[name] = {"value": int(value) if whole else value, **metric.meaning}
 
 
 def _keep_warm_up(skip: int, by_rank: _ByRank, ranks: int, reading: Reading) -> None:
@@ -303,57 +327,15 @@ def _note_missing(
     notes["warning"] = printed
 
 
-def _of_ranks(
-    metric: Metric, name: str, by_rank: Mapping[int, _Series], ranks: int, reading: Reading
-) -> float:
-    """Ranks that are known by their labels: each gives a number by the metric's rule, and a total
-    is that of the lowest rank.
-
-    Arrays have a place for each of the run's ``ranks``, NaN where one printed nothing.
-    """
-    import numpy as np
-
-    lists = {rank: series.taken(metric, name) for rank, series in by_rank.items()}
-    means = {rank: _reduced(metric.match, numbers) for rank, numbers in lists.items()}
-    lowest = min(by_rank)
-    if metric.scope == "total":
-        _compare(reading.notes[name], list(means.values()), means[lowest])
-        if metric.match == "all":
-            reading.arrays[name] = lists[lowest]
-        return means[lowest]
-    shape = max(map(len, lists.values())), max(ranks, max(by_rank) + 1)
-    table = np.full(shape, np.nan)
-    for rank, numbers in lists.items():
-        table[: len(numbers), rank] = numbers
-    if metric.match != "all":
-        table = table[0] * np.nan
-        table[list(means)] = list(means.values())
-    reading.arrays[name] = table
-    return float(np.mean(list(means.values())))
-
-
-def _of_any(metric: Metric, name: str, series: _Series, ranks: int, reading: Reading) -> float:
-    """One series of matches; with ``ranks`` above 1 it is unknown which of them printed which: of
-    what each of them prints there is one match of each, or nothing says which are whose."""
-    total = len(series.values)
-    each = metric.printed_by == "every_rank" and metric.scope == "rank" and ranks > 1
-    if each and total != ranks and not (metric.optional and total < ranks):
+def _is_of_each(metric: Metric, name: str, matches: int, ranks: int) -> bool:
+    """Whether matches without labels are one of each rank; raises UnreadableError if each rank
+    prints it and there are others: nothing says which are whose."""
+    if metric.printed_by != "every_rank" or metric.scope != "rank" or ranks == 1:
+        return False
+    if matches != ranks and not (metric.optional and matches < ranks):
         raise UnreadableError(
-            f"metric {name}: {total} matches of {ranks} ranks (printed_by: every_rank), and no "
+            f"metric {name}: {matches} matches of {ranks} ranks (printed_by: every_rank), and no "
             "label says which is whose: let the launcher label lines (mpirun --tag-output, srun "
             "--label, torchrun --tee 3), or give the pattern a group (?P<rank>...)"
         )
-    values = series.taken(metric, name, ranks if each else 1)
-    if metric.match == "all":
-        column = values[:, None] if name in OF_STEPS and ranks == 1 else values
-        reading.arrays[name] = values[None] if each and len(values) == ranks else column
-    return _reduced(metric.match, values)
-
-
-def _compare(notes: dict[str, Any], values: Sequence[float], taken: float) -> None:
-    """Note where ranks do not agree on what all of them print."""
-    low, high = min(values), max(values)
-    if high - low > AGREE * abs(taken):
-        notes["warning"] = (
-            f"{len(values)} ranks disagree: {low:.6g} to {high:.6g}, using {taken:.6g}"
-        )
+    return True

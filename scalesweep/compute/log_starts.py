@@ -17,18 +17,17 @@ from scalesweep.compute.log_reader import (
     FACTS,
     LONGEST_LINE,
     MODEL,
+    PEAK,
     Fact,
     Reader,
     fact_of,
     has,
     number_of,
 )
-from scalesweep.compute.log_values import PEAK
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 
 _STEP = re.compile(r"\d{1,12}", re.ASCII)
-_SHOWN = 90  # characters of a line
 
 
 class LogError(UserError):
@@ -63,9 +62,8 @@ class Start:
     last_line: int = 0
     rows: dict[Printer, list[Row]] = field(default_factory=dict)
     stated: dict[str, _Stated] = field(default_factory=dict)
-    # Lines that begin as progress and do not go on so; lines with other rates.
+    # Lines that begin as progress and do not go on so.
     broken: list[int] = field(default_factory=list)
-    rivals: list[_Stated] = field(default_factory=list)
     command: tuple[str, ...] = ()
     flags: dict[str, str] = field(default_factory=dict)  # that set runs apart
 
@@ -165,8 +163,6 @@ class _Splitter:
         elif not self._add_more(text, line, printer):
             if has(text, reader.spoils):
                 self.spoiled[printer] = reader.spoiled_lines
-            if reader.rivals and reader.rivals.search(text):
-                self.start.rivals.append(_Stated(text.strip()[:_SHOWN], line))
             self._take_facts(text, line)
         return ended
 

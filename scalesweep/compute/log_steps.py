@@ -1,12 +1,14 @@
-"""Steps of one start of a program: where they become steady, their metrics, their arrays.
+"""What the log of a run gives by the reader of its program: where the steps of a start become
+steady, their metrics, their arrays.
 
 It needs NumPy: a launcher imports it once the program has ended.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,10 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
-from scalesweep.compute.log_reader import Reader, number_of, rounding_of
-from scalesweep.compute.log_starts import LogError, Row, Start, by_printer
-from scalesweep.compute.log_values import (
+from scalesweep.compute.job_spec import STREAMS
+from scalesweep.compute.log_lines import read_lines
+from scalesweep.compute.log_metrics import Reading, UnreadableError, log_files
+from scalesweep.compute.log_reader import (
     DERIVED,
     ELAPSED,
     LAST,
@@ -26,8 +29,13 @@ from scalesweep.compute.log_values import (
     SECONDS,
     STEP_TIME,
     TOKENS,
+    Reader,
     Value,
+    number_of,
+    reader_of,
+    rounding_of,
 )
+from scalesweep.compute.log_starts import LogError, Row, Start, by_printer, facts_of, starts_of
 from scalesweep.core.record import STEP_TIMES, WARMUP_STEP_TIMES
 
 # With fewer lines nothing tells where a warm-up ends (analysis/steady_state.py).
@@ -91,14 +99,8 @@ class Steps:
 
 
 def steps_of(reader: Reader, start: Start) -> Steps:
-    """The values of all lines. Raises LogError where a line is damaged, or a time or rate is none,
-    or another line states a rate that may be the program's own."""
-    if len(start.rivals) > 1:
-        raise LogError(
-            f"{reader.program}'s lines are of a part of a step, and the program prints a rate of "
-            f"its own: '{start.rivals[0].text}'; give a reader of these lines: --reader FILE.yaml",
-            start.rivals[0].line,
-        )
+    """The values of all lines. Raises LogError where a line is damaged, or a time or rate is
+    none."""
     streams = by_printer(start)
     for row in (rows[-1] for rows in streams):
         if reader.ends and reader.ends not in row.texts:
@@ -237,7 +239,7 @@ def arrays_of(steps: Steps, kept: Flags, first: int) -> dict[str, Floats]:
 
     ``first``: lines of the warm-up."""
     arrays: dict[str, Floats] = {"logged_steps": np.array(steps.numbers, np.float64)}
-    within = all(after - before == 1 for before, after in pairwise(steps.numbers))
+    within = all(after - before == 1 for before, after in itertools.pairwise(steps.numbers))
     for name, values in steps.values.items():
         value = steps.value(name)
         single = within or not steps.reader.averages
@@ -338,3 +340,47 @@ def _derived(values: Mapping[str, float], known: Mapping[str, Any]) -> dict[str,
     samples = values.get(SAMPLES) or (batch / time if batch and time else None)
     derived = {TOKENS: rate, SAMPLES: samples, STEP_TIME: time}
     return {name: value for name, value in derived.items() if value is not None}
+
+
+def read_log(declared: Mapping[str, Any], work: Path, ranks: int, srun_labels: bool) -> Reading:
+    """Read what a program printed in ``work``, the folder of an attempt, with the declaration of
+    its reader, as JSON. Of several starts in one attempt the last counts.
+
+    Raises UnreadableError where a line, or what follows from the lines, is not that of a run of
+    ``ranks`` ranks; LogsGoneError if a log is not there, OSError if it cannot be read.
+    """
+    reader = reader_of(declared, "program", "reader")
+    files = [file for stream in STREAMS for file in log_files(stream, work)]
+    try:
+        return _read(reader, files, ranks, srun_labels)
+    except LogError as error:
+        place = f", in line {error.line}" if error.line else ""
+        raise UnreadableError(f"reader {reader.program}: {error}{place}") from None
+
+
+def _read(reader: Reader, files: list[Path], ranks: int, srun_labels: bool) -> Reading:
+    lines = itertools.chain.from_iterable(read_lines(file, srun_labels) for file in files)
+    starts = list(starts_of(lines, reader, srun=False))
+    if not starts:
+        raise LogError(f"no line of progress in {' or '.join(file.name for file in files)}")
+    start = starts[-1]
+    steps = steps_of(reader, start)
+    facts = facts_of(reader, {**start.texts(), **steps.settings}, steps.numbers, start.first_line)
+    if facts.setdefault("ranks", ranks) != ranks:
+        raise LogError(f"the log is of {facts['ranks']} ranks, the run of {ranks}")
+    kept, warm = kept_lines(steps)
+    reading = Reading()
+    for name, it in metrics_of(steps, kept, facts).items():
+        it.pop("rounding", None)
+        reading.metrics[name] = {**it}  # type: ignore[typeddict-item]
+    notes = {"starts": len(starts), "printers": len(steps.streams), "warm_up": warm}
+    if doubt := unfinished(warm):
+        notes["warning"] = doubt
+        reading.warnings.append(f"{reader.main}: {doubt}")
+    reading.of_metrics[reader.main] = notes
+    # Consumers take the second axis of these for the ranks.
+    every = len(steps.streams) == ranks
+    for name, values in arrays_of(steps, kept, warm["lines"]).items():
+        if every or name not in (STEP_TIMES, WARMUP_STEP_TIMES):
+            reading.arrays[name] = values
+    return reading

@@ -50,6 +50,15 @@ _OF_RANKS = re.compile(
 )
 
 
+class Failure(NamedTuple):
+    """Cause (empty: it did not fail) and detail of a run that failed, and what else failure.json
+    says of it."""
+
+    cause: str
+    detail: str
+    more: Mapping[str, Any] = {}
+
+
 class Outcome(NamedTuple):
     """How the program ended: exit code or signal, and whether we ended it (and why).
 

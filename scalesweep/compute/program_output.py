@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.native_format import NATIVE, NativeParts
 from scalesweep.core.host import host_facts
 from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.record import EPOCH_TIMES, SAMPLES
@@ -19,7 +18,7 @@ class BadResultError(Exception):
     """The program ended well, but its result cannot be used."""
 
 
-def read_native(work: Path) -> NativeParts:
+def read_native(work: Path) -> dict[str, Any]:
     """The parts of the record that the program wrote, which the record's check looks at again;
     raises BadResultError."""
     try:
@@ -57,10 +56,10 @@ def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], dict[str, An
 
 
 def _load(work: Path) -> Any:
-    return json.loads((work / NATIVE).read_bytes())
+    return json.loads((work / "native.json").read_bytes())
 
 
-def unsupported(reason: str) -> NativeParts:
+def unsupported(reason: str) -> dict[str, Any]:
     """The parts of a record that say only why there is no result, and never will be here."""
     return {
         "phases": {},

@@ -1,72 +1,59 @@
 """Arrays and metrics of the steps that the ranks of a program have printed, as a native one's."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from scalesweep.compute.job_spec import StampsOrder
-from scalesweep.compute.native_format import MetricValue
-from scalesweep.compute.stamp_metrics import MEANINGS, MEMORY
-from scalesweep.compute.stamp_steps import BETWEEN, PARTS, Matrix, Steps
-from scalesweep.compute.stamps import AMOUNTS, SPAN, Rank, read_ranks
+from scalesweep.compute.log_metrics import Reading
+from scalesweep.compute.stamp_steps import BETWEEN, PARTS, Steps
+from scalesweep.compute.stamps import AMOUNTS, MEANINGS, MEMORY, SPAN, Rank, read_ranks
 from scalesweep.core.record import EPOCH_TIMES, OF_STEPS, STEP_TIMES, WARMUP_STEP_TIMES
 
 # By so much of a span its parts may differ from it.
 _PARTS_OFF = 0.05
 
 
-@dataclass
-class Stamped:
-    """What the stamps of a run give: parts of its record, and arrays for samples.npz."""
-
-    metrics: dict[str, MetricValue] = field(default_factory=dict)
-    arrays: dict[str, Matrix] = field(default_factory=dict)
-    notes: dict[str, Any] = field(default_factory=dict)
-    work: dict[str, int] = field(default_factory=dict)
-    hosts: list[str] = field(default_factory=list)
-    versions: dict[str, str | None] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-
-    def put(self, name: str, value: Any) -> None:
-        """Add a metric; one that is no usual one is a span, in seconds."""
-        self.metrics[name] = {"value": float(value), **MEANINGS.get(name, MEANINGS[STEP_TIMES])}
-
-
 def read_stamps(
     order: StampsOrder, work: Path, ranks: int, srun_labels: bool, wall_s: float | None = None
-) -> Stamped:
+) -> Reading:
     """What the stamps of a run with so many ranks give; ``work``: the folder of its attempt,
     ``wall_s``: seconds that the program ran, if they are known.
 
     Raises UnreadableError if a number would be wrong, LogsGoneError, OSError.
     """
     by_rank, lines, damaged = read_ranks(order, work, ranks, srun_labels)
-    about: dict[str, Any] = {"lines": lines, "damaged": len(damaged)}
-    result = Stamped(notes={"stamps": about, "spans": {"method": "printed by the program"}})
     steps = Steps(by_rank, order["warmup"], wall_s)
+    about: dict[str, Any] = {
+        "lines": lines, "damaged": len(damaged), "steps": steps.count, "warmup": steps.warm_up,
+    }  # fmt: skip
+    spans = {"method": "printed by the program", "steps_per_epoch": steps.count}
+    result = Reading(notes={"stamps": about, "spans": spans})
     _add_rates(steps, result)
     _add_arrays(steps, result)
     _add_spans(steps, result)
     _add_epochs(steps, result)
     _add_facts(by_rank, result)
-    about |= {"steps": steps.count, "warmup": steps.warm_up}
-    said = [
-        f"{len(damaged):,} damaged lines are left out, the first is {place}"
-        for place in damaged[:1]
-    ]
-    result.warnings = [*said, *steps.warnings, *result.warnings]
+    if damaged:
+        said = f"{len(damaged):,} damaged lines are left out, the first is {damaged[0]}"
+        steps.warnings.insert(0, said)
+    result.warnings = [*steps.warnings, *result.warnings]
     if result.warnings:
-        about["warnings"] = result.warnings
+        about["warnings"] = list(result.warnings)
     return result
 
 
-def _add_rates(steps: Steps, result: Stamped) -> None:
+def _put(result: Reading, name: str, value: Any) -> None:
+    """Add a metric; one that is no usual one is a span, in seconds."""
+    result.metrics[name] = {"value": float(value), **MEANINGS.get(name, MEANINGS[STEP_TIMES])}
+
+
+def _add_rates(steps: Steps, result: Reading) -> None:
     """Add the time of a step, and samples and tokens per second of all ranks."""
     seconds = steps.seconds[steps.warm_up :]
-    result.put(STEP_TIMES, seconds.mean())
+    _put(result, STEP_TIMES, seconds.mean())
     between = 0 if steps.between is None else steps.between[steps.warm_up :]
     elapsed = float((seconds + between).sum(axis=0).max())
     for name in AMOUNTS:
@@ -75,13 +62,12 @@ def _add_rates(steps: Steps, result: Stamped) -> None:
         elif steps.has(name):
             amount = steps.numbers_of[name][steps.warm_up :].sum()
             if amount > 0 and elapsed > 0 and not steps.clock_set:
-                result.put(f"{name}_per_second", amount / elapsed)
+                _put(result, f"{name}_per_second", amount / elapsed)
 
 
-def _add_arrays(steps: Steps, result: Stamped) -> None:
+def _add_arrays(steps: Steps, result: Reading) -> None:
     """Add the seconds of steps and between them, and how many samples they are of."""
     warm_up = steps.warm_up
-    result.notes["spans"]["steps_per_epoch"] = steps.count
     if steps.has("samples"):
         totals = steps.numbers_of["samples"].sum(axis=1)[warm_up:]
         if totals.any():
@@ -95,7 +81,7 @@ def _add_arrays(steps: Steps, result: Stamped) -> None:
         result.arrays[BETWEEN] = steps.between[warm_up:]
 
 
-def _add_spans(steps: Steps, result: Stamped) -> None:
+def _add_spans(steps: Steps, result: Reading) -> None:
     """Keep the spans of steps; what a program's own spans take becomes a metric of each."""
     spans = steps.spans()
     for whole, parts in PARTS.items():
@@ -116,10 +102,10 @@ def _add_spans(steps: Steps, result: Stamped) -> None:
         if name in OF_STEPS:
             result.arrays[name] = values
         else:
-            result.put(name, values.mean())
+            _put(result, name, values.mean())
 
 
-def _add_epochs(steps: Steps, result: Stamped) -> None:
+def _add_epochs(steps: Steps, result: Reading) -> None:
     """Add the times of epochs, from the begin of the first step to the end of the last, if all
     ranks have printed all steps of several."""
     epochs = np.array([epoch for epoch, _ in steps.keys])
@@ -140,12 +126,12 @@ def _add_epochs(steps: Steps, result: Stamped) -> None:
             result.work["samples_per_epoch"] = round(samples[0])
 
 
-def _add_facts(ranks: Sequence[Rank], result: Stamped) -> None:
+def _add_facts(ranks: Sequence[Rank], result: Reading) -> None:
     """Add memory, hosts and versions, each if all ranks have printed it."""
     for kind, name in MEMORY.items():
         held = np.array([rank.memory.get(kind, np.nan) for rank in ranks])
         if not np.isnan(held).any():
-            result.put(name, held.mean())
+            _put(result, name, held.mean())
             result.arrays[name] = held
         elif not np.isnan(held).all():
             silent = int(np.isnan(held).argmax())

@@ -9,14 +9,30 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalesweep.compute.job_spec import StampsOrder
+from scalesweep.compute.job_spec import Meaning, StampsOrder
 from scalesweep.compute.log_lines import MARKER, rank_lines
 from scalesweep.compute.log_metrics import UnreadableError, log_files
-from scalesweep.compute.stamp_metrics import MEMORY
+from scalesweep.core.files import digest_of
 from scalesweep.core.host import cpu_set
+from scalesweep.core.record import STEP_TIMES
 
+# Raised when the same lines would give other numbers: logs are read again.
+_READER = 4
+MEMORY = {
+    "allocated": "peak_memory_allocated",
+    "reserved": "peak_memory_reserved",
+    "rss": "peak_rss",
+}
 SECONDS, BEGIN, SPAN = "s", "begin", "span_"
 AMOUNTS = ("samples", "tokens")
+MEANINGS: dict[str, Meaning] = {
+    STEP_TIMES: {"unit": "s", "better": "lower", "scope": "rank"},
+    **{
+        f"{name}_per_second": {"unit": f"{name}/s", "better": "higher", "scope": "total"}
+        for name in AMOUNTS
+    },
+    **{name: {"unit": "bytes", "better": "lower", "scope": "rank"} for name in MEMORY.values()},
+}
 # Of the lines, so many may be damaged, and of the steps so many be lost by that.
 LOST = 0.01
 # What a line begins with, or is cut after; other text names the marker, as a path or a sentence.
@@ -38,6 +54,12 @@ class Stamp(NamedTuple):
     rank: Any
     place: str
     sealed: bool
+
+
+def digest_of_stamps(order: StampsOrder, metrics: str) -> str:
+    """What the metrics of a record were read with, if there are stamps beside the ``metrics`` of
+    this digest."""
+    return digest_of([_READER, dict(order), metrics], 8)
 
 
 def stamp_lines(source: str, work: Path, ranks: int, srun_labels: bool) -> Iterator[Stamp]:

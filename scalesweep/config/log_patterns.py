@@ -10,11 +10,10 @@ from pydantic import Field, model_validator
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
-from scalesweep.compute.job_spec import STREAMS, Patterns, StampsOrder
+from scalesweep.compute.job_spec import STREAMS, Meaning, Patterns, StampsOrder
 from scalesweep.compute.log_metrics import Metric, digest_of_metrics, value_group
 from scalesweep.compute.log_reader import Reader
-from scalesweep.compute.native_format import Meaning
-from scalesweep.compute.stamp_metrics import MEANINGS, digest_of_stamps
+from scalesweep.compute.stamps import MEANINGS, digest_of_stamps
 from scalesweep.config.log_readers import find_reader
 from scalesweep.config.models import (
     FILLED,

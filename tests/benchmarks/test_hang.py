@@ -56,7 +56,8 @@ def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
     detail, stacks = failure["detail"], failure["stacks"]
     assert detail.startswith("no rank made progress during the last ")
     assert "; rank 1 (host " in detail and "phase timed) is in benchmarks/hanging.py" in detail
-    assert "while 1 rank waits in harness/ranks.py:" in detail and " barrier < " in detail
+    assert "; rank 0 (host " in detail and " waits in harness/ranks.py:" in detail
+    assert " barrier < " in detail
     assert detail.endswith("; stacks of 2 of 2 ranks in attempt-1/stacks-*.txt")
     assert [(each["ranks"], each["phase"]) for each in stacks] == [("1", "timed"), ("0", "timed")]
     assert " sleeps < " in stacks[0]["where"] and all(each["still_s"] > 4 for each in stacks)

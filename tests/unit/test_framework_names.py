@@ -20,7 +20,7 @@ READERS = (
     "analysis/horovod_timeline.py", "analysis/trace_account.py", "analysis/kineto_*.py",
     "analysis/xplane.py", "analysis/default_parts.py",
     "compute/external_program.py",
-    "compute/log_lines.py", "compute/log_metrics.py", "compute/log_values.py", "compute/stamps.py",
+    "compute/log_lines.py", "compute/log_metrics.py", "compute/log_reader.py", "compute/stamps.py",
     "compute/failure_cause.py", "compute/error_lines.py", "compute/hangs.py",
     "doctor/*",
     # Names of variables that launchers set.

@@ -15,7 +15,8 @@ import pytest
 
 from harness.rank_variables import LAUNCHERS
 from scalesweep.compute.job_spec import StampsOrder
-from scalesweep.compute.stamp_arrays import Stamped, read_stamps
+from scalesweep.compute.log_metrics import Reading
+from scalesweep.compute.stamp_arrays import read_stamps
 from scalesweep.compute.stamps import stamp_lines
 from tests.conftest import ROOT
 
@@ -57,7 +58,7 @@ def clock(module: Any, monkeypatch: pytest.MonkeyPatch) -> Clock:
     return found
 
 
-def read(folder: Path) -> Stamped:
+def read(folder: Path) -> Reading:
     return read_stamps(ORDER, folder, 1, False)
 
 

@@ -77,7 +77,7 @@ def test_which_match_counts(tmp_path: Path, match: str, skip: int, expected: flo
     numbers = [100, 40, 20, 28, 30]
     rule = metric(match=match, skip=skip)
     reading = read(tmp_path, "".join(f"rate: {number}\n" for number in numbers), rule)
-    assert value(reading) == pytest.approx(expected) and reading.notes["rate"]["matches"] == 5
+    assert value(reading) == pytest.approx(expected) and reading.of_metrics["rate"]["matches"] == 5
     both = "".join(f"[{r}]<stdout>:rate: {n + r}\n" for n in numbers for r in (0, 1))
     reading = read(tmp_path, both, rule, ranks=2)
     assert value(reading) == pytest.approx(expected + 0.5)  # skipped of each
@@ -127,7 +127,7 @@ SRUN = "  0: rate: 10\nsrun: job 7 has been requeued\n  1: rate: 20\n"
 def test_labels_tell_ranks_apart(tmp_path: Path, text: str, srun: bool) -> None:
     reading = read(tmp_path, text, RATE, ranks=2, srun=srun)
     assert value(reading) == 15 and reading.arrays["rate"].tolist() == [10, 20]  # never a sum
-    assert reading.notes["rate"] == {"matches": 2, "ranks": "0-1"} and not reading.warnings
+    assert reading.of_metrics["rate"] == {"matches": 2, "ranks": "0-1"} and not reading.warnings
     total = metric(scope="total")
     assert value(read(tmp_path, text, total, ranks=2, srun=srun)) == 10  # of the lowest rank
 

@@ -8,8 +8,8 @@ import pytest
 
 from scalesweep.analysis.step_account import account_of
 from scalesweep.compute.job_spec import StampsOrder
-from scalesweep.compute.log_metrics import UnreadableError
-from scalesweep.compute.stamp_arrays import Stamped, read_stamps
+from scalesweep.compute.log_metrics import Reading, UnreadableError
+from scalesweep.compute.stamp_arrays import read_stamps
 from tests.fakes.stamps import UNIX, line
 
 Step = dict[str, Any]
@@ -26,13 +26,13 @@ def steps_of(rank: int, count: int = STEPS) -> list[Step]:
     ]  # fmt: skip
 
 
-def read(work: Path, ranks: list[list[Step]], wall_s: float | None = None) -> Stamped:
+def read(work: Path, ranks: list[list[Step]], wall_s: float | None = None) -> Reading:
     (work / "stdout.log").write_text("".join(line(**each) for steps in ranks for each in steps))
     order: StampsOrder = {"source": "stdout", "warmup": 0}
     return read_stamps(order, work, len(ranks), False, wall_s)
 
 
-def rate(stamped: Stamped) -> float:
+def rate(stamped: Reading) -> float:
     return stamped.metrics["samples_per_second"]["value"]
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from scalesweep.analysis.step_account import account_of
 from scalesweep.compute.job_spec import StampsOrder
-from scalesweep.compute.log_metrics import UnreadableError
-from scalesweep.compute.stamp_arrays import Stamped, read_stamps
+from scalesweep.compute.log_metrics import Reading, UnreadableError
+from scalesweep.compute.stamp_arrays import read_stamps
 from scalesweep.core.record import OF_STAMPS
 from tests.acceptance.faults import Noise, Program, always, planted_run
 from tests.fakes.stamps import UNIX, line, lines_of
@@ -20,7 +20,7 @@ from tests.fakes.stamps import UNIX, line, lines_of
 WARM = 4
 
 
-def read(work: Path, text: str, ranks: int, **order: Any) -> Stamped:
+def read(work: Path, text: str, ranks: int, **order: Any) -> Reading:
     (work / "stdout.log").write_text(text)
     usual: StampsOrder = {"source": "stdout", "warmup": 0}
     return read_stamps({**usual, **order}, work, ranks, False)  # type: ignore[typeddict-item]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.compute.log_runs import read_log
+from scalesweep.compute.log_steps import read_log
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.log_patterns import Result, load_extract
 from scalesweep.core.errors import UserError
