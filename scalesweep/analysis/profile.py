@@ -6,15 +6,17 @@ Times are in seconds, arrays are ``[rank]``. What a tool does not say is None or
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
-from scalesweep.analysis.default_parts import DEFAULT_PARTS, KERNEL_PARTS
 from scalesweep.analysis.pop import PopFactors
 from scalesweep.analysis.types import Floats
+from scalesweep.core.paths import RESOURCES
 
 OTHER = "other"
 # Time that a tool counted and that an excerpt of its table leaves out.
@@ -23,6 +25,11 @@ NOT_LISTED = "(not listed)"
 CONTAINING = ("api", "range")
 KERNEL = "kernel"
 MAX_SEARCHED = 4000  # characters of a name that patterns by default look at
+# What stands in front of the patterns of resources/parts.yaml, by kind.
+_PREFIX = {
+    "exact": "", "any_case": "(?i)", "not_fused": r"(?is)^(?!triton_(?:poi|red|per|for)_).*",
+}  # fmt: skip
+_OF_ANY_PROGRAM = ("mpi", "collectives", "copies")  # the others are of kernels
 MAX_FUNCTIONS, MAX_NAME = 200, 1000  # functions of a kind that a record keeps; characters of a name
 
 
@@ -137,13 +144,23 @@ class Profile:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+@cache
+def usual_parts() -> Mapping[str, Sequence[str]]:
+    """The patterns of parts that no benchmark names, in their order (resources/parts.yaml)."""
+    parts = yaml.safe_load((RESOURCES / "parts.yaml").read_text())
+    return {
+        part: [f"{_PREFIX[kind]}(?:{text})" for kind, texts in kinds.items() for text in texts]
+        for part, kinds in parts.items()
+    }
+
+
 def parts_of(
     profile: Profile, patterns: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, Floats]:
     """Seconds by named part, ``[rank]``: each function belongs to the first part that names it.
 
     ``patterns``: regular expressions by part, searched in the function's name; without any those
-    of ``default_parts``, more of them for kernels than for other functions. What none takes is
+    of ``usual_parts``, more of them for kernels than for other functions. What none takes is
     ``other``. A profile of means has one entry for all ranks. Empty without functions. Raises
     re.error for what is no regular expression.
     """
@@ -152,7 +169,7 @@ def parts_of(
     if own["rank"].notna().any():
         own = own[own["rank"].notna()]  # a mean is of what the ranks say themselves
     seconds = own.fillna({"rank": 0}).pivot_table("own_s", "part", "rank", "sum", fill_value=0.0)
-    order = [part for part in (*(patterns or KERNEL_PARTS), OTHER) if part in seconds.index]
+    order = [part for part in (*(patterns or usual_parts()), OTHER) if part in seconds.index]
     return {part: values for part in order if (values := seconds.loc[part].to_numpy(float)).any()}
 
 
@@ -193,10 +210,11 @@ def _functions(profile: Profile, patterns: Mapping[str, Sequence[str]] | None) -
     columns = ["name", "rank", "kind", "calls", "own_s", "total_s", "min_s", "max_s"]
     frame = pd.DataFrame(map(astuple, profile.functions), columns=columns)
     frame = frame.astype(dict.fromkeys(("rank", *columns[3:]), float))
-    kernels, others = (
-        {part: [re.compile(text) for text in texts] for part, texts in (patterns or usual).items()}
-        for usual in (KERNEL_PARTS, DEFAULT_PARTS)
-    )
+    kernels = {
+        part: [re.compile(text) for text in texts]
+        for part, texts in (patterns or usual_parts()).items()
+    }
+    others = kernels if patterns else {part: kernels[part] for part in _OF_ANY_PROGRAM}
     searched = None if patterns else MAX_SEARCHED
     named = {
         (kind, name): next(

@@ -18,7 +18,7 @@ READERS = (
     "importers/*", "importers/profiles/*", "aspects/profiles/*",
     "report/profiles_section.py",
     "analysis/horovod_timeline.py", "analysis/trace_account.py", "analysis/kineto_*.py",
-    "analysis/xplane.py", "analysis/default_parts.py",
+    "analysis/xplane.py",
     "compute/external_program.py",
     "compute/log_lines.py", "compute/log_metrics.py", "compute/log_reader.py", "compute/stamps.py",
     "compute/failure_cause.py", "compute/error_lines.py", "compute/hangs.py",

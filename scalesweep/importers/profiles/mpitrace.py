@@ -7,85 +7,44 @@ communication leave a file, so that the table of all ranks, of two decimals, is 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import Function, Message, Profile, RankTimes
 from scalesweep.importers.imported_run import ImportRefusedError, Refusal
-from scalesweep.importers.profiles.base import CLOSE, lines_of, number, times_of
+from scalesweep.importers.profiles.base import CLOSE, lines_of, times_of
 
-_HEAD = re.compile(r"Data for (?:MPI rank|MPI task|rank) (\d{1,7}) of (\d{1,7})\b")
-_CALL = re.compile(r"\s*(MPI_\w+)\s+(\d{1,18})\s+(\S+)\s+(\S+)\s*")
-_TOTAL = re.compile(r"\s*total (communication|elapsed) time\s+= +(\S+) +seconds\.?\s*")
+_N = r"(\d+(?:\.\d+)?)"
+_HEAD = re.compile(r"\s*Data for (?:MPI rank|MPI task|rank) (\d{1,7}) of (\d{1,7})\b", re.M)
+_CALL = re.compile(rf"\s*(MPI_\w+)\s+(\d{{1,18}})\s+{_N}\s+{_N}\s*")
+_TOTAL = re.compile(rf"\s*total (?:communication|elapsed) time\s+= +{_N} +seconds\.?\s*")
 _SIZES = re.compile(r"(MPI_\w+)\s+#calls\s+avg\. bytes\s+time\(sec\)\s*")
-_SIZE = re.compile(r"\s+(\d{1,18})\s+(\S+)\s+(\S+)\s*")
+_SIZE = re.compile(rf"\s+(\d{{1,18}})\s+{_N}\s+{_N}\s*")
 _TABLE = re.compile(r"\s*taskid\s+hostname\s+comm\(s\)\s+elapsed\(s\).*")
-_TASK = re.compile(r"\s*(\d{1,7})\s+\S+\s+(\S+)\s+(\S+)(?:\s+\S+)*\s*")
+_TASK = re.compile(rf"\s*(\d{{1,7}})\s+\S+\s+{_N}\s+{_N}(?:\s+\S+)*\s*")
 _JOB = re.compile(r"(?P<job>.*?)[._](?P<rank>\d{1,7})")
-_ALL = "all ranks"
+_Times = Mapping[int, tuple[float, float]]
 
 
-@dataclass
-class _Rank:
-    """One file: its rank, the calls, those by size, and the table of all ranks if it has one."""
+class _Rank(NamedTuple):
+    """One file: its rank of so many, seconds of MPI and elapsed, the calls, those by size, and the
+    seconds of all ranks if it has their table."""
 
     file: Path
     rank: int
     ranks: int
-    totals: dict[str, float] = field(default_factory=dict)  # communication and elapsed, s
-    calls: list[Function] = field(default_factory=list)
-    sizes: list[tuple[str, int, float, float]] = field(default_factory=list)
-    table: dict[int, tuple[float, float]] = field(default_factory=dict)
-    where: str = ""  # the operation whose sizes are listed, or the table of all ranks
-
-    def add(self, content: str, line: int) -> None:
-        """Add what a line says."""
-        if self.where == _ALL and (task := _TASK.fullmatch(content)):
-            times = number(task[2], "comm(s)", line), number(task[3], "elapsed(s)", line)
-            self.table[int(task[1])] = times
-        elif self.where and (size := _SIZE.fullmatch(content)):
-            values = number(size[2], "bytes", line), number(size[3], "seconds", line)
-            self.sizes.append((self.where, int(size[1]), *values))
-        elif sizes := _SIZES.fullmatch(content):
-            self.where = sizes[1]
-        elif _TABLE.fullmatch(content):
-            self.where = _ALL
-        elif total := _TOTAL.fullmatch(content):
-            self.totals[total[1]] = number(total[2], f"total {total[1]} time", line)
-        elif call := _CALL.fullmatch(content):
-            seconds = number(call[4], "seconds", line)
-            self.calls.append(Function(call[1], self.rank, "cpu", int(call[2]), seconds, seconds))
-
-    @property
-    def times(self) -> tuple[float, float]:
-        """Seconds of MPI and elapsed. Raises ImportRefusedError for a file that was cut, or whose
-        calls do not add up."""
-        if self.totals.keys() != {"communication", "elapsed"} or not self.calls:
-            raise ImportRefusedError("no calls, or no total times: cut off?")
-        mpi, elapsed = self.totals["communication"], self.totals["elapsed"]
-        together = sum(call.exclusive_s for call in self.calls)
-        rounding = 0.0006 * (len(self.calls) + 1)
-        if abs(together - mpi) > CLOSE * mpi + rounding or mpi > elapsed * (1 + CLOSE):
-            raise ImportRefusedError(
-                f"the calls take {together:.3f} s, the total is {mpi:.3f} s of {elapsed:.3f} s: "
-                "lines are missing or changed"
-            )
-        return mpi, elapsed
-
-    @property
-    def functions(self) -> list[Function]:
-        """The calls, and what is outside of them."""
-        mpi, elapsed = self.times
-        outside = Function("outside of MPI", self.rank, "cpu", 1, elapsed - mpi, elapsed)
-        return [outside, *self.calls]
+    times: tuple[float, float]
+    functions: list[Function]
+    messages: list[Message]
+    table: _Times
 
 
 def sign(head: str) -> bool:
     """Whether a file begins as a profile of mpitrace does."""
-    return any(_HEAD.match(line.strip()) for line in head.splitlines()[:20])
+    return any(_HEAD.match(line) for line in head.splitlines()[:20])
 
 
 def read(files: Sequence[Path], ranks: int | None = None) -> Iterator[Profile | Refusal]:
@@ -108,15 +67,40 @@ def read(files: Sequence[Path], ranks: int | None = None) -> Iterator[Profile | 
 
 
 def _rank(file: Path) -> _Rank:
-    output: _Rank | None = None
-    for line, content in enumerate(lines_of(file), 1):
-        if head := _HEAD.match(content.strip()):
-            output = _Rank(file, int(head[1]), int(head[2]))
-        elif output is not None:
-            output.add(content, line)
-    if output is None or not output.times:
-        raise ImportRefusedError("no line 'Data for MPI rank'")
-    return output
+    """What a file says. Raises ImportRefusedError for one that was cut, or whose calls do not add
+    up."""
+    totals, calls, messages = [], [], []
+    table: dict[int, tuple[float, float]] = {}
+    head, operation = None, ""
+    for line in lines_of(file):
+        head = head or _HEAD.match(line)
+        if of_size := _SIZES.fullmatch(line):
+            operation = of_size[1]
+        elif _TABLE.fullmatch(line):
+            operation = "all ranks"
+        elif operation == "all ranks" and (task := _TASK.fullmatch(line)):
+            table[int(task[1])] = float(task[2]), float(task[3])
+        elif operation and (size := _SIZE.fullmatch(line)):
+            count, mean, seconds = int(size[1]), float(size[2]), float(size[3])
+            if count and mean and seconds:
+                messages.append(Message(operation, mean, count, seconds / count))
+        elif total := _TOTAL.fullmatch(line):
+            totals.append(float(total[1]))
+        elif call := _CALL.fullmatch(line):
+            calls.append((call[1], int(call[2]), float(call[4])))
+    if not head or len(totals) != 2 or not calls:
+        raise ImportRefusedError("no line 'Data for MPI rank', no calls, or no total times")
+    (mpi, elapsed), rank = totals, int(head[1])
+    together = sum(seconds for *_, seconds in calls)
+    rounding = 0.0006 * (len(calls) + 1)
+    if abs(together - mpi) > CLOSE * mpi + rounding or mpi > elapsed * (1 + CLOSE):
+        raise ImportRefusedError(
+            f"the calls take {together:.3f} s, the total is {mpi:.3f} s of {elapsed:.3f} s: "
+            "lines are missing or changed"
+        )
+    functions = [Function("outside of MPI", rank, "cpu", 1, elapsed - mpi, elapsed)]
+    functions += [Function(name, rank, "cpu", n, own, own) for name, n, own in calls]
+    return _Rank(file, rank, int(head[2]), (mpi, elapsed), functions, messages, table)
 
 
 def _profile(members: Sequence[_Rank]) -> Profile:
@@ -125,9 +109,8 @@ def _profile(members: Sequence[_Rank]) -> Profile:
     Raises ImportRefusedError if times of a rank are missing, ValueError if no rank has time outside
     of MPI.
     """
-    first = members[0]
-    words = "of the file of each rank"
-    times: Mapping[int, tuple[float, float]] = {member.rank: member.times for member in members}
+    first, words = members[0], "of the file of each rank"
+    times: _Times = {member.rank: member.times for member in members}
     if len(times) < first.ranks:
         times = next((member.table for member in members if member.table), {})
         words = "of the table of all ranks, rounded to 0.01 s"
@@ -139,18 +122,10 @@ def _profile(members: Sequence[_Rank]) -> Profile:
     mpi, elapsed = np.array([times[rank] for rank in range(first.ranks)]).T
     useful, runtime = elapsed - mpi, float(elapsed.max())
     return Profile(
-        tool="mpitrace",
-        file=first.file,
-        ranks=first.ranks,
-        elapsed_s=runtime,
-        rank_times=RankTimes(elapsed, useful, mpi),
-        factors=rank_factors(useful, runtime),
+        tool="mpitrace", file=first.file, ranks=first.ranks, elapsed_s=runtime,
+        rank_times=RankTimes(elapsed, useful, mpi), factors=rank_factors(useful, runtime),
         functions=tuple(it for member in members for it in member.functions),
-        messages=tuple(
-            Message(operation, size, calls, seconds / calls)
-            for operation, calls, size, seconds in first.sizes
-            if calls > 0 and size > 0 and seconds > 0
-        ),
+        messages=tuple(first.messages),
         metrics=times_of(runtime, float(mpi.mean()), float(useful.mean())),
         notes={"times": words, "ranks_with_a_file": len(members)},
-    )
+    )  # fmt: skip
