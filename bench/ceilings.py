@@ -17,7 +17,7 @@ from bench.lib.disturbed import DISTURBANCES, Draw
 from bench.lib.pairs import figure, run
 from scalesweep.analysis.best_rate import best_rate
 from scalesweep.analysis.stats import mean_of
-from scalesweep.aspects.probes.ceilings import WIDE
+from scalesweep.aspects.probes.table import WIDE
 
 RUNS = (3, 5, 7, 10)
 ENOUGH = 5  # runs from which on the bound holds

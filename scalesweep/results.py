@@ -110,7 +110,7 @@ class Results:
     def predict(self, ranks: Sequence[int], experiment: str | None = None) -> pd.DataFrame:
         """Predictions of counts that were not measured, a row per series, metric and count, with
         95 % intervals; ``refused`` says why there is none. Empty if nothing scales."""
-        from scalesweep.aspects.prediction.table import prediction_rows
+        from scalesweep.aspects.prediction import prediction_rows
         from scalesweep.table.declared import frame_of
         from scalesweep.tables.points import ExperimentData
         from scalesweep.tables.predictable import predicting_machine

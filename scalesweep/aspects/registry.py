@@ -9,7 +9,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
 
-# What all aspects are gone through for, and the file of a folder that has it:
+# What all aspects are gone through for, and the file of a folder that has it (else ``table``, which
+# may have all that takes no matplotlib):
 # MAKERS (``tables.making.Maker``) make tables; FIGURES are functions from results to ``Drawing``s;
 # RULES (``findings.base.Rule``) make findings; SECTION (``experiment.sections.Section``) is one of
 # the page.
@@ -102,8 +103,8 @@ def parts(name: Part) -> Iterator[Any]:
         where = f"scalesweep.aspects.{aspect}"
         module = import_module(where)
         if hasattr(module, "__path__"):
-            where = f"{where}.{_FILES[name]}"
-            module = import_module(where) if find_spec(where) else module
+            files = [f"{where}.{file}" for file in (_FILES[name], "table")]
+            module = next((import_module(file) for file in files if find_spec(file)), module)
         if hasattr(module, name):
             yield getattr(module, name)
 

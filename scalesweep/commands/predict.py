@@ -7,8 +7,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from scalesweep.aspects.layouts.ranking import ranking_texts
-from scalesweep.aspects.prediction.section import NOTE, prediction_table
-from scalesweep.aspects.prediction.table import Prediction, known, prediction_rows
+from scalesweep.aspects.prediction import (
+    COMPUTED,
+    Prediction,
+    known,
+    prediction_rows,
+    prediction_table,
+)
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.scaling_kinds import OF_SAMPLES
@@ -102,7 +107,7 @@ def rows_text(results: ExperimentResults, rows: Sequence[Prediction]) -> str:
         cells = [head, *([cell.text for cell in row] for row in table.rows)]
         shown = [[*row[:runs], *row[runs + 1 :]] for row in cells]
         lines += aligned(shown, left={runs, runs + 3})
-        lines.append(NOTE)
+        lines.append(COMPUTED)
     return "\n".join(lines)
 
 

@@ -118,7 +118,7 @@ def too_large(
     reason = f"needs more than {text_of(most)} x the memory of its device, by the memory model"
 
     def exceeds(point: Mapping[str, Any]) -> str | None:
-        from scalesweep.analysis.memory_fit import MemoryFit  # few campaigns need it
+        from scalesweep.analysis.memory_model import MemoryFit  # few campaigns need it
 
         try:
             judged = point_memory(sized, point, where)

@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from scalesweep.analysis.memory_fit import CONSTANTS, TOO_LARGE, UNCERTAIN, MemoryFit
+from scalesweep.analysis.memory_model import CONSTANTS, TOO_LARGE, UNCERTAIN, MemoryFit
 from scalesweep.config.memory import PointMemory, point_memory
 from scalesweep.config.shapes import planned
 from scalesweep.core.files import canonical_json

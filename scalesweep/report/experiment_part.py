@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from scalesweep.aspects.find import find
-from scalesweep.aspects.layouts.card import layout_card
+from scalesweep.aspects.layouts.section import layout_card
 from scalesweep.aspects.order import SECTIONS
 from scalesweep.aspects.registry import parts
 from scalesweep.core.errors import UserError

@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from scalesweep.aspects.layouts.words import layouts_that_ran
+from scalesweep.aspects.layouts.table import layouts_that_ran
 from scalesweep.aspects.scaling.efficiencies import Efficiency
 from scalesweep.aspects.scaling.findings import EITHER, Verdict, verdicts
 from scalesweep.aspects.steps.ledgers import Ledger

@@ -9,8 +9,8 @@ import pandas as pd
 
 from scalesweep.analysis import outliers
 from scalesweep.analysis.metrics import QUANTITIES
-from scalesweep.aspects.energy.section import DEFINITIONS
-from scalesweep.aspects.probes.campaign import ceilings_section
+from scalesweep.aspects.energy.table import DEFINITIONS
+from scalesweep.aspects.probes.table import ceilings_section
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import PHASES, counted, listed, text_of
 from scalesweep.core.plan_format import Plan

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.aspects.profiles.functions import FunctionTime
-from scalesweep.aspects.profiles.timeline import TimelinePhase
+from scalesweep.aspects.profiles.table import TimelinePhase
 from scalesweep.aspects.profiles.traces import (
     CollectiveTime,
     RankLateness,

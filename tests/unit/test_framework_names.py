@@ -17,7 +17,7 @@ NAMES = re.compile(r"horovod|tensorflow|torch|\bddp\b|\bfsdp2?\b", re.IGNORECASE
 READERS = (
     "importers/*", "importers/profiles/*", "aspects/profiles/*",
     "report/profiles_section.py",
-    "analysis/horovod_timeline.py", "analysis/trace_account.py", "analysis/kineto_*.py",
+    "aspects/registry.py", "analysis/trace_account.py", "analysis/kineto_*.py",
     "analysis/xplane.py",
     "compute/external_program.py",
     "compute/log_lines.py", "compute/log_metrics.py", "compute/log_reader.py", "compute/stamps.py",

@@ -1,6 +1,7 @@
 """The table `power`: watts over time of a few runs of an experiment."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,16 @@ import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted, listed, text_of
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.record import POWER, RECORD, read_record
+from scalesweep.core.status import Status
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.sections import Section
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.power_series import Channel, mean_power, read_power
+from scalesweep.tables.provenance import RunFacts
 
 _log = logging.getLogger(__name__)
 
@@ -102,14 +108,14 @@ def _rows(
             lines.setdefault((channel.domain, channel.counted), []).append(channel)
     shown = [*lines.items()][: MAX_DOMAINS + 1]
     blocks = []
-    for (domain, counted), series in shown:
+    for (domain, in_total), series in shown:
         most = MAX_ROWS // 3 if domain == TOTAL else MAX_ROWS * 2 // 3 // max(len(shown) - 1, 2)
         edges = np.unique(max(series, key=lambda channel: channel.times.size).times)
         if edges.size > most + 1:
             edges = np.linspace(edges[0], edges[-1], most + 1)
         middle = ((edges[1:] + edges[:-1]) / 2 - begin).tolist()
         phases = [next((s[0] for s in spans if s[1] <= at < s[2]), None) for at in middle]
-        fixed = {**identity, "domain": domain, "counted": counted}
+        fixed = {**identity, "domain": domain, "counted": in_total}
         watts = {"seconds": edges[1:] - begin, "watts": mean_power(series, edges)}
         block = pd.DataFrame({**watts, "phase": phases})
         blocks.append(pd.concat([pd.DataFrame([fixed] * len(block)), block], axis=1))
@@ -117,3 +123,50 @@ def _rows(
 
 
 MAKERS = (Maker("power", power_frame),)
+
+
+MAX_REASONS = 3
+# Of the metrics that the launcher adds to a program's own.
+DEFINITIONS = {
+    "energy": "joules of all hosts and counted domains while the program ran",
+    "energy_per_sample": "energy in the phases that handle samples / samples handled in them",
+    "energy_delay_product": "energy x wall time of the program",
+    "mean_power": "energy / the time it was measured over, of all hosts together",
+    "peak_power": "highest power over one sampling interval, of all hosts together",
+}
+
+
+def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[str]:
+    """What is to be said of how energy was measured in an experiment's runs, or why it was not.
+
+    Records without this information are listed where runs train: elsewhere no reader expects it.
+    """
+    done = [run["run_id"] for run in results.entry["runs"] if run["status"] == Status.DONE]
+    runs = [facts[run_id] for run_id in dict.fromkeys(done) if run_id in facts]
+    known = [run.energy for run in runs if run.energy is not None]
+    measured = [energy for energy in known if energy.joules is not None]
+    lines = []
+    if measured:
+        sources = listed([*{source: None for of in measured for source in of.sources}])
+        every = {text_of(of.interval_s): None for of in measured if of.interval_s}
+        sampled = f", sampled every {' or '.join(every)} s" if every else ""
+        whole = counted(len(runs), "run")
+        lines = [f"Energy: measured in {len(measured):,} of {whole} with {sources}{sampled}."]
+    if notes := {note: None for energy in measured for note in energy.notes}:
+        lines.append(f"Of the meters: {listed([*notes], MAX_REASONS)}.")
+    reasons = Counter(e.missing or "no reason recorded" for e in known if e.joules is None)
+    silent = len(runs) - len(known)
+    if silent and (reasons or measured or results.tables.get("accuracy") is not None):
+        reasons["the records hold no energy data"] += silent
+    for reason, count in reasons.most_common(MAX_REASONS):
+        share = "" if count == len(runs) else f" in {count:,} of {counted(len(runs), 'run')}"
+        lines.append(f"Energy: not measured{share}: {reason}.")
+    return lines
+
+
+SECTION = Section(
+    "Energy",
+    table=lambda *_: None,
+    notes=lambda _results: [],
+    of_runs=energy_lines,
+)

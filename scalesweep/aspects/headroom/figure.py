@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from scalesweep.aspects.headroom.findings import points_of
+from scalesweep.aspects.headroom.table import points_of
 from scalesweep.core.formatting import PHASES
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, interval, labels_of

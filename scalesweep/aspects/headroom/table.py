@@ -4,7 +4,7 @@ A share is what a point takes of a resource over what a probe reaches of it, on 
 nodes: the best of enough undisturbed runs, with its interval (docs/methods/machine.md).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
@@ -13,10 +13,22 @@ from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.analysis.roofline import COMPUTE, MEMORY, share_of
 from scalesweep.analysis.stats import mean_of
-from scalesweep.core.formatting import counted, text_of
+from scalesweep.core.formatting import PHASES, counted, listed, scaled_unit, text_of, with_interval
 from scalesweep.core.joined_experiments import constants_of
 from scalesweep.core.plan_format import parameter_of
-from scalesweep.table.declared import Estimate, PointRow, column
+from scalesweep.experiment.points_table import Table, declared_table, share_text
+from scalesweep.experiment.results import ExperimentResults, Key
+from scalesweep.experiment.sections import Section
+from scalesweep.findings.base import (
+    ATTENTION,
+    NOTE,
+    Finding,
+    Rule,
+    declared_evidence,
+    estimate_of,
+    number_of,
+)
+from scalesweep.table.declared import Estimate, PointRow, column, numbers_of
 from scalesweep.tables.bookkeeping import EXCHANGE, EXCHANGED_BY
 from scalesweep.tables.file_rates import (
     FILES,
@@ -328,3 +340,106 @@ def _network(inputs: TableInputs, point: Point) -> _Limit | str:
 
 
 MAKERS = (Maker(Headroom, headroom_rows),)
+
+
+RULE, INPUT = "headroom", "input bound"
+MOST = 4
+NEAR = 0.5  # a share from which on a resource is said to bind
+
+
+def points_of(results: ExperimentResults) -> list[list[Headroom]]:
+    """The rows of each point, source and phase, the largest share first."""
+    groups: dict[Key, list[Headroom]] = {}
+    for row in results.of(Headroom):
+        key = (*results.key(row.point, results.axes), row.source, row.phase)
+        groups.setdefault(key, []).append(row)
+    known = [rows for rows in groups.values() if any(row.binding for row in rows)]
+    return sorted(known, key=lambda rows: -binding(rows)[1])
+
+
+def binding(rows: Sequence[Headroom]) -> tuple[Headroom, float]:
+    """The row of the resource that binds, and its share."""
+    row = next(row for row in rows if row.binding)
+    return row, row.share.value if row.share else 0.0
+
+
+def binding_resource(results: ExperimentResults) -> list[Finding]:
+    """Of the points with the largest shares what binds: a note, for attention if above 1."""
+    return [_finding(results, rows) for rows in points_of(results)[:MOST]]
+
+
+def _finding(results: ExperimentResults, rows: Sequence[Headroom]) -> Finding:
+    row, _ = binding(rows)
+    assert row.share and row.ceiling
+    share = row.share
+    above = share.value > 1 if share.low is None else share.low > 1
+    at = f"at {results.describe(row.row)}" if results.axes else "here"
+    unknown = list(dict.fromkeys(each.resource for each in rows if each.missing))
+    evidence = declared_evidence(results, row)
+    evidence["key"] |= {"resource": row.resource, "phase": row.phase, "where": row.where}
+    return Finding(
+        results.name,
+        INPUT if row.resource == TRAINING else RULE,
+        ATTENTION if above else NOTE,
+        subject=row.resource.capitalize(),
+        words={
+            "at": at + (f", {PHASES[row.phase]}" if row.phase != "run" else ""),
+            "where": row.where or "",
+            "binds": "binds" if share.value >= NEAR else "does not bind",
+            "unknown": f"; not probed: {listed(unknown)}" if unknown else "",
+        },
+        numbers=(
+            estimate_of("share", share, "1"),
+            number_of("ceiling", row.ceiling, row.unit or ""),
+        ),
+        evidence=evidence,
+    )
+
+
+RULES = (
+    Rule(
+        RULE, binding_resource,
+        says={
+            NOTE: "{subject} {binds} {at}: {share:%} of {ceiling} ({where}){unknown}.",
+            ATTENTION: "{subject} {at}: {share:%} of a ceiling measured too low ({where}).",
+        },
+        next={ATTENTION: "measure the ceiling on as many devices, with a cold cache"},
+    ),
+    Rule(
+        INPUT, None,
+        says={
+            NOTE: "Reading {at}: training ({where}) would take {share:%} of what is read.",
+            ATTENTION: "Input-bound {at}: training ({where}) would take {share:%} of what is read.",
+        },
+        next={ATTENTION: "read with more ranks or cores for each, or from faster files"},
+    ),
+)  # fmt: skip
+
+
+_NOTE = (
+    "What a point takes of each resource over the best that probes reach on as many ranks and "
+    "nodes. Binding: the largest share of those that are known (docs/methods/machine.md)."
+)
+
+
+def headroom_table(results: ExperimentResults, limit: int) -> Table | None:
+    """A row per point and resource; None where nothing is known."""
+    rows = [row for of_point in points_of(results) for row in of_point]
+    columns = [
+        ("Phase", "phase", lambda row: row.phase),
+        ("Resource", "resource", lambda row: row.resource),
+        ("Takes", "rate", lambda row: _scaled(row, row.rate)),
+        ("Of", "ceiling", lambda row: _scaled(row, row.ceiling and Estimate(row.ceiling))),
+        ("Share", "share", lambda row: share_text(row.share)),
+        ("", "binding", lambda row: "binding" if row.binding else ""),
+        ("From", "where", lambda row: row.where or row.missing or ""),
+    ]
+    return declared_table(results, rows, columns, limit)
+
+
+def _scaled(row: Headroom, known: Estimate | None) -> str:
+    factor, unit = scaled_unit(row.unit or "", known.value if known else 0.0)
+    return with_interval(*numbers_of(known, factor), unit)
+
+
+SECTION = Section("Headroom", headroom_table, lambda _results: [_NOTE])

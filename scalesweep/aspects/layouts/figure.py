@@ -5,8 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
-from scalesweep.aspects.layouts.words import best_layouts, layouts_that_ran
+from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint, best_layouts, layouts_that_ran
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing, drawn

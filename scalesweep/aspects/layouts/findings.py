@@ -1,8 +1,7 @@
 """What the report says of layouts: the best of each scale, and what failed."""
 
 from scalesweep.analysis.stats import SIGNIFICANT
-from scalesweep.aspects.layouts.table import BestLayout
-from scalesweep.aspects.layouts.words import best_layouts
+from scalesweep.aspects.layouts.table import BestLayout, best_layouts
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     CLEAR,

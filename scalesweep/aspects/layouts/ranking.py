@@ -16,10 +16,15 @@ from scalesweep.analysis.layout_cost import (
     refusal,
     rolled,
 )
-from scalesweep.analysis.memory_fit import TOO_LARGE, fit_memory
-from scalesweep.analysis.memory_model import MemoryLayout, obstacle, rank_bytes
+from scalesweep.analysis.memory_model import (
+    TOO_LARGE,
+    MemoryLayout,
+    fit_memory,
+    obstacle,
+    rank_bytes,
+)
 from scalesweep.analysis.model_shape import ModelShape
-from scalesweep.aspects.layouts.study import LayoutStudy, study_of
+from scalesweep.aspects.layouts.table import LayoutStudy, study_of
 from scalesweep.config.memory import memory_layout
 from scalesweep.config.shapes import planned, planned_shape, value_at
 from scalesweep.core.formatting import number

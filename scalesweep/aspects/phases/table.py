@@ -4,6 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from scalesweep.analysis.stats import mean_of
+from scalesweep.core.formatting import with_interval
+from scalesweep.experiment.by_kind import table_by_kind
+from scalesweep.experiment.points_table import Table
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.sections import Section
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 
@@ -63,3 +68,17 @@ def phase_rows(inputs: TableInputs) -> Iterator[Phase]:
 
 
 MAKERS = (Maker(Phase, phase_rows),)
+
+
+_NOTE = "Seconds of rank 0, means over repeats with 95 % intervals."
+
+
+def phase_table(results: ExperimentResults, limit: int) -> Table | None:
+    """Seconds of every phase of every point; None where no phases are known."""
+    return table_by_kind(
+        results, limit, results.of(Phase), "phase", "seconds", with_interval,
+        lambda name: f"{name.replace('_', ' ')} [s]",
+    )  # fmt: skip
+
+
+SECTION = Section("Phases", phase_table, lambda _results: [_NOTE])

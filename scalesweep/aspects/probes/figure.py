@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.network_fit import predicted_seconds
-from scalesweep.aspects.probes.ceilings import is_probe
-from scalesweep.aspects.probes.table import NetworkRow, SweepRow
+from scalesweep.aspects.probes.table import NetworkRow, SweepRow, is_probe
 from scalesweep.core.formatting import finite, scaled_unit, shorten
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.figures.drawing import Drawing, drawn, evenly, interval, labels_of

@@ -1,15 +1,40 @@
-"""The tables ``sweep`` and ``network``: what probes measured by size, and the fit of a network."""
+"""The tables ``sweep`` and ``network``: what probes measured by size, and the fit of a network; the
+ceilings that they found, and what the report says of them."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from scalesweep.analysis.best_rate import AGREEING, BestRate, best_rate, growth
+from scalesweep.analysis.metrics import column as metric_column
 from scalesweep.analysis.profile import bus_factor
 from scalesweep.analysis.stats import mean_of
-from scalesweep.table.declared import DeclaredRow, Estimate, column
+from scalesweep.core.formatting import (
+    counted,
+    finite,
+    percent,
+    plain,
+    scaled_unit,
+    size_words,
+    text_of,
+    with_interval,
+)
+from scalesweep.core.plan_format import parameter_of
+from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.findings.base import (
+    CLEAR,
+    NOTE,
+    OPEN,
+    Finding,
+    Rule,
+    estimate_of,
+    evidence_of,
+    number_of,
+)
+from scalesweep.table.declared import DeclaredRow, Estimate, column, numbers_of
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.sweeps import Swept, fitted_networks, ranks_of, sweeps_of
@@ -125,3 +150,251 @@ def network_rows(inputs: TableInputs) -> Iterator[NetworkRow]:
 
 
 MAKERS = (Maker(SweepRow, sweep_rows), Maker(NetworkRow, network_rows))
+
+
+RUN = "run"  # phase of plain metrics
+# An interval whose ends are further apart than this is not of a ceiling.
+WIDE = 1.5
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The best rate of one kind of work, in ``unit``, at the point whose best run is fastest."""
+
+    what: str  # the values of the parameters that say what is done
+    how: str  # the point without them: how it was reached
+    row: Row  # of the table points: where it was reached
+    unit: str
+    best: BestRate
+    share: float | None  # of it that a median repeat reaches
+    grows: str  # towards which sizes the rate still grew where the sizes tried end
+
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The 95 % interval of the undisturbed rate; None without one."""
+        return self.best.rate.low, self.best.rate.high
+
+    @property
+    def open(self) -> str:
+        """Why it is not confirmed; empty where it is."""
+        runs = len(self.best.disturbed)
+        if self.grows:
+            return f"it still grows towards {self.grows} sizes"
+        if self.best.agreeing < AGREEING:
+            agree = counted(self.best.agreeing, "run")
+            return f"{agree} of {runs} within 10 % of the best, {AGREEING} needed"
+        low, high = self.ends
+        if low is None or high is None:
+            return "its runs are identical"
+        return "its runs differ too much" if high > WIDE * low else ""
+
+
+def is_probe(results: ExperimentResults) -> bool:
+    """Whether the experiment is one of probes, and something is known of it."""
+    return not results.control and results.tables.get(SweepRow.TABLE) is not None
+
+
+def ceilings(results: ExperimentResults) -> list[Ceiling]:
+    """The ceilings of an experiment of probes, one for each kind of work and source.
+
+    Kinds differ in parameters that say what is computed rather than how (``workload``). Times, as
+    latencies by size, have no ceiling.
+    """
+    main = results.main
+    if main is None or not main.higher or not is_probe(results):
+        return []
+    kinds = [name for name in results.axes if parameter_of(results.entry, name).get("workload")]
+    same = (*results.axes, "source")
+    title = metric_column(main.metric, "mean", RUN)
+    rates: dict[Key, list[float]] = {}
+    for run in results.rows("runs", [*same, title]):
+        if finite(run[title]):
+            rates.setdefault(results.key(run, same), []).append(run[title] * main.factor)
+    best_of: dict[Key, tuple[BestRate, Row]] = {}
+    for row in results.points:
+        if values := rates.get(results.key(row, same)):
+            best, key = best_rate(np.array(values)), (*results.key(row, kinds), row["source"])
+            if key not in best_of or best.rate.value > best_of[key][0].rate.value:
+                best_of[key] = (best, row)
+    return [_ceiling(results, kinds, best, row) for best, row in best_of.values()]
+
+
+def _ceiling(results: ExperimentResults, kinds: Sequence[str], best: BestRate, row: Row) -> Ceiling:
+    """The ceiling that a point shows, with the value of the sweep that reached it."""
+    main = results.main
+    assert main is not None
+    median = results.measures.get(f"{main.metric}_median")
+    usual = median.value(row, "mean", RUN) if median else None
+    # A list is of what the sweep goes through: the one that counted is named behind it.
+    lines = [n for n in results.axes if n not in kinds and not text_of(row[n]).startswith("[")]
+    how = [results.describe(row, lines)] if lines else []
+    same = (*results.axes, "source")
+    swept = [each for each in results.of(SweepRow)
+             if results.key(each.place, same) == results.key(row, same)]  # fmt: skip
+    if swept:
+        top = max(swept, key=lambda each: each.best_rate)
+        shown = f"{top.value:,}" if isinstance(top.value, int | float) else top.value
+        how.append(f"{top.by} {shown}{f' {top.value_unit}' if top.value_unit else ''}")
+    return Ceiling(
+        # Of yes or no the name too; null is the framework's default.
+        what=", ".join(
+            f"{name} {text_of(value)}" if isinstance(value, bool) else text_of(value)
+            for name in kinds
+            if (value := plain(row[name])) is not None
+        ),
+        how=", ".join(how),
+        row=row,
+        unit=main.unit,
+        best=best,
+        share=usual / median.factor * main.factor / best.rate.value if median and usual else None,
+        grows=growth([each.value for each in swept], [each.best_rate for each in swept]),
+    )
+
+
+CEILING, NETWORK, FLAT = "ceiling", "network", "network latency"
+# A formula that is further from sizes left out of the fit than this does not describe the network.
+NEAR = 0.25
+
+
+def machine_ceilings(results: ExperimentResults) -> list[Finding]:
+    """The best run of each kind of work as its ceiling, with its interval.
+
+    Confirmed only where enough undisturbed runs agree, and the rate had stopped growing.
+    """
+    return [_ceiling_finding(results, ceiling) for ceiling in ceilings(results)]
+
+
+def _ceiling_finding(results: ExperimentResults, ceiling: Ceiling) -> Finding:
+    evidence = evidence_of(results, "points", ceiling.row) | {"figure": "sweep"}
+    return Finding(
+        results.name,
+        CEILING,
+        OPEN if ceiling.open else CLEAR,
+        subject=f" of {ceiling.what}" if ceiling.what else "",
+        words={"how": f" ({ceiling.how})" if ceiling.how else ""},
+        numbers=(number_of("ceiling", ceiling.best.rate.value, ceiling.unit, *ceiling.ends),),
+        reason=ceiling.open,
+        evidence=evidence,
+    )
+
+
+def network_fit(results: ExperimentResults) -> list[Finding]:
+    """Latency and bandwidth of each series of allreduces, and the algorithms that may be at work.
+
+    A note where the sizes show no bandwidth.
+    """
+    series: dict[Key, list[NetworkRow]] = {}
+    for row in results.of(NetworkRow):
+        series.setdefault(results.key(row.place, row.place), []).append(row)
+    return [_network(results, ranges) for ranges in series.values()]
+
+
+def latency_words(fit: NetworkRow) -> str:
+    """Latency with its interval, in µs."""
+    value, low, high = numbers_of(fit.latency, 1e6)
+    return with_interval(value, low, high, "µs")
+
+
+def bandwidth_words(fit: NetworkRow) -> str:
+    """Bandwidth with its interval; empty where the sizes show none."""
+    if fit.bandwidth is None:
+        return ""
+    factor, unit = scaled_unit("bytes/s", fit.bandwidth.value)
+    value, low, high = numbers_of(fit.bandwidth, factor)
+    return with_interval(value, low, high, unit)
+
+
+def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Finding:
+    """Latency of the smallest messages and bandwidth of the largest; clear where both have
+    intervals and the fit is near its points."""
+    first, last = ranges[0], ranges[-1]
+    near = max(fit.error for fit in ranges) <= NEAR
+    known = None not in (first.latency.low, last.bandwidth and last.bandwidth.low)
+    numbers = [estimate_of("latency", first.latency, "s")]
+    if last.bandwidth:
+        numbers.append(estimate_of("bandwidth", last.bandwidth, "bytes/s"))
+    return Finding(
+        results.name,
+        NETWORK if last.bandwidth else FLAT,
+        NOTE if not last.bandwidth else CLEAR if known and near else OPEN,
+        subject="".join(f"{name} {text_of(value)}, " for name, value in first.point.items()),
+        words={
+            "latency_words": latency_words(first),
+            "bandwidth_words": bandwidth_words(last),
+            "algorithm": last.algorithms,
+        },
+        numbers=tuple(numbers),
+        reason="" if near else "no formula is near all sizes",
+        evidence={
+            "experiment": results.name,
+            "table": NetworkRow.TABLE,
+            "key": first.place,
+            "figure": "network",
+        },
+    )
+
+
+RULES = (
+    Rule(
+        CEILING, machine_ceilings,
+        says={CLEAR: "The ceiling{subject} is {ceiling}{how}."},
+        next={OPEN: "measure five runs on a quiet machine, at larger sizes if it grows"},
+    ),
+    Rule(
+        NETWORK, network_fit,
+        says={CLEAR: "{subject}allreduce as a {algorithm} has a latency of {latency_words} and a "
+              "bandwidth of {bandwidth_words}."},
+    ),
+    Rule(
+        FLAT, None,
+        says={NOTE: "{subject}allreduce has a latency of {latency_words}; its sizes show no "
+              "bandwidth."},
+    ),
+)  # fmt: skip
+
+
+# What probes measure, in words; imported and foreign ones by their benchmark's name.
+WHAT = {
+    "compute_peak": "arithmetic", "memory_bandwidth": "memory", "file_read": "reading files",
+    "allreduce": "bus bandwidth of a collective", "copy_bandwidth": "copies",
+}  # fmt: skip
+# Those of other names, by the ceiling that benchmark.yaml says they measure.
+_OF_CEILING = {"compute": "arithmetic", "memory": "memory"}
+
+
+class Line(NamedTuple):
+    """One row of the section's table; texts."""
+
+    experiment: str
+    what: str
+    value: str
+    median: str  # of the repeats, as a share
+    where: str
+    runs: str
+
+
+def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
+    """A row per ceiling and per range of a fitted network, in the campaign's order."""
+    lines = []
+    for results in studies:
+        benchmark = results.entry["benchmark"]
+        usual = WHAT.get(benchmark, _OF_CEILING.get(str(results.entry.get("ceiling")), benchmark))
+        for each in ceilings(results):
+            kind = each.what or text_of(results.entry["fixed"].get("operation") or "")
+            what = _marked(f"{usual}: {kind}" if kind else usual, each.row["source"])
+            value = with_interval(each.best.rate.value, *each.ends, each.unit)
+            share = "–" if each.share is None else percent(each.share)
+            runs = text_of(each.row["repeats"])
+            lines.append(Line(results.name, what, value, share, each.how, runs))
+        for fit in results.of(NetworkRow):
+            what = _marked("latency and bandwidth of allreduce", fit.source)
+            value = ", ".join(filter(None, (latency_words(fit), bandwidth_words(fit))))
+            names = [f"{name} {text_of(value)}" for name, value in fit.point.items()]
+            sizes = f"{size_words(fit.low_bytes)} to {size_words(fit.high_bytes)}"
+            where = ", ".join([*names, sizes, fit.algorithms])
+            lines.append(Line(results.name, what, value, "–", where, text_of(fit.repeats)))
+    return lines
+
+
+def _marked(what: str, source: object) -> str:
+    return what[:1].upper() + what[1:] + ("" if source == "measured" else f" ({source})")

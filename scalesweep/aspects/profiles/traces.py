@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.analysis.kineto_calls import CALLS, LATE, NOTE, Rows, call_rows
 from scalesweep.analysis.kineto_stream import RankTrace, read_stream
 from scalesweep.analysis.trace_account import PARTS, TraceAccount, account_of_rank
 from scalesweep.analysis.xplane import Operation, read_steps
@@ -20,6 +19,7 @@ from scalesweep.aspects.profiles.functions import done_runs, head_of, noted, pro
 from scalesweep.compute.log_lines import open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import TENSORFLOW, TORCH
+from scalesweep.importers.profiles.kineto import CALLS, LATE, NOTE, Rows, call_rows
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import TableInputs
 

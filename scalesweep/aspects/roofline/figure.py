@@ -7,8 +7,7 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED
-from scalesweep.aspects.roofline.rooflines import PointRoofline, group_names, rooflines
-from scalesweep.aspects.roofline.table import LayerRow
+from scalesweep.aspects.roofline.table import LayerRow, PointRoofline, group_names, rooflines
 from scalesweep.core.formatting import number, scaled_unit, text_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing, drawn

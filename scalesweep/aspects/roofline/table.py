@@ -10,11 +10,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalesweep.analysis.roofline import COMPUTE, MEMORY, Roof, rated_flop, share_of
-from scalesweep.analysis.stats import mean_of
+from scalesweep.analysis.roofline import COMPUTE, MEMORY, UNRATED, Roof, rated_flop, share_of
+from scalesweep.analysis.stats import mean_of, share_p
 from scalesweep.analysis.types import Floats
+from scalesweep.core.formatting import counted, finite, number, percent, with_interval
 from scalesweep.core.joined_experiments import parameters_at
-from scalesweep.table.declared import DeclaredRow, Estimate, PointRow, column
+from scalesweep.experiment.points_table import Table, declared_table, share_text
+from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.experiment.sections import Section
+from scalesweep.findings.base import (
+    CLEAR,
+    NOTE,
+    OPEN,
+    Finding,
+    Rule,
+    claim_of,
+    declared_evidence,
+    estimate_of,
+    number_of,
+)
+from scalesweep.table.declared import DeclaredRow, Estimate, PointRow, column, numbers_of
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.machine import DATASHEET, MEASURED, Machine, numbers_in
 from scalesweep.tables.making import Maker, TableInputs, point_columns
@@ -221,3 +236,160 @@ def _times(flop: float, moved: float, seconds: Floats) -> dict[str, Any]:
         "flop": flop, "bytes": moved, "ms": mean_of(seconds * _MS),
         "flops": flop / float(seconds.mean()), "intensity": flop / moved if moved > 0 else None,
     }  # fmt: skip
+
+
+LOCAL_BATCH = "batch_size"
+
+
+@dataclass(frozen=True)
+class PointRoofline:
+    """A point's layers, those that take longest first, and its step under the roof of a rank."""
+
+    row: Row
+    layers: Sequence[LayerRow]
+    step: LayerRow
+
+    @property
+    def roof(self) -> Roof | None:
+        """Its ceilings; None without any."""
+        flops, bandwidth = self.step.roof_flops, self.step.roof_bytes_per_s
+        return None if flops is None or bandwidth is None else Roof(flops, bandwidth)
+
+    @property
+    def local_batch(self) -> int | None:
+        """Samples of a rank in a step, where the benchmark says so."""
+        value = self.row.get(LOCAL_BATCH)
+        return int(value) if finite(value) else None
+
+
+def rooflines(results: ExperimentResults) -> list[list[PointRoofline]]:
+    """Points by what they are rooflines of (model, precision, ...), largest local batch first.
+
+    Points of a group differ in scale and work per rank only. Of equal local batches the one at the
+    smallest scale comes first.
+    """
+    points: dict[Key, list[LayerRow]] = {}
+    for row in results.of(LayerRow):
+        points.setdefault((*results.key(row.point, results.axes), row.source), []).append(row)
+    groups: dict[Key, list[PointRoofline]] = {}
+    names = group_names(results)
+    for rows in points.values():
+        every = parameters_at(results.entry, rows[0].point)
+        layers = [row for row in rows if row.kind != STEP]
+        point = PointRoofline(
+            {LOCAL_BATCH: every.get(LOCAL_BATCH), **rows[0].row},
+            sorted(layers, key=lambda row: -row.ms.value),
+            next(row for row in rows if row.kind == STEP),
+        )
+        groups.setdefault((*results.key(rows[0].point, names), rows[0].source), []).append(point)
+    return [
+        sorted(group, key=lambda point: (-(point.local_batch or 0), point.row.get("ranks") or 1))
+        for group in groups.values()
+    ]
+
+
+def group_names(results: ExperimentResults) -> list[str]:
+    """The varying parameters that tell one roofline from another."""
+    same = {results.scale, LOCAL_BATCH, "ranks_per_node", *results.entry["scale_parameters"]}
+    return [name for name in results.axes if name not in same | set(results.entry["work"])]
+
+
+RULE, APART = "roofline", "layers apart"
+# Layers' sum over the step: outside of this the layers say little about the step.
+LEAST_COVERAGE, MOST_COVERAGE = 0.8, 1.25
+
+
+def step_against_roof(results: ExperimentResults) -> list[Finding]:
+    """For each roofline, at its largest and smallest local batch, what the step reaches; nothing
+    without measured ceilings."""
+    findings = []
+    for group in rooflines(results):
+        ends = {point.local_batch: point for point in (group[-1], group[0])}
+        findings += [
+            _finding(results, point)
+            for point in reversed(ends.values())
+            if point.step.roof == MEASURED
+        ]
+    return findings
+
+
+def _finding(results: ExperimentResults, point: PointRoofline) -> Finding:
+    """What a step reaches of what the ceilings allow; a note where the layers do not add up to the
+    step, or it is faster than the ceilings."""
+    step, of_roof = point.step, point.step.of_roof
+    assert of_roof is not None
+    low, high, coverage = of_roof.low, of_roof.high, step.coverage or 0.0
+    sure = high is not None and high < 1 and not step.growing
+    adds_up = LEAST_COVERAGE <= coverage <= MOST_COVERAGE
+    gaps = [layer for layer in point.layers if layer.bound != UNRATED and layer.least_ms]
+    gap = max(gaps, key=lambda layer: layer.ms.value - (layer.least_ms or 0.0), default=None)
+    named = f"; the largest gap is in {gap.layer}, {gap.bound} bound" if gap else ""
+    p = share_p(of_roof.value, low, high, step.repeats, 1.0)
+    state, rule = (CLEAR if sure else OPEN), RULE
+    if not adds_up or (low is not None and low > 1):
+        state, rule = NOTE, RULE if adds_up else APART
+    evidence = declared_evidence(results, step)
+    evidence["key"]["layer"] = step.layer
+    return Finding(
+        results.name,
+        rule,
+        state,
+        subject=f"At {results.describe(point.row)}" if results.axes else "",
+        words={"gap": named if of_roof.value < 1 else ""},
+        numbers=(
+            estimate_of("of_roof", of_roof, "1"),
+            number_of("coverage", coverage, "1"),
+        ),
+        claims=(claim_of(p, RULE, *results.point_key(point.row)),),
+        reason="the ceiling still grew at the last size" if step.growing else "",
+        evidence=evidence,
+    )
+
+
+RULES = (
+    Rule(
+        RULE, step_against_roof,
+        says={
+            CLEAR: "{subject} the step reaches {of_roof:%} of what its layers could{gap}.",
+            NOTE: "{subject} the step is faster than the measured ceilings allow: {of_roof:%}.",
+        },
+        next={CLEAR: "look at the layer with the largest gap first"},
+    ),
+    Rule(
+        APART, None,
+        says={NOTE: "{subject} the layers, timed apart, come to {coverage:%} of the step."},
+    ),
+)  # fmt: skip
+
+
+MOST = 12  # rows of a point besides its step: those that take longest
+_NOTE = (
+    "The layers of a model, each timed apart, and the whole step: means over repeats of "
+    "all layers of a kind together, forward and backward. Bound and least time are by the "
+    "ceilings of the machine (docs/methods/roofline.md)."
+)
+
+
+def layer_table(results: ExperimentResults, limit: int) -> Table | None:
+    """Every point's step and the layers that take longest; None where no layers were timed."""
+    points = [point for group in rooflines(results) for point in group]
+    rows = [row for point in points for row in (point.step, *point.layers[:MOST])]
+    columns = [
+        ("Layer", "layer", _name),
+        ("Time [ms]", "ms", lambda row: with_interval(*numbers_of(row.ms))),
+        ("Share of layers", "of_layers", lambda row: percent(row.of_layers)),
+        ("GFLOP/s", "flops", lambda row: number(row.flops * 1e-9)),
+        ("FLOP/byte", "intensity", lambda row: number(row.intensity)),
+        ("Bound by", "bound", lambda row: row.bound or "–"),
+        ("Least time [ms]", "least_ms", lambda row: number(row.least_ms)),
+        ("Of what it could", "of_roof", lambda row: share_text(row.of_roof)),
+        ("Coverage", "coverage", lambda row: percent(row.coverage)),
+    ]
+    return declared_table(results, rows, columns, limit)
+
+
+def _name(row: LayerRow) -> str:
+    return f"{row.layer} ({counted(row.count, 'layer')})" if row.count > 1 else row.layer
+
+
+SECTION = Section("Layers", layer_table, lambda _results: [_NOTE])

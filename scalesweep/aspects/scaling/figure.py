@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.metrics import column
-from scalesweep.aspects.prediction.table import known, of_series
+from scalesweep.aspects.prediction import known, of_series
 from scalesweep.core.formatting import PHASES, finite
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row, Series

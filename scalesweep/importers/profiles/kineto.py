@@ -1,4 +1,8 @@
-"""Traces of PyTorch's profiler (Kineto), one for each rank (``analysis.trace_account``)."""
+"""Traces of PyTorch's profiler (Kineto), one for each rank (``analysis.trace_account``).
+
+What ranks exchanged and who was late are rows of tables, plain values, which an import notes in its
+records (``NOTE``); traces of our own runs are read when the tables are made.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -6,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.kineto_calls import NOTE, call_rows
 from scalesweep.analysis.kineto_lateness import (
     Matched,
+    lateness_of,
     matched_calls,
+    number_ranges,
     transfer_times,
 )
 from scalesweep.analysis.kineto_stream import Collective, NoTraceError, RankTrace, read_stream
@@ -173,3 +178,37 @@ def _messages(traces: Sequence[RankTrace], matched: Sequence[Matched]) -> tuple[
     ]  # fmt: skip
     messages.sort(key=lambda message: -message.count * message.mean_s)
     return tuple(messages[:MAX_SIZES])
+
+
+NOTE = "collectives"
+CALLS, LATE = "calls", "late"
+MAX_ROWS = 4000  # of a recording; 128 ranks of 30 kinds of calls
+_MS = 1e3
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def call_rows(traces: Mapping[int, RankTrace], accounts: Mapping[int, TraceAccount]) -> Rows:
+    """Rows of the tables `collectives` (``CALLS``) and `lateness` (``LATE``) of a recording: calls
+    of each rank by group and operation, per step where the trace shows steps."""
+    rows: list[dict[str, Any]] = [
+        {
+            "group": kind.group,
+            "members": number_ranges(kind.members),
+            "collective": kind.operation,
+            "rank": rank,
+            "steps": account.steps,
+            "calls": own.calls / (account.steps or 1),
+            "bytes": None if own.size is None else own.size / (account.steps or 1),
+            "exposed_ms": own.exposed_s * _MS / (account.steps or 1),
+            "overlapped_ms": own.overlapped_s * _MS / (account.steps or 1),
+        }
+        for rank, account in accounts.items()
+        for kind, own in account.by_kind.items()
+    ]
+    rows.sort(key=lambda row: -(row["exposed_ms"] + row["overlapped_ms"]))
+    shown = sorted(rows[:MAX_ROWS], key=lambda r: (r["group"], r["collective"], r["rank"]))
+    steps = {
+        rank: each.window_s * _MS / each.steps if each.steps else None
+        for rank, each in accounts.items()
+    }
+    return {CALLS: shown, LATE: lateness_of(matched_calls(traces), steps)[:MAX_ROWS]}

@@ -7,16 +7,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from scalesweep.analysis import horovod_timeline, kineto_calls
 from scalesweep.analysis.profile import Message, Profile, function_entries, parts_of
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.files import digest_of, file_digest
 from scalesweep.importers.imported_run import ImportedRun, Refusal, metric
 from scalesweep.importers.made_benchmark import Made, declared, entries_of
+from scalesweep.importers.profiles import horovod_timeline, kineto
 from scalesweep.importers.write_records import PRINTED
 
 # Of the whole recording.
-NOTES = (kineto_calls.NOTE, horovod_timeline.NOTE)
+NOTES = (kineto.NOTE, horovod_timeline.NOTE)
 # Metric -> POP's factor.
 _FACTORS = {
     "parallel_efficiency": "parallel", "load_balance": "load_balance",

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from scalesweep.analysis.kineto_calls import NOTE
 from scalesweep.analysis.kineto_stream import NoTraceError, RankTrace, read_stream
 from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.trace_account import OPTIMIZER, windows_of
 from scalesweep.importers.profiles.detect import read_source
+from scalesweep.importers.profiles.kineto import NOTE
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalesweep.analysis.memory_fit import (
+from scalesweep.analysis.memory_model import (
     DEFAULT_SPREAD,
     FITS,
     LEAST_SPREAD,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.aspects.draw import draw
-from scalesweep.aspects.energy.section import energy_lines
+from scalesweep.aspects.energy.table import energy_lines
 from scalesweep.aspects.training.section import accuracy_table
 from scalesweep.core.record import read_record
 from scalesweep.experiment.results import ExperimentResults

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from scalesweep.analysis.factors import series_parameters
-from scalesweep.analysis.memory_fit import MemoryFit
+from scalesweep.analysis.memory_model import MemoryFit
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.memory import GIB, PointMemory, memory_on, point_memory

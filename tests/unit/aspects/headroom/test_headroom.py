@@ -10,8 +10,7 @@ import pytest
 
 from scalesweep.aspects.find import rules
 from scalesweep.aspects.headroom.figure import headroom_figures
-from scalesweep.aspects.headroom.findings import binding_resource
-from scalesweep.aspects.headroom.section import headroom_table
+from scalesweep.aspects.headroom.table import binding_resource, headroom_table
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan, write_plan_file
 from scalesweep.experiment.results import ExperimentResults

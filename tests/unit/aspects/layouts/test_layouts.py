@@ -7,10 +7,9 @@ import pytest
 
 from scalesweep.analysis.factors import layout_followers
 from scalesweep.aspects.find import find
-from scalesweep.aspects.layouts.card import layout_card
 from scalesweep.aspects.layouts.figure import layout_figures
 from scalesweep.aspects.layouts.findings import best_layout, failed_layouts
-from scalesweep.aspects.layouts.section import layout_table
+from scalesweep.aspects.layouts.section import layout_card, layout_table
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, HOLES, NOTE, OPEN

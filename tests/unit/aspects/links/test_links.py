@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from scalesweep.aspects.links.figure import link_figures
-from scalesweep.aspects.links.findings import slow_links
 from scalesweep.aspects.links.table import (
     BETWEEN,
     FEWEST_LINKS,
@@ -18,6 +17,7 @@ from scalesweep.aspects.links.table import (
     Pair,
     links_of,
     pair_rows,
+    slow_links,
     slow_ones,
 )
 from scalesweep.aspects.make_tables import make_tables

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.analysis.memory_fit import MemoryFit
+from scalesweep.analysis.memory_model import MemoryFit
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.find import rules
-from scalesweep.aspects.memory.findings import memory_notes
-from scalesweep.aspects.memory.section import memory_table
-from scalesweep.aspects.memory.table import MemoryFitRow, MemoryRow
+from scalesweep.aspects.memory import MemoryFitRow, MemoryRow, memory_notes, memory_table
 from scalesweep.config.memory import GIB, PointMemory, point_memory
 from scalesweep.config.shapes import load_shapes
 from scalesweep.experiment.results import ExperimentResults

@@ -3,8 +3,7 @@
 import pandas as pd
 import pytest
 
-from scalesweep.aspects.prediction.findings import prediction
-from scalesweep.aspects.prediction.table import Prediction
+from scalesweep.aspects.prediction import Prediction, prediction
 from scalesweep.aspects.scaling.figure import scaling_figures
 from scalesweep.commands.predict import counts_of, rows_text
 from scalesweep.core.errors import UserError

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from scalesweep.aspects.find import rules
-from scalesweep.aspects.probes.campaign import ceilings_section
-from scalesweep.aspects.probes.ceilings import ceilings, is_probe
 from scalesweep.aspects.probes.figure import network_figures, sweep_figures
-from scalesweep.aspects.probes.findings import machine_ceilings, network_fit
-from scalesweep.aspects.probes.table import NetworkRow
+from scalesweep.aspects.probes.table import (
+    NetworkRow,
+    ceilings,
+    ceilings_section,
+    is_probe,
+    machine_ceilings,
+    network_fit,
+)
 from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict, verdicts
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults

@@ -10,8 +10,7 @@ from matplotlib.text import Annotation
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.profiles.figure import function_figures, part_figures, title_of
 from scalesweep.aspects.profiles.functions import FunctionTime
-from scalesweep.aspects.profiles.section import part_table
-from scalesweep.aspects.profiles.table import PartTime
+from scalesweep.aspects.profiles.table import PartTime, part_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import frame_of
 from scalesweep.tables.bookkeeping import PARTS

@@ -6,7 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.horovod_timeline import (
+from scalesweep.aspects.profiles.table import phase_rows, timeline_signs
+from scalesweep.core.record import write_record
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import Finding
+from scalesweep.importers.profiles.horovod_timeline import (
     COPIES,
     IDLE,
     NEGOTIATION,
@@ -16,11 +20,6 @@ from scalesweep.analysis.horovod_timeline import (
     read_timeline,
     timeline_rows,
 )
-from scalesweep.aspects.profiles.findings import timeline_signs
-from scalesweep.aspects.profiles.timeline import phase_rows
-from scalesweep.core.record import write_record
-from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import Finding
 from scalesweep.report.profiles_section import profiles_section
 from scalesweep.table.declared import frame_of
 from tests.fakes import finding_rows

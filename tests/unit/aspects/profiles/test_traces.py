@@ -13,7 +13,7 @@ from scalesweep.analysis.kineto_lateness import latest_of
 from scalesweep.analysis.kineto_stream import BETWEEN, read_stream
 from scalesweep.analysis.trace_account import TraceAccount, account_of_rank
 from scalesweep.analysis.xplane import CPU, PIPELINE, read_steps
-from scalesweep.aspects.profiles.findings import late_ranks
+from scalesweep.aspects.profiles.table import late_ranks
 from scalesweep.aspects.profiles.traces import (
     CollectiveTime,
     RankLateness,

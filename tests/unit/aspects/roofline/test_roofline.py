@@ -13,9 +13,7 @@ from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof
 from scalesweep.analysis.stats import Estimate, mean_of
 from scalesweep.aspects.find import rules
 from scalesweep.aspects.roofline.figure import roofline_figures
-from scalesweep.aspects.roofline.findings import step_against_roof
-from scalesweep.aspects.roofline.section import layer_table
-from scalesweep.aspects.roofline.table import layer_rows
+from scalesweep.aspects.roofline.table import layer_rows, layer_table, step_against_roof
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.report.export_tables import write_all

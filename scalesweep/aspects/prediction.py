@@ -9,9 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalesweep.analysis.prediction import held, predict, refusals
-from scalesweep.experiment.results import ExperimentResults
+from scalesweep.core.formatting import PHASES, with_interval
+from scalesweep.experiment.measure import Measure
+from scalesweep.experiment.points_table import Cell, Shown, Table, declared_table, share_text
+from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.experiment.results import Series as ScalingSeries
-from scalesweep.table.declared import DeclaredRow, Estimate, column
+from scalesweep.experiment.sections import Section
+from scalesweep.findings.base import (
+    NOTE,
+    Finding,
+    Number,
+    Rule,
+    declared_evidence,
+    estimate_of,
+    number_of,
+)
+from scalesweep.table.declared import DeclaredRow, Estimate, column, numbers_of
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData
@@ -134,3 +147,88 @@ def of_series(
 def known(rows: Iterable[Prediction]) -> list[Prediction]:
     """Those with a number."""
     return [row for row in rows if not row.refused]
+
+
+RULE, REFUSED = "prediction", "not predicted"
+MAX_SERIES = 4
+
+
+def prediction(results: ExperimentResults) -> list[Finding]:
+    """For each series what its largest predicted count would give, and the last refusal with what
+    to measure."""
+    findings: list[Finding] = []
+    main = results.main
+    if main is None:
+        return findings
+    for series in results.series[:MAX_SERIES]:
+        rows = of_series(results, series, main.metric, main.steady_phase)
+        good, refused = known(rows), [row for row in rows if row.refused]
+        findings += [_finding(results, main, series, row) for row in (*good[-1:], *refused[-1:])]
+    return findings
+
+
+def _finding(results: ExperimentResults, main: Measure, series: Series, row: Prediction) -> Finding:
+    phase = PHASES[row.phase] if row.phase != "run" else ""
+    about = ", ".join(part for part in (series.label, phase) if part)
+    value, low, high = numbers_of(row.value, main.factor)
+    evidence = declared_evidence(results, row)
+    evidence["key"]["source"] = row.based_on
+    numbers: tuple[Number, ...] = ()
+    if row.value and row.efficiency:
+        numbers = (
+            number_of("value", value, main.unit, low, high),
+            estimate_of("efficiency", row.efficiency, "1"),
+        )
+    return Finding(
+        results.name, REFUSED if row.refused else RULE, NOTE,
+        subject=results.scaled(results.scale_of(row.point)),
+        words={"about": f" ({about})" if about else "", "why": row.refused or ""},
+        numbers=numbers, evidence=evidence,
+    )  # fmt: skip
+
+
+RULES = (
+    Rule(
+        RULE, prediction,
+        says={NOTE: "Predicted{about}: {subject} give {value}, an efficiency of {efficiency:%}."},
+        next={NOTE: "measure the next doubling before you rely on it"},
+    ),
+    Rule(
+        REFUSED, None,
+        says={NOTE: "Not predicted at {subject}{about}: {why}."},
+    ),
+)  # fmt: skip
+
+
+def prediction_table(results: ExperimentResults, limit: int) -> Table | None:
+    """A row per series, measure and count; None if nothing is predicted."""
+
+    def what(row: Prediction) -> str:
+        measure = results.measures.get(row.metric)
+        label, unit = (measure.label, measure.unit) if measure else (row.metric, row.unit)
+        epochs = f", {PHASES[row.phase]}" if row.phase != "run" else ""
+        return f"{label} [{unit}]{epochs}"
+
+    def value(row: Prediction) -> Cell:
+        measure = results.measures.get(row.metric)
+        factor = measure.factor if measure else 1.0
+        text = with_interval(*numbers_of(row.value, factor))
+        return Cell(row.refused or text, bool(row.refused))
+
+    columns: list[Shown] = [
+        ("What", "metric", what),
+        ("Predicted [95 %]", "value", value),
+        ("Efficiency [95 %]", "efficiency", lambda row: share_text(row.efficiency)),
+        ("Grows with", "law", lambda row: row.law or "–"),
+        ("Largest measured", "largest", lambda row: f"{row.largest:,}"),
+        ("Forecasts within", "forecasts_within", lambda row: f"{row.forecasts_within} of "
+         f"{row.forecasts}" if row.forecasts else "–"),
+    ]  # fmt: skip
+    return declared_table(results, results.of(Prediction), columns, limit)
+
+
+COMPUTED = (
+    "Computed, not measured, and in no other table: continued from the measured counts. Forecasts "
+    "within: the next measured counts that lay within the 95 % interval made from the smaller ones."
+)
+SECTION = Section("Predictions", prediction_table, lambda _results: [COMPUTED])

@@ -10,21 +10,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalesweep.analysis.memory_fit import (
+from scalesweep.analysis.memory_model import (
     FITS,
+    PARTS,
     TOO_LARGE,
     UNCERTAIN,
     MemoryFit,
     fit_memory,
     fits_without,
 )
-from scalesweep.analysis.memory_model import PARTS
 from scalesweep.config.memory import PointMemory, point_memory
 from scalesweep.config.shapes import Memory, planned
 from scalesweep.core.causes import Cause
 from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import number, percent
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.status import Status
+from scalesweep.experiment.points_table import Cell, Table, declared_table
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.experiment.sections import Section
+from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence, number_of
 from scalesweep.table.declared import DeclaredRow, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.peaks import peak_bytes
@@ -181,3 +186,94 @@ def _row(known: _Known, fit: MemoryFit, memory: Memory) -> MemoryRow:
 
 
 MAKERS = (Maker((MemoryRow, MemoryFitRow), memory_rows),)
+
+
+RULE, OUT = "memory", "out of memory"
+LEAST = 3  # points with a measured peak
+
+
+def memory_notes(results: ExperimentResults) -> list[Finding]:
+    """How near predicted peaks come, and what the model says of points that failed."""
+    rows, fits = results.of(MemoryRow), results.of(MemoryFitRow)
+    if not rows or not fits:
+        return []
+    findings, fit = [], fits[0]
+    measured = [row for row in rows if row.ratio is not None]
+    if len(measured) >= LEAST:
+        key = {"source": measured[0].source}
+        evidence = {"experiment": results.name, "table": MemoryFitRow.TABLE, "key": key}
+        counts = {"peaks": len(measured), "right": fit.right, "judged": fit.right + fit.wrong}
+        shares = {"error": fit.error, "within": fit.within}
+        numbers = tuple(number_of(name, n, "1") for name, n in (counts | shares).items())
+        findings.append(Finding(results.name, RULE, NOTE, evidence=evidence, numbers=numbers))
+    out = [row for row in rows if row.outcome == OUT_OF_MEMORY]
+    if out:
+        points = len(out) + sum(row.outcome == RAN for row in rows)
+        called = [sum(row.called == word for row in out) for word in (RIGHT, WRONG)]
+        findings.append(_failed(results, OUT, out, (points, *called)))
+    return findings
+
+
+def _failed(
+    results: ExperimentResults, rule: str, rows: Sequence[MemoryRow], counts: Sequence[int]
+) -> Finding:
+    """A note on points that failed, with the row of the one that needs the most."""
+    worst = max(rows, key=lambda row: row.needed)
+    names = ("failed", "points", "large", "fitting")
+    numbers = zip(names, (len(rows), *counts), strict=True)
+    return Finding(
+        results.name, rule, NOTE, evidence=declared_evidence(results, worst),
+        numbers=tuple(number_of(name, count, "1") for name, count in numbers),
+    )  # fmt: skip
+
+
+RULES = (
+    Rule(
+        RULE, memory_notes,
+        says={NOTE: "Of {peaks} memory peaks, each predicted without itself, the median is off by "
+              "{error:%}; {right} of {judged} verdicts are right."},
+    ),
+    Rule(
+        OUT, None,
+        says={NOTE: "{failed} of {points} points ran out of memory; the memory model calls {large} "
+              "of them too large and {fitting} fitting."},
+    ),
+)  # fmt: skip
+
+
+_NOTE = (
+    "Predicted: what the rank that needs the most memory takes, by a model fitted to all other "
+    "points (docs/methods/memory.md). Measured / expected: the measured peak over what the model "
+    "expects of the rank that was measured."
+)
+
+
+def memory_table(results: ExperimentResults, limit: int) -> Table | None:
+    """Predicted and measured bytes of every point; None where there are none."""
+    columns = [
+        ("Weights, optimiser [GiB]", "weights", lambda row: _gib(row.weights + row.optimizer)),
+        ("Gradients [GiB]", "gradients", lambda row: _gib(row.gradients)),
+        ("Activations [GiB]", "activations", lambda row: _gib(row.activations)),
+        ("Logits [GiB]", "logits", lambda row: _gib(row.logits)),
+        ("Predicted [GiB]", "needed", lambda row: _gib(row.needed)),
+        ("Measured [GiB]", "measured", lambda row: _gib(row.measured)),
+        ("Measured / expected", "ratio", lambda row: number(row.ratio)),
+        ("Predicted / device", "device", lambda row: percent(row.device and _share(row))),
+        ("Verdict", "verdict", lambda row: _NO_START if row.obstacle else row.verdict or "–"),
+        ("Outcome", "outcome", lambda row: Cell(row.outcome or "–", row.called == WRONG)),
+    ]  # fmt: skip
+    return declared_table(results, results.of(MemoryRow), columns, limit)
+
+
+_NO_START = "will not start"
+
+
+def _share(row: MemoryRow) -> float:
+    return row.needed / (row.device or math.inf)
+
+
+def _gib(value: float | None) -> str:
+    return "–" if value is None else number(value / GIB)
+
+
+SECTION = Section("Memory", memory_table, lambda _results: [_NOTE])

@@ -1,1 +1,0 @@
-"""What the memory model predicts of each point, beside measured peaks and runs out of memory."""

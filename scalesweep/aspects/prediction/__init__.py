@@ -1,1 +1,0 @@
-"""What counts that were not measured would give."""
