@@ -4,9 +4,11 @@ import csv
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.conftest import Project, make_project
+from tests.fakes.two_benchmarks import BOTH, add_toy_fast
 
 pytestmark = pytest.mark.slow
 
@@ -71,11 +73,13 @@ def test_a_results_folder_that_was_moved_still_reads(finished: Project) -> None:
     assert not (finished.path / "results" / "runs").exists()
 
 
-def test_an_unsupported_point_is_neither_failed_nor_tried_again(project: Project) -> None:
-    project.write("c.yaml", CAMPAIGN.replace("repeats: 2", "repeats: 1") + (
-        "  odd:\n    benchmark: toy\n    axes: {behaviour: [good, unsupported]}\n"
-    ))  # fmt: skip
-    done = project.snakemake("--configfile", "c.yaml")
+def test_two_benchmarks_are_compared_and_an_unsupported_point_is_not_tried_again(
+    project: Project,
+) -> None:
+    add_toy_fast(project.path / "workflow" / "benchmarks")
+    odd = "  odd: {benchmark: toy, axes: {behaviour: [good, unsupported]}}\n"
+    project.write("c.yaml", f"campaign: two\nsite: toy\nexperiments:\n{odd}  both:{BOTH}")
+    done = project.snakemake("--configfile", "c.yaml", "--config", "history=kept")
     assert done.returncode == 0, done.stderr
     why = "behaviour unsupported: this machine has no such thing"
     report = (project.path / "results" / "report.html").read_text()
@@ -89,3 +93,17 @@ def test_an_unsupported_point_is_neither_failed_nor_tried_again(project: Project
     assert tried.returncode == 0, tried.stderr
     folder = project.path / "results" / "runs" / "toy" / rows["unsupported"]["run_id"]
     assert (folder / "attempt-2").is_dir() and not (folder / "attempt-3").exists()
+
+    # The benchmarks of one experiment: a series each, and their ratio (times 1 and 1.01 s over 0.6
+    # and 0.611 s). Each is kept in the history for itself.
+    tables = project.path / "results" / "tables" / "both"
+    scaling = pd.read_parquet(tables / "scaling.parquet").groupby("benchmark")["ranks"]
+    assert scaling.apply(list).to_dict() == {"toy": [1, 2], "toy_fast": [1, 2]}
+    ratios = pd.read_parquet(tables / "comparisons.parquet")
+    ratios = ratios[ratios["parameter"] == "benchmark"]
+    assert set(ratios["value"]) == {"toy_fast"}
+    assert ratios["ratio"].between(1.65, 1.67).all() and ratios["low"].dropna().gt(1.5).all()
+    assert (project.path / "results/figures/both/ratio-benchmark-later.svg").is_file()
+    assert "<b>toy</b>, version 1; <b>toy_fast</b>, version 1" in report
+    sessions = pd.read_parquet(project.path / "kept" / "sessions")["experiment"]
+    assert {"both.toy", "both.toy_fast"} <= set(sessions)

@@ -29,20 +29,18 @@ site: toy
 nodes: 4
 cores_per_node: 2
 oversubscribe: true
-launch: {{single: [], multi: ["{{python}}", "{launcher}", {words}"{{ranks}}"]}}
+launch: {{single: [], multi: ["{{python}}", "{launcher}", "{{ranks}}"]}}
 """
 
 
-def foreign_project(path: Path, words: str = "") -> Project:
+def foreign_project(path: Path) -> Project:
     project = make_project(path)
     folder = path / "workflow" / "benchmarks" / "foreign"
     folder.mkdir()
     shutil.copy(FOREIGN / "benchmark.yaml", folder)
     for name in ("speaker.py", "fake_tf_cnn.py", "fake_keras_multi_gpu.py"):
         shutil.copy(FOREIGN / name, path)
-    project.write(
-        "config/sites/toy.yaml", SITE.format(launcher=FOREIGN / "launcher.py", words=words)
-    )
+    project.write("config/sites/toy.yaml", SITE.format(launcher=FOREIGN / "launcher.py"))
     project.write("c.yaml", CAMPAIGN)
     return project
 
@@ -106,8 +104,6 @@ def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
     with (finished.path / "results" / "tables" / "rates" / "runs.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert sorted(float(row["total_rate_mean_run"]) for row in rows) == [4, 4, 8, 8]
-    again = finished.snakemake("--configfile", "c.yaml")
-    assert "Nothing to be done" in again.stdout + again.stderr
 
 
 def reasons(project: Project) -> set[tuple[str, str, str]]:
@@ -168,7 +164,7 @@ def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:
     assert "programs: {tf_cnn_benchmarks: /path}" in done.stderr
     text = (project.path / path).read_text().replace("repeats: 2", "repeats: 1")
     project.write(path, f"programs: {{tf_cnn_benchmarks: ./fake_tf_cnn.py}}\n{text}")
-    done = project.snakemake(*words)
+    done = project.snakemake("--until", "run", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     found = records(project)
     assert len(found) == 12
@@ -184,8 +180,9 @@ def test_the_campaign_of_tf_cnn_benchmarks(tmp_path: Path) -> None:
     assert not [n for n in two["notes"]["extract"]["metrics"].values() if "warning" in n]
 
 
-def test_the_campaign_of_keras_multi_gpu(tmp_path: Path) -> None:
-    """Each run sees as many GPUs as it trains on; the rate is the last of what is printed."""
+def test_the_campaign_of_keras_multi_gpu_and_learners_with_actors(tmp_path: Path) -> None:
+    """Each run sees as many GPUs as it trains on; the rate is the last of what is printed.
+    Efficiency by role: the learner saturates at 4 ranks, more actors only wait for it."""
     project = foreign_project(tmp_path / "project")
     content = yaml.safe_load(
         (project.path / "config/campaigns/studies/keras_multi_gpu.yaml").read_text()
@@ -194,29 +191,19 @@ def test_the_campaign_of_keras_multi_gpu(tmp_path: Path) -> None:
     assert experiment["axes"]["method"] == ["kuza55", "avolkov1", "fchollet"]
     experiment["axes"] |= {"model": ["resnet50"], "parameter_device": ["cpu"]}
     experiment |= {"repeats": 1, "linked": experiment["linked"][:2]}
-    content |= {"programs": {"keras_multi_gpu": "./fake_keras_multi_gpu.py"}, "site": "toy"}
-    project.write("c.yaml", yaml.safe_dump(content | {"results": "results"}))
-    done = project.snakemake("--configfile", "c.yaml")
+    content["experiments"]["roles"] = {"benchmark": "actors", "axes": {"ranks": [2, 4, 6]}}
+    actors = project.path / "workflow" / "benchmarks" / "actors"
+    shutil.copytree(FOREIGN / "actors", actors)
+    programs = {"keras_multi_gpu": "./fake_keras_multi_gpu.py", "actors": f"{actors}/actors.py"}
+    content |= {"programs": programs, "site": "toy", "results": "results"}
+    project.write("c.yaml", yaml.safe_dump(content))
+    done = project.snakemake("tables", "--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     rows = pd.read_parquet(project.path / "results/tables/methods/scaling.parquet")
     two = rows[rows["devices"] == 2].set_index("method")
     speedups = two["median_images_per_second_speedup_run"].round(2).to_dict()
     assert speedups == {"kuza55": 1.62, "avolkov1": 1.87, "fchollet": 1.62}
     assert set(two["env.CUDA_VISIBLE_DEVICES"]) == {"0,1"} and len(rows) == 6
-
-
-def test_learners_and_actors(project: Project) -> None:
-    """Efficiency by role: the learner saturates at 4 ranks, more actors only wait for it."""
-    shutil.copytree(FOREIGN / "actors", project.path / "workflow" / "benchmarks" / "actors")
-    project.write("config/sites/toy.yaml", SITE.format(launcher=FOREIGN / "launcher.py", words=""))
-    program = project.path / "workflow" / "benchmarks" / "actors" / "actors.py"
-    campaign = {
-        "campaign": "roles", "site": "toy", "programs": {"actors": str(program)},
-        "experiments": {"roles": {"benchmark": "actors", "axes": {"ranks": [2, 4, 6]}}},
-    }  # fmt: skip
-    project.write("c.yaml", yaml.safe_dump(campaign))
-    done = project.snakemake("--configfile", "c.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
     rows = pd.read_parquet(project.path / "results/tables/roles/scaling.parquet")
     learner = rows["utilisation_learner_mean_run"].tolist()
     assert learner == pytest.approx([0.3736, 0.9740, 0.9740], abs=5e-5)

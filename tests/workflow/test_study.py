@@ -106,22 +106,6 @@ def test_a_second_file_of_a_name_is_one_line(study: Path) -> None:
     assert again.stdout == plan.stdout.replace("other/", "007/")
 
 
-@pytest.mark.parametrize(
-    ("place", "told"),
-    [
-        (".", "the folder is not empty; name a new one"),
-        ("README.md", "is not a folder; name a new one"),
-    ],
-)
-def test_nothing_is_overwritten(study: Path, place: str, told: str) -> None:
-    before = sorted(study.rglob("*"))
-    words = (sys.executable, "-m", "scalesweep", "study", str(study / place))
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    where = study if place == "." else study / place
-    assert (done.returncode, done.stderr) == (1, f"error: {where}: {told}\n")
-    assert sorted(study.rglob("*")) == before
-
-
 def test_the_doctor_ends_with_an_exit_code_and_no_traceback(study: Path) -> None:
     site = study / "config" / "sites" / "bare.yaml"
     site.write_text(

@@ -7,6 +7,8 @@ import pytest
 
 from tests.conftest import Project
 
+pytestmark = pytest.mark.slow
+
 APP = """\
 echo "took $(awk "BEGIN { print $2 / $1 }") s"
 [ "$1" != "$FAILS" ] || { echo "out of luck" >&2; exit 3; }
@@ -27,7 +29,6 @@ def times(folder: Path) -> dict[str, int]:
     return {path.parent.name: path.stat().st_mtime_ns for path in records}
 
 
-@pytest.mark.slow
 def test_a_line_again_runs_what_failed_or_is_new(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,7 +59,6 @@ def test_a_line_again_runs_what_failed_or_is_new(
     assert len(times(folder)) == 12
 
 
-@pytest.mark.slow
 def test_the_wall_time_is_measured_where_no_metric_is_named(project: Project) -> None:
     done = project.scalesweep(
         "sweep", "--param", "nap=0.2,0.1", "--out", "naps", "--", "sleep", "{nap}"
@@ -67,26 +67,3 @@ def test_the_wall_time_is_measured_where_no_metric_is_named(project: Project) ->
     with (project.path / "naps/results/tables/sweep/points.csv").open() as file:
         rows = {row["nap"]: float(row["wall_time_mean_run"]) for row in csv.DictReader(file)}
     assert all(seconds >= float(nap) for nap, seconds in rows.items()) and len(rows) == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "wrong"),
-    [
-        (["--", "no_such_program"], "no such program"),
-        (["--ranks", "1,2", "--", "ls"], "write {ranks} where its value belongs"),
-        (["--", "ls", "{size}"], "give --param size=VALUE,VALUE"),
-        (["--ranks", "two", "--", "ls"], "must be whole numbers of 1 or more"),
-        (["--param", "size", "--", "ls"], "must be NAME=VALUE,VALUE"),
-        (["--param", "a=x,y", "--scale", "a", "--", "ls", "{a}"], "allowed: ranks"),
-        (["--metric", "time: (", "--", "ls"], "is not a regular expression"),
-        (["--metric", r"time s: (\d+)", "--", "ls"], "NAME UNIT lower|higher: PATTERN"),
-        (["--", "ls -l"], "leave out the quotes"),
-        ([], "put it after `--`"),
-    ],
-)
-def test_wrong_words_are_refused_before_anything_is_written(
-    project: Project, words: list[str], wrong: str
-) -> None:
-    done = project.scalesweep("sweep", *words)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert wrong in done.stderr and not (project.path / "sweep").exists()
