@@ -1,7 +1,7 @@
 """The commands of ``scalesweep``, one module each; ``interface`` says what a user may type.
 
-``run(args)`` of a module carries the command out. Of the verbs that rules of the workflow call
-(``call``) three have ``add_arguments(parser)`` too; the others are functions of ``steps``.
+``run(args)`` of a module carries the command out. The verbs that rules of the workflow call
+(``call``) are functions: of ``inventory``, of ``launch``, all others of ``steps``.
 Imports every other package, each command only what it needs: ``launch`` starts on compute nodes,
 where nothing outside the standard library may be loaded.
 """
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from scalesweep.smk.cli import run_main
 
-STEPS = ("accounting", "figures", "page", "summarise", "tables")
+ALONE = ("inventory", "launch")  # verbs of rules with a module of their own
 
 
 def main() -> NoReturn:
@@ -32,23 +32,29 @@ def main() -> NoReturn:
 
 
 def call(verb: str, argv: Sequence[str]) -> NoReturn:
-    """Parse the arguments of a verb that rules call (``workflow/scripts/step.py``), do it, and
-    exit."""
+    """Parse the arguments of a verb that rules call (``workflow/scripts/step.py``), which are those
+    of its function, do it, and exit."""
 
     def load() -> Callable[[], None]:
-        module = import_module(f"{__name__}.{'steps' if verb in STEPS else verb}")
-        step: Any = getattr(module, verb) if verb in STEPS else module
+        module = import_module(f"{__name__}.{verb if verb in ALONE else 'steps'}")
+        step: Any = getattr(module, verb)
         parser = argparse.ArgumentParser(prog=f"step.py {verb}", description=step.__doc__)
-        if verb not in STEPS:
-            module.add_arguments(parser)
-            return lambda: module.run(parser.parse_args(argv))
-        from inspect import signature  # which a launch is spared
-
-        for name, it in signature(step).parameters.items():
-            many = it.annotation == Sequence[str]
-            kind: Any = {"nargs": "+"} if many else {"type": int if it.annotation is int else Path}
-            required = it.default is it.empty
-            parser.add_argument(f"--{name}", required=required, default=it.default, **kind)
+        kinds: dict[Any, dict[str, Any]] = {
+            bool: {"action": "store_true"},
+            int: {"type": int},
+            str: {},
+            Sequence[str]: {"nargs": "+"},
+        }
+        # Not by inspect, which takes milliseconds that a launch is spared.
+        names = step.__code__.co_varnames[: step.__code__.co_argcount]
+        defaults = dict(zip(names[::-1], (step.__defaults__ or ())[::-1], strict=False))
+        for name in names:
+            parser.add_argument(
+                f"--{name.replace('_', '-')}",
+                required=name not in defaults,
+                default=defaults.get(name),
+                **kinds.get(step.__annotations__[name], {"type": Path}),
+            )
         return lambda: step(**vars(parser.parse_args(argv)))
 
     run_main(load)

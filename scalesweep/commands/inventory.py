@@ -1,6 +1,5 @@
 """Plan a campaign: print it, or write plan.csv and plan.json."""
 
-import argparse
 import logging
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +14,7 @@ from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.planning.plan import build_plan, kept_profiles, write_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_watch import why_pending
-from scalesweep.smk.campaign_args import add_campaign, plan_of
+from scalesweep.smk.campaign_args import plan_of
 from scalesweep.smk.submission import Submission
 from scalesweep.state.noted_state import note_state
 from scalesweep.state.stock import take_stock, tell_stale
@@ -23,50 +22,37 @@ from scalesweep.state.stock import take_stock, tell_stale
 _log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    add_campaign(parser)
-    parser.add_argument(
-        "--write",
-        action="store_true",
-        help="write plan.json too, and note this state as the one that all results are made from",
-    )
-    parser.add_argument(
-        "--ask-slurm", action="store_true", help="say whether Slurm would accept the jobs"
-    )
-    parser.add_argument(
-        "--submit-cmd", default="", help="how a profile submits a job: say each kind of request"
-    )
+def inventory(
+    campaign: str, write: bool = False, ask_slurm: bool = False, submit_cmd: str = ""
+) -> None:
+    """Read the campaign and the state of its runs; print the plan, and write it as plan.csv.
 
-
-def run(args: argparse.Namespace) -> None:
-    """Read the campaign and the state of its runs; write both plan files.
-
-    With --write everything that follows rests on the plan: a record that cannot be trusted is set
-    aside.
+    ``write``: plan.json too, and note this state as the one that all results are made from: a
+    record that cannot be trusted is set aside. ``ask_slurm``: say whether Slurm would accept the
+    jobs. ``submit_cmd``: how a profile submits a job: say each kind of request.
     """
-    chosen = plan_of(args)
-    campaign = chosen.campaign
-    runs = campaign.unique_runs()
-    states = take_stock(campaign, runs, quarantine=args.write)
-    shapes = shapes_for(campaign, states, Estimates(campaign, states))
-    known = {**kept_profiles(campaign, runs), **states}
-    jobs = _jobs(campaign) if shapes is not None else ()
-    plan = build_plan(campaign, known, shapes, jobs)
+    chosen = plan_of(campaign)
+    planned = chosen.campaign
+    runs = planned.unique_runs()
+    states = take_stock(planned, runs, quarantine=write)
+    shapes = shapes_for(planned, states, Estimates(planned, states))
+    known = {**kept_profiles(planned, runs), **states}
+    jobs = _jobs(planned) if shapes is not None else ()
+    plan = build_plan(planned, known, shapes, jobs)
     chosen.enter(plan)
-    if args.write:
-        note_state(campaign, states)
-    write_plan(campaign, plan, as_json=args.write)
+    if write:
+        note_state(planned, states)
+    write_plan(planned, plan, as_json=write)
     print(plan_text(plan), end="")
-    if args.ask_slurm and shapes:
-        print(_word_of_slurm(Submission(campaign, states, runs), shapes))
-    if args.submit_cmd:
+    if ask_slurm and shapes:
+        print(_word_of_slurm(Submission(planned, states, runs), shapes))
+    if submit_cmd:
         pending = [run_id for run_id in runs if not states[run_id].settled]
-        lines = request_lines(campaign.site, runs, pending, args.submit_cmd)
+        lines = request_lines(planned.site, runs, pending, submit_cmd)
         print("\n".join(["\nhow the pending runs are submitted:", *lines]))
-    if stale := tell_stale(campaign, runs, states):
+    if stale := tell_stale(planned, runs, states):
         print(f"\n{stale}")
-    print(f"\nevery run: {campaign.results / 'plan.csv'}")
+    print(f"\nevery run: {planned.results / 'plan.csv'}")
 
 
 def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:

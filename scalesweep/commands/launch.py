@@ -1,37 +1,31 @@
 """Launch one attempt of one run."""
 
-import argparse
 import sys
 from pathlib import Path
 
 from scalesweep.compute.job_spec import await_order, read_order
-from scalesweep.compute.launcher import launch
+from scalesweep.compute.launcher import launch as launch_run
 from scalesweep.core.paths import CHECKOUT
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's arguments."""
-    parser.add_argument("--order", type=Path, required=True, help="file that describes the run")
-    parser.add_argument("--digest", default="", help="of the order, where it may not be seen yet")
-    parser.add_argument("--marker", type=Path, help="file to write once the record is there")
-    parser.add_argument(
-        "--forgive",
-        action="store_true",
-        help="write it too if the run has failed, which failure.json tells, and exit with 0",
-    )
+def launch(
+    order: Path, digest: str = "", marker: Path | None = None, forgive: bool = False
+) -> None:
+    """Read a run's description in ``order`` and launch it; exits with 1 if it failed.
 
-
-def run(args: argparse.Namespace) -> None:
-    """Read the run's description and launch it; exits with 1 if it failed."""
-    order = await_order(args.order, args.digest) if args.digest else read_order(args.order)
+    ``digest``: of the order, where it may not be seen yet. ``marker``: file to write once the
+    record is there; with ``forgive`` also if the run has failed, which failure.json tells, and the
+    exit code is 0.
+    """
+    said = await_order(order, digest) if digest else read_order(order)
     try:
-        code = launch(order, CHECKOUT)
+        code = launch_run(said, CHECKOUT)
     except OSError as error:
-        error.filename = error.filename or order["folder"]  # a full disk names no file
+        error.filename = error.filename or said["folder"]  # a full disk names no file
         raise
-    if args.marker and (code == 0 or args.forgive):
-        args.marker.parent.mkdir(parents=True, exist_ok=True)  # gone with an earlier call
-        args.marker.touch()
+    if marker and (code == 0 or forgive):
+        marker.parent.mkdir(parents=True, exist_ok=True)  # gone with an earlier call
+        marker.touch()
         code = 0
     if code:
         sys.exit(code)

@@ -11,6 +11,24 @@ from pathlib import Path
 from scalesweep.core.plan_format import read_plan
 
 
+def session(campaign: str, out: Path) -> None:
+    """Keep the finished points of a campaign in its history, and write the history's page again.
+    ``out``: file that names what was written."""
+    from scalesweep.core.files import write_atomic
+    from scalesweep.history.page import PAGE, write_history
+    from scalesweep.history.session import sessions_of
+    from scalesweep.history.store import append
+    from scalesweep.smk.campaign_args import plan_of
+
+    settings = (chosen := plan_of(campaign).campaign).history
+    assert settings is not None
+    written = append(settings.folder, sessions_of(chosen))
+    if written:
+        write_history(settings)
+    write_atomic(out, "".join(f"{path}\n" for path in written), durable=False)
+    print(f"{settings.folder / PAGE}: {len(written)} files added")
+
+
 def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
     """Summarise the finished runs of a plan: one row each, as Parquet.
 

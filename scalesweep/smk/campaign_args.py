@@ -1,6 +1,7 @@
 """The campaign that a call is about: one way to find and read it, for Snakemake and commands."""
 
 import argparse
+import json
 import logging
 import re
 from collections.abc import Mapping
@@ -21,19 +22,11 @@ _log = logging.getLogger(__name__)
 CONFIG, OPTION = "--config ", "--"
 
 
-def add_campaign(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name a campaign (``SnakemakeContext.campaign_arguments``)."""
-    parser.add_argument("--campaign", type=Path, required=True, help="campaign file")
-    parser.add_argument("--site", help="site instead of the campaign's own")
-    parser.add_argument("--results", help="results folder instead of the campaign's own")
-    parser.add_argument("--history", help="folder of the history instead of the campaign's own")
-    parser.add_argument("--baseline", help="commit or tag instead of the campaign's own")
-    parser.add_argument("--profiler", help="kind of profile instead of the campaign's own")
-
-
-def plan_of(args: argparse.Namespace) -> RunPlan:
-    """What is planned so far of the campaign that the arguments name. Raises UserError."""
-    return plan_runs(_load(args.campaign, {**vars(args), "profile": args.profiler}))
+def plan_of(campaign: str) -> RunPlan:
+    """What is planned so far of the campaign that ``SnakemakeContext.campaign_arguments`` names to
+    the scripts of rules. Raises UserError."""
+    path, options = json.loads(campaign)
+    return plan_runs(_load(Path(path), options))
 
 
 def open_campaign(args: argparse.Namespace, write: bool = True, tell: bool = False) -> Campaign:

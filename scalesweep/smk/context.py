@@ -6,6 +6,7 @@ imports nothing heavy; a job does not even import it (``scalesweep.compute.job_s
 
 import atexit
 import contextlib
+import json
 import shlex
 import shutil
 import time
@@ -205,8 +206,7 @@ class SnakemakeContext:
 
     def campaign_arguments(self) -> str:
         """Command-line words that name this campaign to the scripts."""
-        words = ["--campaign", str(self.campaign.file), "--site", self.campaign.site.name]
-        for key, option in (("profile", "profiler"), ("history",) * 2, ("baseline",) * 2):
-            if key in self.options:
-                words.append(f"--{option}={self.options[key]}")
-        return shlex.join([*words, "--results", self.results])
+        given = {key: self.options[key] for key in ("profile", "history", "baseline")
+                 if key in self.options}  # fmt: skip
+        options = {"site": self.campaign.site.name, "results": self.results, **given}
+        return shlex.join(["--campaign", json.dumps([str(self.campaign.file), options])])

@@ -1,6 +1,5 @@
 """Every key of --config does what it is for."""
 
-import argparse
 import shlex
 import shutil
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.overrides import OVERRIDES
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import write_record
-from scalesweep.smk.campaign_args import add_campaign, plan_of
+from scalesweep.smk.campaign_args import plan_of
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.startup import prepare
 from tests.unit.smk.test_startup import record_of
@@ -58,10 +57,8 @@ def call(options: Mapping[str, Any]) -> SnakemakeContext:
 
 def campaigns(context: SnakemakeContext) -> list[Campaign]:
     """The campaign as the Snakefile and the scripts of rules have it."""
-    parser = argparse.ArgumentParser()
-    add_campaign(parser)
-    args = parser.parse_args(shlex.split(context.campaign_arguments()))
-    return [context.campaign, plan_of(args).campaign]
+    _, named = shlex.split(context.campaign_arguments())
+    return [context.campaign, plan_of(named).campaign]
 
 
 @pytest.mark.usefixtures("study")
