@@ -16,8 +16,7 @@ from scalesweep.ab.commits import SHORT, Repository, relocated, spellings, top_o
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.compute.job_spec import ORDER, Order, write_order
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.experiment import Experiment
-from scalesweep.config.experiment_checks import check_metric
+from scalesweep.config.experiment import Experiment, check_metric
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression

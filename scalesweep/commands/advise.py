@@ -27,7 +27,9 @@ SHOWN = 20  # candidates that are not chosen
 def run(args: argparse.Namespace) -> None:
     """Print what to measure; write it as a table and a campaign file. Nothing is run."""
     campaign = open_campaign(args, tell=True)
-    budget = budget_of(args.budget, campaign)
+    budget = args.budget or campaign.budget_node_hours
+    if budget is None:
+        raise UserError("advise: how much may be spent? Add --budget 50 (node-hours)")
     if campaign.site.launch is None:
         raise UserError(
             f"{campaign.site.file}: has no 'launch': runs were imported, and none can be added; "
@@ -52,19 +54,6 @@ def run(args: argparse.Namespace) -> None:
     content = load_yaml(campaign.file)
     write_advised(advised_campaign(content, campaign, states, chosen, head), path)
     print(f"\nto measure it: snakemake --configfile {path}")
-
-
-def budget_of(text: str, campaign: Campaign) -> float:
-    """The node-hours that may be spent: those named, else the campaign's. Raises UserError."""
-    if not text and campaign.budget_node_hours is None:
-        raise UserError("advise: how much may be spent? Add --budget 50 (node-hours)")
-    try:
-        budget = float(text) if text else float(campaign.budget_node_hours or 0)
-    except ValueError:
-        budget = math.nan
-    if not 0 < budget < math.inf:
-        raise UserError(f"--budget {text}: must be a number of node-hours above 0, such as 50")
-    return budget
 
 
 def advice_text(campaign: Campaign, candidates: Sequence[Candidate], budget: float) -> str:

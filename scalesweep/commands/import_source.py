@@ -10,7 +10,7 @@ from scalesweep.ab.commits import Repository, top_of
 from scalesweep.commands.interface import parser_of
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
-from scalesweep.config.log_readers import load_reader
+from scalesweep.config.log_patterns import load_reader
 from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError

@@ -4,6 +4,9 @@ All of it is here, and imports nothing that takes time: help comes at once.
 """
 
 import argparse
+import contextlib
+import math
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,6 +17,8 @@ from scalesweep.importers import SOURCES
 
 USAGE = "scalesweep COMMAND [ARGUMENT ...]"
 SLURM = "slurm"
+LARGEST = 10_000_000  # number of ranks
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,6 +47,63 @@ class Parser(argparse.ArgumentParser):
         return args
 
 
+def whole_numbers(text: str) -> list[int]:
+    """The numbers of ``256,512``."""
+    words = text.split(",")
+    if not all(it.strip().isdecimal() and 1 <= int(it) <= LARGEST for it in words):
+        raise argparse.ArgumentTypeError(
+            f"{text}: must be whole numbers from 1 to {LARGEST:,}, such as 256,512"
+        )
+    return [int(it) for it in words]
+
+
+def whole_number(text: str) -> int:
+    """A number of 1 or more."""
+    (number,) = whole_numbers(text.replace(",", "."))
+    return number
+
+
+def values(text: str) -> tuple[str, list[Any]]:
+    """Name and values of ``NAME=VALUE,VALUE``."""
+    name, equals, words = text.partition("=")
+    if not equals or not _NAME.fullmatch(name) or not words:
+        raise argparse.ArgumentTypeError(
+            f"{text}: must be NAME=VALUE,VALUE; a name has lower-case letters, 0-9, _"
+        )
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return name, [kind(it) for it in words.split(",")]
+    return name, words.split(",")
+
+
+def metric(text: str) -> dict[str, str]:
+    """An entry of ``result.extract`` in benchmark.yaml."""
+    head, _, pattern = text.partition(":")
+    words, pattern = head.split(), pattern.strip()
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise argparse.ArgumentTypeError(
+            f"{text}: '{pattern}' is not a regular expression ({error})"
+        ) from None
+    named = len(words) == 3 and words[2] in ("lower", "higher") and _NAME.fullmatch(words[0])
+    if not named or groups != 1:
+        raise argparse.ArgumentTypeError(
+            f"{text}: must be 'NAME UNIT lower|higher: PATTERN', with one group for the number, as "
+            r"in 'time s lower: took ([\d.]+)'"
+        )
+    name, unit, better = words
+    return {"metric": name, "pattern": pattern, "unit": unit, "better": better, "scope": "total"}
+
+
+def node_hours(text: str) -> float:
+    """An amount above 0."""
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text}: must be a number of node-hours above 0, such as 50")
+
+
 class Command(NamedTuple):
     """A command: its module, a line on what it does, its arguments, and examples."""
 
@@ -52,7 +114,7 @@ class Command(NamedTuple):
 
 
 def _text(
-    name: str, metavar: str, text: str, default: str | None = "", **more: Any
+    name: str, metavar: str, text: str, default: Any = "", **more: Any
 ) -> tuple[str, dict[str, Any]]:
     """An argument with a value."""
     return name, {"metavar": metavar, "help": text, "default": default, **more}
@@ -93,22 +155,23 @@ _COMMITS = (
 COMMANDS = {
     "sweep": Command(
         "sweep", "measure a command over a grid, without a YAML file",
-        (_text("--ranks", "1,2,4", "rank counts; default: 1", "1"),
+        (_text("--ranks", "1,2,4", "rank counts; default: 1", "1", type=whole_numbers),
          _text("--param", "NAME=V,V", "values of a parameter; may be repeated", None,
-               action="append"),
+               action="append", type=values),
          _text("--metric", "'NAME UNIT lower|higher: PATTERN'", "a number that the command prints, "
                "the group of the pattern; the first one is shown; default: the wall time", None,
-               action="append"),
+               action="append", type=metric),
          _flag("--stamps",
                "the command prints stamps of its steps, which are read, instead of metrics"),
-         _text("--repeats", "N", "runs of each point; default: 3", "3"),
+         _text("--repeats", "N", "runs of each point; default: 3", 3, type=whole_number),
          _text("--scale", "NAME", "the parameter that it scales over; default: ranks", "ranks"),
          _text("--scaling", "KIND", "strong (the same work at each scale, the default), weak (the "
                "work grows), or none", "strong", choices=("strong", "weak", "none")),
          _text("--out", "FOLDER", "where campaign, site, benchmark and results go; default: sweep",
                "sweep"),
          _flag("--slurm", "runs are jobs of Slurm"),
-         _text("--ranks-per-node", "N", "ranks on a node of Slurm; default: 1", "1")),
+         _text("--ranks-per-node", "N", "ranks on a node of Slurm; default: 1", 1,
+               type=whole_number)),
         ("scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app",
          "scalesweep sweep --param threads=1,2,4 --scale threads"
          " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),
@@ -142,12 +205,14 @@ COMMANDS = {
     ),
     "predict": Command(
         "predict", "predict rank counts that were not measured",
-        (*_CAMPAIGN, _text("--ranks", "256,512", "rank counts; default: the campaign's")),
+        (*_CAMPAIGN, _text("--ranks", "256,512", "rank counts; default: the campaign's", (),
+                            type=whole_numbers)),
         ("scalesweep predict --ranks 256,512",),
     ),
     "advise": Command(
         "advise", "choose what to measure next with so many node-hours",
-        (*_CAMPAIGN, _text("--budget", "NODE_HOURS", "default: the campaign's")),
+        (*_CAMPAIGN,
+         _text("--budget", "NODE_HOURS", "default: the campaign's", None, type=node_hours)),
         ("scalesweep advise --budget 50",),
     ),
     "compare": Command(
@@ -172,7 +237,7 @@ COMMANDS = {
         ("scalesweep ab v1.2 HEAD -n", "scalesweep ab v1.2 HEAD --points 'ranks == 2'"),
     ),
     "bisect": Command(
-        "bisect", "find the commit that made a program slower",
+        "ab", "find the commit that made a program slower",
         (_text("good", "GOOD", "a commit that was as fast as wanted"),
          _text("bad", "BAD", "a later, slower one"), *_COMMITS),
         ("scalesweep bisect v1.2 HEAD",),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, ClassVar, Literal
 
@@ -12,9 +13,8 @@ from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
 from scalesweep.compute.job_spec import STREAMS, Meaning, Patterns, StampsOrder
 from scalesweep.compute.log_metrics import Metric, digest_of_metrics, value_group
-from scalesweep.compute.log_reader import Reader
+from scalesweep.compute.log_reader import Reader, reader_of
 from scalesweep.compute.stamps import MEANINGS, digest_of_stamps
-from scalesweep.config.log_readers import find_reader
 from scalesweep.config.models import (
     FILLED,
     Flag,
@@ -29,8 +29,10 @@ from scalesweep.config.models import (
     matching,
 )
 from scalesweep.config.reserved_names import check_metrics
-from scalesweep.core.errors import UserError
+from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
+from scalesweep.core.paths import RESOURCES
 from scalesweep.core.record import OF_STEPS, STEP_TIMES
 
 Kind = Literal["extensive", "intensive", "latency"]
@@ -297,3 +299,31 @@ def _of_steps(metric: Metric) -> frozenset[str]:
     if not keyed(metric):
         return OF_STEPS & {metric.metric}
     return frozenset(name for name in OF_STEPS if name.startswith(f"{metric.metric}_"))
+
+
+@cache
+def shipped_readers() -> dict[str, Reader]:
+    """The readers that come with scalesweep, by the names of their files."""
+    return {path.stem: load_reader(path) for path in sorted((RESOURCES / "readers").glob("*.yaml"))}
+
+
+def find_reader(named: str, folder: Path, where: str) -> Reader:
+    """A shipped reader by its name, or that in a file below ``folder``. Raises UserError."""
+    if named.endswith(".yaml"):
+        return load_reader(folder / named)
+    if named not in shipped_readers():
+        raise UserError(f"{where}: {choices(named, shipped_readers())}, or a file NAME.yaml")
+    return shipped_readers()[named]
+
+
+def load_reader(path: Path) -> Reader:
+    """The reader in a file; its benchmark has the file's name. Raises UserError."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    content = load_yaml(path)
+    try:
+        return reader_of(content, path.stem, str(path))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path}: a value is of another kind than its key needs ({error})"
+        ) from None

@@ -8,7 +8,7 @@ from re import Pattern
 
 from scalesweep.compute.log_lines import Line, read_lines
 from scalesweep.compute.log_reader import Reader
-from scalesweep.config.log_readers import shipped_readers
+from scalesweep.config.log_patterns import shipped_readers
 from scalesweep.core.errors import UserError
 from scalesweep.importers import (
     collective_logs,

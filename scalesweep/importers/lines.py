@@ -16,7 +16,7 @@ from scalesweep.compute.log_reader import LONGEST_LINE, Reader
 from scalesweep.compute.log_starts import LogError, Start, facts_of, starts_of
 from scalesweep.compute.log_steps import arrays_of, kept_lines, metrics_of, steps_of, unfinished
 from scalesweep.config.benchmark import load_benchmark
-from scalesweep.config.log_readers import shipped_readers
+from scalesweep.config.log_patterns import shipped_readers
 from scalesweep.core.files import digest_of
 from scalesweep.core.paths import BENCHMARKS
 from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, shown

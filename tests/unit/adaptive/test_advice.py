@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from scalesweep.adaptive.advice import Candidate, choose
-from scalesweep.commands.advise import CAMPAIGN, TABLE, budget_of, run
+from scalesweep.commands.advise import CAMPAIGN, TABLE, run
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.core.errors import UserError
 from tests.fakes.records import write_unchecked
 
 Load = Callable[..., Campaign]
@@ -65,7 +64,7 @@ def finish(campaign: Campaign, speed: Callable[[Any], float], upto: int = 8) -> 
                 )  # fmt: skip
 
 
-def advise(campaign: Campaign, budget: str = "2") -> list[dict[str, str]]:
+def advise(campaign: Campaign, budget: float | None = 2) -> list[dict[str, str]]:
     run(argparse.Namespace(campaign=str(campaign.file), site=None, results=None, budget=budget))
     with (campaign.results / TABLE).open(newline="") as file:
         return list(csv.DictReader(file))
@@ -105,7 +104,7 @@ def test_what_the_budget_does_not_pay_is_a_row_too(
 ) -> None:
     campaign = load(WEAK)
     finish(campaign, falling)
-    (row,) = advise(campaign, "0.001")
+    (row,) = advise(campaign, 0.001)
     assert row["chosen"] == "False" and row["reason"].startswith("next doubling")
     assert "nothing to measure" in capsys.readouterr().out
     assert not (campaign.results / CAMPAIGN).exists()
@@ -116,14 +115,3 @@ def test_what_takes_longer_than_its_limit_is_refused(load: Load) -> None:
     finish(campaign, falling)
     (row,) = advise(campaign)
     assert row["chosen"] == "False" and "the limit is 36 s" in row["reason"]
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "many", "inf", "nan"])
-def test_what_is_no_budget_is_one_line(load: Load, text: str) -> None:
-    with pytest.raises(UserError, match="must be a number of node-hours above 0"):
-        budget_of(text, load(WEAK))
-
-
-def test_without_a_budget_it_is_asked_for(load: Load) -> None:
-    with pytest.raises(UserError, match="how much may be spent"):
-        budget_of("", load(WEAK))

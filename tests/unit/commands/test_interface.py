@@ -55,6 +55,14 @@ def test_help_names_each_option_and_its_examples_parse(
         (["predict", "--history", "x"], "scalesweep predict: --history: unknown"),
         (["run", "--results", ""], "scalesweep run: --results: is empty; leave it out, or name a"),
         (["run", "--results="], "scalesweep run: --results: is empty; leave it out, or name a"),
+        *(
+            (["predict", "--ranks", text], f"scalesweep predict: argument --ranks: {text}: must be")
+            for text in ("many", "0", "1.5", "64,99999999999999", "²")
+        ),
+        *(
+            (["advise", "--budget", text], f"scalesweep advise: argument --budget: {text}: must be")
+            for text in ("0", "many", "inf", "nan")
+        ),
         (["import", ""], "scalesweep import: an argument: is empty; leave it out, or name a"),
     ],
 )

@@ -25,16 +25,16 @@ def test_the_main_metric(edited: Callable[..., Benchmark]) -> None:
 
 
 def test_the_digest_is_of_what_is_read(edited: Callable[..., Benchmark]) -> None:
-    def digest() -> str:
-        extract = edited().extract
-        assert extract is not None
-        return extract.digest
+    def read(*metric: dict[str, object], **keys: str) -> tuple[str, set[str]]:
+        benchmark = edited(*metric, **keys)
+        assert benchmark.extract is not None
+        return benchmark.extract.digest, set(benchmark.kinds.values())
 
-    before = digest()
-    edited({"match": "last", "from": "stdout", "optional": False}, summary="Another one.")
-    assert digest() == before
-    edited({"unit": "1"})
-    assert digest() != before
+    digest, kinds = read()
+    same = {"match": "last", "from": "stdout", "optional": False}
+    assert not kinds and read(same, summary="Another one.") == (digest, kinds)
+    assert read({"kind": "intensive"}) == (digest, {"intensive"})  # changes no number
+    assert read({"unit": "1"})[0] != digest
 
 
 def test_the_examples_of_the_documentation_load(foreign: Path) -> None:
@@ -58,14 +58,3 @@ def test_the_examples_of_the_documentation_load(foreign: Path) -> None:
             (foreign / "sites" / "toy.yaml").write_text(site)
             assert load_site("toy").programs["osu_allreduce"].startswith("/opt")
     assert sorted(names) == ["actors", "my_training", "osu_allreduce"]
-
-
-def test_the_kind_of_a_metric_is_declared_beside_its_pattern(
-    edited: Callable[..., Benchmark],
-) -> None:
-    plain = edited({})
-    said = edited({"kind": "intensive"})
-    assert plain.extract and said.extract and said.extract.digest == plain.extract.digest
-    assert not plain.kinds and set(said.kinds.values()) == {"intensive"}
-    with pytest.raises(UserError, match="kind"):
-        edited({"kind": "other"})

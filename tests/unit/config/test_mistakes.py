@@ -1,6 +1,8 @@
 """A mistake in a file of YAML is one line with file, key and what is allowed (mistakes.yaml)."""
 
+from collections.abc import Callable
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.config.layout import Layout
 from scalesweep.config.memory import point_memory
 from scalesweep.config.models import read, settled
+from scalesweep.config.overrides import read_options
 from scalesweep.config.shapes import load_shapes
 from scalesweep.config.site import load_site
 from scalesweep.core.errors import UserError
@@ -25,95 +28,11 @@ FILES = {
     **dict.fromkeys(("metric", "benchmark"), "foreign/benchmark.yaml"),
     **dict.fromkeys(("shapes", "model", "memory", "layout"), "b.yaml"),
     "site": "toy.yaml",
+    "overrides": "--config ",
 }
 KNOWN: dict[str, Any] = dict.fromkeys(("ranks", "dp", "tp", "pp", "cp", "ep", "width", "size"), 1)
 SMALL = {"model": "transformer", "width": 64, "heads": 4, "sequence": 16, "vocabulary": 100,
          "batch_size": 4, "ranks_per_node": 2}  # fmt: skip
-
-
-class Reader:
-    """Reads a good file in which a mistake was made, by the kind of file."""
-
-    def __init__(self, request: pytest.FixtureRequest) -> None:
-        self.get = request.getfixturevalue
-
-    @property
-    def toy(self) -> Path:
-        path: Path = self.get("toy")
-        return path
-
-    def campaign(self, keys: str, head: str = "campaign: test\nsite: toy") -> None:
-        self.get("campaign_of")(keys, f"{head}\n")
-
-    def load(self, text: str) -> None:
-        path = self.get("tmp_path") / "campaign.yaml"
-        path.write_text(text)
-        load_campaign(path)
-
-    def experiment(self, keys: str) -> None:
-        self.campaign(keys)
-
-    def order(self, keys: str) -> None:
-        self.campaign("axes: {ranks: [1, 2], size: [1, 3, 5]}", f"campaign: c\nsite: toy\n{keys}\n")
-
-    def derived(self, swap: list[str]) -> None:
-        self.campaign(swapped(GRID, swap))
-
-    def head(self, keys: str) -> None:
-        self.campaign("repeats: 1", keys)
-
-    def several(self, swap: list[str]) -> None:
-        add_toy_fast(self.toy / "benchmarks")
-        self.load(f"campaign: c\nsite: toy\nexperiments:\n  both:{swapped(BOTH, swap)}")
-
-    def second(self, swap: list[str]) -> None:
-        add_toy_fast(self.toy / "benchmarks")
-        file = self.toy / "benchmarks" / "toy_fast" / "benchmark.yaml"
-        file.write_text(swapped(file.read_text(), swap))
-        self.load(f"campaign: c\nsite: toy\nexperiments:\n  both:{BOTH}")
-
-    def gpus(self, keys: str) -> None:
-        for file, line in (("benchmarks/toy/benchmark.yaml", "gpus: size\n"),
-                           ("sites/toy.yaml", "gpus_per_node: 4\n")):  # fmt: skip
-            with (self.toy / file).open("a") as text:
-                text.write(line)
-        self.campaign(keys)
-
-    def metric(self, keys: dict[str, Any]) -> None:
-        self.get("edited")(keys)
-
-    def benchmark(self, keys: dict[str, Any]) -> None:
-        self.get("edited")(**keys)
-
-    def site(self, keys: str) -> None:
-        content = {"site": "toy", "nodes": 1, "launch": {"single": [], "multi": []}}
-        path = self.toy / "sites" / "toy.yaml"
-        path.write_text(yaml.safe_dump(content | yaml.safe_load(keys)))
-        load_site("toy")
-
-    def shapes(self, keys: dict[str, Any]) -> Any:
-        return load_shapes(keys, {*KNOWN, "kind"}, Path("b.yaml"))
-
-    def model(self, keys: dict[str, Any]) -> None:
-        model = {"layers": 12, "width": "width", "sequence": 2048} | keys
-        self.shapes({"transformer": model}).transformer.at({"width": 768, "kind": "big"}, "b.yaml")
-
-    def memory(self, keys: dict[str, Any]) -> None:
-        torch = load_benchmark("torch_training")
-        sized = torch.model_copy(update={"memory": self.shapes({"memory": keys}).memory})
-        point_memory(sized, {**torch.defaults, "ranks": 4, "model": "transformer"}, "b.yaml")
-
-    def layout(self, keys: dict[str, Any]) -> None:
-        whole = {"parameters": ["tp", "pp"], "doc": "", **keys}
-        layout = settled(read(Layout, whole, "b.yaml", "layout"), "b.yaml: layout.", KNOWN)
-        layout.check(KNOWN, "b.yaml")
-
-    def torch(self, keys: dict[str, Any]) -> None:
-        fixed = {name: value for name, value in SMALL.items() if name not in keys.get("axes", {})}
-        own = {"fixed": fixed | keys.get("fixed", {})} if "benchmark" not in keys else {}
-        experiment = {"benchmark": "torch_training", "scaling": "model", **keys, **own}
-        content = {"campaign": "c", "site": "local", "experiments": {"e": experiment}}
-        self.load(yaml.safe_dump(content, sort_keys=False))
 
 
 def swapped(text: str, swap: list[str]) -> str:
@@ -122,15 +41,98 @@ def swapped(text: str, swap: list[str]) -> str:
     return text.replace(*swap)
 
 
+def experiment(keys: str) -> str:
+    return f"{HEAD}experiments:\n  e:\n    benchmark: toy\n{indent(keys, '    ')}"
+
+
+def torch(keys: dict[str, Any]) -> str:
+    fixed = {name: value for name, value in SMALL.items() if name not in keys.get("axes", {})}
+    own = {"fixed": fixed | keys.get("fixed", {})} if "benchmark" not in keys else {}
+    stated = {"benchmark": "torch_training", "scaling": "model", **keys, **own}
+    return yaml.safe_dump({"campaign": "c", "site": "local", "experiments": {"e": stated}})
+
+
+HEAD = "campaign: c\nsite: toy\n"
+# The campaign in which a mistake was made.
+CAMPAIGNS: dict[str, Callable[[Any], str]] = {
+    "experiment": experiment,
+    "gpus": experiment,
+    "campaign": lambda keys: f"{keys}\nexperiments: {{e: {{benchmark: toy}}}}",
+    "order": lambda keys: experiment("axes: {ranks: [1, 2], size: [1, 3, 5]}") + f"\n{keys}",
+    "derived": lambda swap: experiment(swapped(GRID, swap)),
+    "several": lambda swap: f"{HEAD}experiments:\n  both:{swapped(BOTH, swap)}",
+    "second": lambda _: f"{HEAD}experiments:\n  both:{BOTH}",
+    "torch": torch,
+}
+
+
+def read_shapes(keys: dict[str, Any]) -> Any:
+    return load_shapes(keys, {*KNOWN, "kind"}, Path("b.yaml"))
+
+
+def read_model(keys: dict[str, Any]) -> None:
+    model = {"layers": 12, "width": "width", "sequence": 2048} | keys
+    read_shapes({"transformer": model}).transformer.at({"width": 768, "kind": "big"}, "b.yaml")
+
+
+def read_memory(keys: dict[str, Any]) -> None:
+    benchmark = load_benchmark("torch_training")
+    sized = benchmark.model_copy(update={"memory": read_shapes({"memory": keys}).memory})
+    point_memory(sized, {**benchmark.defaults, "ranks": 4, "model": "transformer"}, "b.yaml")
+
+
+def read_layout(keys: dict[str, Any]) -> None:
+    whole = {"parameters": ["tp", "pp"], "doc": "", **keys}
+    settled(read(Layout, whole, "b.yaml", "layout"), "b.yaml: layout.", KNOWN).check(
+        KNOWN, "b.yaml"
+    )
+
+
+READ = {"shapes": read_shapes, "model": read_model, "memory": read_memory, "layout": read_layout,
+        "overrides": read_options}  # fmt: skip
+
+
+def read_mistake(request: pytest.FixtureRequest, kind: str, given: Any) -> None:
+    """Read a good file in which a mistake was made, by the kind of file."""
+    if kind in READ:
+        READ[kind](given)
+    elif kind in ("metric", "benchmark"):
+        edited = request.getfixturevalue("edited")
+        edited(given) if kind == "metric" else edited(**given)
+    else:
+        folder: Path = request.getfixturevalue("tmp_path" if kind == "torch" else "toy")
+        if kind != "torch":
+            change_toy(folder, kind, given)
+        if kind == "site":
+            load_site("toy")
+            return
+        (folder / "campaign.yaml").write_text(CAMPAIGNS[kind](given))
+        load_campaign(folder / "campaign.yaml")
+
+
+def change_toy(folder: Path, kind: str, given: Any) -> None:
+    """Write what a kind of mistakes needs beside the toy benchmark and its site."""
+    site, benchmark = folder / "sites/toy.yaml", folder / "benchmarks/toy/benchmark.yaml"
+    add_toy_fast(folder / "benchmarks")
+    if kind == "site":
+        content = {"site": "toy", "nodes": 1, "launch": {"single": [], "multi": []}}
+        site.write_text(yaml.safe_dump(content | yaml.safe_load(given)))
+    if kind == "gpus":
+        site.write_text(f"{site.read_text()}gpus_per_node: 4\n")
+        benchmark.write_text(f"{benchmark.read_text()}gpus: size\n")
+    if kind == "second":
+        file = folder / "benchmarks" / "toy_fast" / "benchmark.yaml"
+        file.write_text(swapped(file.read_text(), given))
+
+
 @pytest.mark.parametrize(
     ("kind", "case"), [(kind, case) for kind, cases in TABLE.items() for case in cases], ids=repr
 )
 def test_a_mistake_is_one_line(
     request: pytest.FixtureRequest, kind: str, case: dict[str, Any]
 ) -> None:
-    read = getattr(Reader(request), "head" if kind == "campaign" else kind)
     with pytest.raises(UserError) as error:
-        read(case.get("set", case.get("swap")))
+        read_mistake(request, kind, case.get("set", case.get("swap")))
     message = str(error.value)
     assert case["line"] in message and FILES.get(kind, "campaign.yaml") in message
     assert "\n" not in message

@@ -8,7 +8,7 @@ import yaml
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.profilers import environment, lacks, left_files, split_name
+from scalesweep.core.profilers import split_name
 
 BODY = "axes: {ranks: [1, 2]}\nrepeats: 3\nprofile: "
 
@@ -58,13 +58,3 @@ def test_a_kind_that_a_benchmark_does_not_have(
     campaign_of(BODY + str(keys.get("framework", "none")))
     with pytest.raises(UserError, match=f"--config profile={kind}: no benchmark"):
         load_campaign(toy / "campaign.yaml", profile=kind)
-
-
-def test_what_the_launcher_asks_of_it(tmp_path: Path) -> None:
-    assert environment("noexchange", tmp_path) == {"SCALESWEEP_PROFILE": "noexchange"}
-    assert left_files("noexchange", tmp_path) == {"kind": "noexchange", "files": []}
-    assert lacks("noexchange", [], {"spans": {"exchange": "left out"}}) == ""
-    for notes in ({}, None, {"spans": {}}, {"spans": 1}):
-        assert "does not say that it left out" in lacks("noexchange", [], notes)
-    assert lacks("cprofile", [], {}) == "the run wrote no profile"
-    assert lacks("cprofile", ["rank0.prof"], {}) == ""

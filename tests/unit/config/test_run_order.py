@@ -54,30 +54,6 @@ def test_the_control_is_first_and_last_and_never_far(
 
 
 BODY = "axes: {ranks: [1, 2], size: [1, 3, 5]}\nrepeats: 2"
-HEAD = "campaign: test\nsite: toy\n"
-CONTROL = "control: {experiment: e, point: {ranks: 1, size: 3}, every: 2}\n"
-
-
-def test_campaigns_order_their_runs(campaign_of: Load) -> None:
-    written = campaign_of(BODY, HEAD + "order: as_written\n")
-    assert list(written.positions()) == list(written.unique_runs())
-    assert list(written.positions().values()) == list(range(1, 13))
-    drawn, other = campaign_of(BODY), campaign_of(BODY, HEAD + "order: {seed: 4}\n")
-    assert list(drawn.positions()) != list(written.positions()) != list(other.positions())
-    assert drawn.seed == 0 and written.seed is None and other.seed == 4
-    assert set(drawn.positions()) == set(written.positions()) == set(other.positions())
-
-
-def test_the_control_is_an_experiment_that_shares_its_runs(campaign_of: Load) -> None:
-    campaign = campaign_of(BODY, HEAD + CONTROL)
-    source, control = campaign.experiments
-    assert (control.name, control.control, source.control) == ("control", True, False)
-    assert [run.repeat for run in control.runs] == list(range(6))  # 10 others, one after 2 each
-    assert {(run.point["ranks"], run.point["size"]) for run in control.runs} == {(1, 3)}
-    mine = {run.run_id for run in control.runs}
-    assert len(mine & {run.run_id for run in source.runs}) == 2
-    order = list(campaign.positions())
-    assert [place for place, run_id in enumerate(order) if run_id in mine] == list(range(0, 16, 3))
 
 
 def test_no_more_runs_at_once_than_the_site_allows(toy: Path, campaign_of: Load) -> None:

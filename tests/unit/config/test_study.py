@@ -62,21 +62,6 @@ def test_outside_of_a_study_there_are_the_shipped_files_only(
         load_site("here")
 
 
-def test_a_name_means_one_file(study: Path) -> None:
-    shutil.copytree(study / "benchmarks" / "toy", study / "benchmarks" / "nt3")
-    (study / "config" / "sites" / "local.yaml").write_text(SITE)
-    (study / "config" / "campaigns" / "nt3.yaml").write_text(CAMPAIGN)
-    own = "has this name too; rename the one in your study"
-    for kind, call, shipped in (
-        ("benchmarks/nt3/benchmark.yaml", load_benchmark, "workflow/benchmarks/nt3/benchmark.yaml"),
-        ("config/sites/local.yaml", load_site, "config/sites/local.yaml"),
-        ("config/campaigns/nt3.yaml", find_campaign, "config/campaigns/studies/nt3.yaml"),
-    ):
-        with pytest.raises(UserError) as error:
-            call(Path(kind).parent.name if "benchmark" in kind else Path(kind).stem)
-        assert str(error.value).startswith(f"{kind}: {REPO / shipped} {own}")
-
-
 def test_a_study_with_files_in_no_commit_is_dirty(study: Path) -> None:
     assert git_state(study) is None
     git = ("git", "-C", str(study), "-c", "user.name=n", "-c", "user.email=e")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from scalesweep.compute.log_reader import reader_of
-from scalesweep.config.log_readers import load_reader, shipped_readers
+from scalesweep.config.log_patterns import load_reader, shipped_readers
 from scalesweep.core.errors import UserError
 from scalesweep.importers.detect_logs import RULES
 from scalesweep.importers.imported_run import ImportedRun

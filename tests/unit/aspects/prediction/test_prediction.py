@@ -5,8 +5,7 @@ import pytest
 
 from scalesweep.aspects.prediction import Prediction, prediction
 from scalesweep.aspects.scaling.figure import scaling_figures
-from scalesweep.commands.predict import counts_of, rows_text
-from scalesweep.core.errors import UserError
+from scalesweep.commands.predict import rows_text
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
@@ -115,17 +114,6 @@ def test_the_scaling_figure_shows_them_dashed(studies: dict[str, ExperimentResul
         assert [list(line.get_xdata()) for line in hollow] == [[64, 128, 512]]  # type: ignore[arg-type]
     plain = scaling_later(studies["not_asked"]).panels[0].frame
     assert "predicted" not in set(plain["style"])
-
-
-@pytest.mark.parametrize("text", ["512,64", "[64, 512]", '["64", "512"]', " 64 512 64"])
-def test_counts_of_the_command(text: str) -> None:
-    assert counts_of(text) == [64, 512]
-
-
-@pytest.mark.parametrize("text", ["many", "0", "-4", "1.5", "64,99999999999999", "²"])
-def test_what_is_no_count_is_one_line(text: str) -> None:
-    with pytest.raises(UserError, match=r"is not a rank count; allowed: whole numbers from 1"):
-        counts_of(text)
 
 
 def test_the_command_prints_rows_and_refusals(studies: dict[str, ExperimentResults]) -> None:
