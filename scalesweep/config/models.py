@@ -35,17 +35,17 @@ _Model = TypeVar("_Model", bound="Model")
 
 
 class Model(BaseModel):
-    """A mapping of a file. ``FORM``: what may stand in its place, in words."""
+    """A mapping of a file. ``FORM``: what may stand in its place, in words; empty: nothing else."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-    FORM: ClassVar[str] = "a mapping (key: value)"
+    FORM: ClassVar[str] = ""
 
     @model_validator(mode="wrap")
     @classmethod
     def _only_known_keys(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        if not isinstance(given, Mapping):
-            raise ValueError(_is_not(given, cls.FORM))
         allowed = sorted(field.alias or name for name, field in cls.model_fields.items())
+        if not isinstance(given, Mapping):
+            raise ValueError(_is_not(given, cls.FORM or f"a mapping ({', '.join(allowed)})"))
         unknown = sorted(map(str, given.keys() - set(allowed)))
         if not unknown:
             return handler(given)
@@ -275,9 +275,10 @@ def read(model: type[_Model], content: Any, path: Path | str, key: str = "") -> 
         raise UserError(*lines) from None
 
 
+_LIST = "a list ([value, value])"
 _KINDS = {
-    "dict": "a mapping (key: value)", "mapping": "a mapping (key: value)", "list": "a list",
-    "tuple": "a list", "string": "text", "path": "text", "int": "a whole number",
+    "dict": "a mapping (key: value)", "mapping": "a mapping (key: value)", "list": _LIST,
+    "tuple": _LIST, "string": "text", "path": "text", "int": "a whole number",
     "float": "a number", "bool": "true or false",
 }  # fmt: skip
 _BOUNDS = {

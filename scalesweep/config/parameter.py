@@ -100,6 +100,10 @@ class Parameter(Model):
             near = did_you_mean(value, [str(allowed) for allowed in self.enum or ()])
             if self.enum is None and "string" in self.types and isinstance(value, int | float):
                 near = f'write "{value}" in quotes'
+            if isinstance(value, list):
+                near = "several values belong under axes"
+            elif isinstance(value, str) and "," in value:
+                near = f"a list has brackets: [{value}]"
             hint = f"; {near}".rstrip("; ")
             raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}{hint}")
         for text in parts:

@@ -152,11 +152,12 @@ class Grid:
         values |= {key: [e[key] for e in self.linked] for key in (self.linked or [{}])[0]}
         for index, entry in enumerate(entries):
             here = f"{where}[{index}]"
+            own = self.benchmark.normalised(entry, here)
             for key, of in values.items():
                 if key not in entry and any(value != of[0] for value in of):
                     raise UserError(f"{here}: must set {key!r}, which takes {len(of)} values")
             usual = {key: of[0] for key, of in values.items()}
-            yield {**self.base, **usual, **self.benchmark.normalised(entry, here)}
+            yield {**self.base, **usual, **own}
 
     @property
     def choices(self) -> list[list[str]]:

@@ -72,5 +72,6 @@ class Expression:
             raise UserError(
                 f"{self.where}: '{self.text}': unknown parameter {', '.join(map(repr, unknown))}; "
                 + choices(unknown[0], sorted(known))
+                + f"; a text has quotes: '{unknown[0]}'"
             )
         return self
