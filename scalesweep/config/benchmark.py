@@ -15,7 +15,7 @@ from scalesweep.config.command_template import (
     LAUNCHER_PLACES,
     fill,
 )
-from scalesweep.config.log_patterns import Extract, load_extract
+from scalesweep.config.log_patterns import Result
 from scalesweep.config.models import (
     read,
     settled,
@@ -38,7 +38,6 @@ class Benchmark(BenchmarkKeys):
     """A benchmark: what runs on N ranks, and what identifies a run of it."""
 
     _file: Path = PrivateAttr(Path())
-    _extract: Extract | None = PrivateAttr(None)
     _quantities: frozenset[str] = PrivateAttr(frozenset())
 
     def settle(self, path: Path) -> Self:
@@ -65,7 +64,8 @@ class Benchmark(BenchmarkKeys):
             self.data.find_program(path)
         if self.workers:
             self._check_workers(self.workers, f"{path}: workers")
-        self._extract = load_extract(self.result, path)
+        if self.extract:
+            self.extract.settle(path)
         self._check_metrics()
         return self
 
@@ -81,7 +81,7 @@ class Benchmark(BenchmarkKeys):
             )
 
     def _check_metrics(self) -> None:
-        path, extract, main = self._file, self._extract, self.chosen_metric
+        path, extract, main = self._file, self.extract, self.chosen_metric
         if self.ceiling is not None and main is None:
             raise UserError(f"{path}: ceiling: {self.ceiling} needs a main_metric, its best value")
         if extract and main is not None and not extract.names(main):
@@ -97,10 +97,12 @@ class Benchmark(BenchmarkKeys):
         """Where its file is."""
         return self._file.parent
 
-    @property
-    def extract(self) -> Extract | None:
+    @cached_property
+    def extract(self) -> Result | None:
         """How the metrics are read from what a foreign program prints; None for a native one."""
-        return self._extract
+        if isinstance(self.result, str):
+            return None if self.result == "native" else Result.model_construct()
+        return self.result
 
     @property
     def quantities(self) -> frozenset[str]:
@@ -120,13 +122,13 @@ class Benchmark(BenchmarkKeys):
     @property
     def main_metric(self) -> str | None:
         """What figures and findings are about."""
-        return self.chosen_metric or (self._extract.main_metric if self._extract else None)
+        return self.chosen_metric or (self.extract.main_metric if self.extract else None)
 
     @cached_property
     def metrics(self) -> dict[str, str]:
         """Definitions of metrics, for the report."""
         stated = {name: metric.definition for name, metric in self.defined.items()}
-        return {**(self._extract.definitions if self._extract else {}), **stated}
+        return {**(self.extract.definitions if self.extract else {}), **stated}
 
     @property
     def compare(self) -> dict[str, str]:
@@ -137,7 +139,7 @@ class Benchmark(BenchmarkKeys):
     def kinds(self) -> dict[str, str]:
         """The kinds of metrics, of those that say so."""
         stated = {name: metric.kind for name, metric in self.defined.items() if metric.kind}
-        return {**(self._extract.kinds if self._extract else {}), **stated}
+        return {**(self.extract.kinds if self.extract else {}), **stated}
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""

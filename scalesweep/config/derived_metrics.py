@@ -4,7 +4,6 @@ They are part of no run id: what is measured is the same with and without them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,30 +23,9 @@ FIRST = "_init"
 _LESS_IS_BETTER = frozenset(("s", "ms", "us", "ns", "min", "h", "J", "kJ", "Wh", "kWh", "J s"))
 
 
-@dataclass(frozen=True)
-class DerivedMetric:
-    """A metric that is worked out for each run; ``kind`` is empty where nothing says.
-
-    ``reads``: metrics, parameters and facts by the names that the formula has for them.
-    """
-
-    formula: str
-    reads: Mapping[str, str]
-    unit: str
-    better: str
-    scope: str
-    kind: str
-    doc: str
-
-    @property
-    def definition(self) -> str:
-        """What the report says of it."""
-        return f"{self.doc}: {self.formula}" if self.doc else self.formula
-
-
 def derived_metrics(
     benchmark: Benchmark, spec: Mapping[Any, MetricKeys], where: str
-) -> dict[str, DerivedMetric]:
+) -> dict[str, MetricKeys]:
     """The metrics that an experiment states by formulas; ``where``: campaign file and key.
 
     Raises UserError naming the key and what is allowed.
@@ -56,7 +34,7 @@ def derived_metrics(
         return {}
     measured = set(_measured(benchmark))
     aliases = by_alias(_readable(benchmark))
-    derived: dict[str, DerivedMetric] = {}
+    derived: dict[str, MetricKeys] = {}
     for name, entry in spec.items():
         here = f"{where}.{name}"
         if name in measured or name in benchmark.parameters or name == benchmark.scale:
@@ -68,30 +46,21 @@ def derived_metrics(
         formula = Formula(text, f"{here}.formula", aliases, "metric or parameter of the runs")
         if fault := mixed_conventions([name, *formula.reads.values()]):
             raise UserError(f"{here}: {fault}")
-        unit, kind = entry.unit, entry.kind or ""
-        better = entry.better or _direction(unit, here)
-        if kind and (fault := contradiction(kind, unit, better)):
+        better = entry.better or _direction(entry.unit, here)
+        if entry.kind and (fault := contradiction(entry.kind, entry.unit, better)):
             raise UserError(f"{here}.kind: {fault}")
-        derived[name] = DerivedMetric(
-            formula=text,
-            reads=formula.reads,
-            unit=unit,
-            better=better,
-            scope=entry.scope,
-            kind=kind,
-            doc=entry.doc,
-        )
+        derived[name] = entry.settled(text, formula.reads, better)
     place, _, key = where.rpartition(".")
     check_metrics({*measured, *derived}, Path(place), key)
     return derived
 
 
 def check_same(
-    experiments: Iterable[tuple[str, str, Mapping[str, DerivedMetric]]], where: str
+    experiments: Iterable[tuple[str, str, Mapping[str, MetricKeys]]], where: str
 ) -> None:
     """Raise UserError where experiments of one benchmark, which may share runs, mean different
     things by one name. ``experiments``: name, benchmark and derived metrics of each."""
-    known: dict[tuple[str, str], tuple[str, DerivedMetric]] = {}
+    known: dict[tuple[str, str], tuple[str, MetricKeys]] = {}
     for experiment, benchmark, derived in experiments:
         for name, metric in derived.items():
             other, same = known.setdefault((benchmark, name), (experiment, metric))

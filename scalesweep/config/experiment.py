@@ -10,9 +10,9 @@ from typing import Any
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.command_template import fill
-from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
+from scalesweep.config.derived_metrics import derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
-from scalesweep.config.experiment_keys import ExperimentKeys, StopRule, UntilPrecise
+from scalesweep.config.experiment_keys import ExperimentKeys, MetricKeys, StopRule, UntilPrecise
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.points import expand_points, varying_parameters
 from scalesweep.config.repeats import Run, planned_runs, profiled_runs
@@ -62,7 +62,7 @@ class Experiment:
     control: bool = False
     predict: tuple[int, ...] = ()
     stop: StopRule | None = None
-    derived: Mapping[str, DerivedMetric] = field(default_factory=dict)
+    derived: Mapping[str, MetricKeys] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     alone: bool = False
     derivation: Derivation = field(default_factory=Derivation)

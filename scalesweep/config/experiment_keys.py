@@ -1,9 +1,9 @@
 """The keys of an experiment: their types, defaults and words."""
 
 import re
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, PrivateAttr, Tag, model_validator
 
 from scalesweep.config.log_patterns import Kind
 from scalesweep.config.models import (
@@ -122,6 +122,24 @@ class MetricKeys(Model):
     name"""
     doc: Line = ""
     """the meaning, for the report"""
+
+    _reads: dict[str, str] = PrivateAttr({})
+
+    @property
+    def reads(self) -> dict[str, str]:
+        """Metrics, parameters and facts by the names that the formula has for them."""
+        return self._reads
+
+    @property
+    def definition(self) -> str:
+        """What the report says of it."""
+        return f"{self.doc}: {self.formula}" if self.doc else str(self.formula)
+
+    def settled(self, formula: str, reads: dict[str, str], better: str) -> Self:
+        """The same with its one formula, what that reads, and the direction."""
+        made = self.model_copy(update={"formula": formula, "better": better})
+        made._reads = reads
+        return made
 
 
 class PredictKeys(Model):

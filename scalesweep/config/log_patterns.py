@@ -1,13 +1,12 @@
 """``result`` of a benchmark.yaml: ``native``, ``wall_time``, or how what it prints is read."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cache
+from dataclasses import asdict
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
@@ -86,6 +85,11 @@ class Stamps(Model):
     warmup: Annotated[Whole, Field(ge=0)] = 0
     """steps that are left out first, beside those that the program marks"""
 
+    @property
+    def order(self) -> StampsOrder:
+        """How the launcher is to read them."""
+        return {"source": self.source.removeprefix("{out}/"), "warmup": self.warmup}
+
 
 class ExtractedMetric(Model):
     """A metric that is extracted."""
@@ -151,47 +155,87 @@ class Result(Model):
     extract: Annotated[tuple[ExtractedMetric, ...], FILLED] | None = None
     """patterns for what it prints"""
 
+    _read_by: Reader | None = PrivateAttr(None)
+
     @model_validator(mode="after")
     def _names_one(self) -> "Result":
-        if not (self.reader or self.stamps or self.extract):
+        if self.wall_time:
             raise ValueError("is empty; write reader, stamps or extract")
         return self
 
+    def settle(self, path: Path) -> Self:
+        """Find the reader, and check the metrics beside each other, of a benchmark's file; raises
+        UserError."""
+        if self.reader:
+            self._read_by = find_reader(self.reader, path.parent, f"{path}: result.reader")
+        for place, metric in enumerate(self.metrics):
+            if fault := self._fault(metric, place):
+                raise UserError(f"{path}: result.extract[{place}]: {fault}")
+        check_metrics([metric.metric for metric in self.metrics], path, "result.extract")
+        return self
 
-@dataclass(frozen=True)
-class Extract:
-    """The metrics of a foreign program, and the digest of what they are read with. Without metrics
-    and stamps it is its wall time that is measured.
-
-    ``kinds`` of those that state it (``analysis.metrics.kind_of``): they change no number.
-    ``stamps``: how the stamps of its steps are read; None where it prints none.
-    """
-
-    metrics: tuple[Metric, ...]
-    digest: str
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    stamps: StampsOrder | None = None
-    reader: Reader | None = None
+    def _fault(self, metric: Metric, place: int) -> str | None:
+        """What is wrong with a metric beside others."""
+        name, of_steps = metric.metric, _of_steps(metric)
+        if name in [other.metric for other in self.metrics[:place]]:
+            return f"two metrics {name!r}"
+        if self._read_by and name in self._read_by.metrics:
+            return f"the reader gives {name!r}; choose another name"
+        if self.stamps and (name in MEANINGS or of_steps):
+            return f"the stamps give {name!r}; choose another name"
+        if of_steps and any(getattr(metric, key) != word for key, word in _AS_STEPS.items()):
+            needed = ", ".join(f"{key}: {word}" for key, word in _AS_STEPS.items())
+            return (
+                f"{name!r}: {min(of_steps)} is the seconds of each step and rank: it needs "
+                f"{needed}; or choose another name"
+            )
+        if of_steps and not any(STEP_TIMES in _of_steps(other) for other in self.metrics):
+            return f"{name!r}: spans are parts of steps: {STEP_TIMES} is needed beside it"
+        return None
 
     @property
     def wall_time(self) -> bool:
         """Whether the wall time is all that is measured."""
-        return not self.metrics and self.stamps is None and self.reader is None
+        return not (self.reader or self.stamps or self.extract)
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What patterns extract, as the launcher is to read it."""
+        return tuple(entry.read for entry in self.extract or ())
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kinds of metrics that state it (``analysis.metrics.kind_of``): they change no
+        number."""
+        entries = zip(self.metrics, self.extract or (), strict=True)
+        return {
+            metric.metric + (EVERY_KEY if keyed(metric) else ""): str(entry.kind)
+            for metric, entry in entries
+            if entry.kind
+        }
+
+    @property
+    def digest(self) -> str:
+        """Of what the metrics are read with."""
+        digest = digest_of_metrics(self.metrics)
+        if self.stamps:
+            digest = digest_of_stamps(self.stamps.order, digest)
+        return digest_of([digest, self._read_by.declared]) if self._read_by else digest
 
     @property
     def order(self) -> Patterns:
         """How the launcher is to read the logs."""
         order: Patterns = {"metrics": [asdict(it) for it in self.metrics], "digest": self.digest}
-        if self.stamps is not None:
-            order["stamps"] = self.stamps
-        if self.reader is not None:
-            order["reader"] = self.reader.declared
+        if self.stamps:
+            order["stamps"] = self.stamps.order
+        if self._read_by:
+            order["reader"] = self._read_by.declared
         return order
 
     @property
     def definitions(self) -> dict[str, str]:
         """What metrics mean that no benchmark.yaml needs to define."""
-        of_reader = self.reader.metrics.items() if self.reader else ()
+        of_reader = self._read_by.metrics.items() if self._read_by else ()
         stamped = STAMP_METRICS if self.stamps else {}
         return {**stamped, **{name: it.definition for name, it in of_reader}}
 
@@ -200,17 +244,17 @@ class Extract:
         """What each metric means; ``_<key>`` is behind the name of those with several keys."""
         if self.wall_time:
             return {WALL_TIME: WALL_TIME_MEANS}
-        of_reader = self.reader.metrics.items() if self.reader else ()
+        of_reader = self._read_by.metrics.items() if self._read_by else ()
         return {
             **{n: {"unit": v.unit, "better": v.better, "scope": v.scope} for n, v in of_reader},
             **{m.metric + ("_<key>" if keyed(m) else ""): m.meaning for m in self.metrics},
-            **(MEANINGS if self.stamps is not None else {}),
+            **(MEANINGS if self.stamps else {}),
         }
 
     def names(self, metric: str) -> bool:
         """Whether a record may have a metric of this name."""
         of_stamps = (*MEANINGS, "span_")
-        stamped = self.stamps is not None and metric.startswith(of_stamps)
+        stamped = bool(self.stamps) and metric.startswith(of_stamps)
         return stamped or self.meaning_of(metric) is not None
 
     def meaning_of(self, metric: str) -> Meaning | None:
@@ -225,8 +269,8 @@ class Extract:
     def main_metric(self) -> str | None:
         """That of the reader, else the first metric that has one value, without any the rate of
         stamps; None if there is none."""
-        if self.reader is not None:
-            return self.reader.main
+        if self._read_by:
+            return self._read_by.main
         usual = WALL_TIME if self.wall_time else self.stamps and "samples_per_second"
         return next((it.metric for it in self.metrics if not keyed(it)), usual or None)
 
@@ -234,64 +278,6 @@ class Extract:
 def keyed(metric: Metric) -> bool:
     """Whether a metric has a value for each key."""
     return "key" in re.compile(metric.pattern).groupindex
-
-
-def load_extract(result: str | Result, path: Path) -> Extract | None:
-    """How the metrics of ``result`` are read; None for ``native``.
-
-    Raises UserError naming file, key and what is wrong.
-    """
-    if isinstance(result, str):
-        return None if result == "native" else Extract((), digest_of_metrics(()))
-    stated = result.extract or ()
-    metrics = [entry.read for entry in stated]
-    kinds = {
-        metric.metric + (EVERY_KEY if keyed(metric) else ""): str(entry.kind)
-        for metric, entry in zip(metrics, stated, strict=True)
-        if entry.kind
-    }
-    stamps: StampsOrder | None = None
-    digest = digest_of_metrics(metrics)
-    if given := result.stamps:
-        source = given.source.removeprefix("{out}/")
-        stamps = {"source": source, "warmup": given.warmup}
-        digest = digest_of_stamps(stamps, digest)
-    reader = result.reader and find_reader(result.reader, path.parent, f"{path}: result.reader")
-    if reader:
-        digest = digest_of([digest, reader.declared])
-    for place, fault in _faults(metrics, stamps, reader or None):
-        raise UserError(f"{path}: result.extract[{place}]: {fault}")
-    check_metrics([metric.metric for metric in metrics], path, "result.extract")
-    return Extract(tuple(metrics), digest, kinds, stamps, reader or None)
-
-
-def _faults(
-    metrics: Sequence[Metric], stamps: StampsOrder | None, reader: Reader | None
-) -> Iterator[tuple[int, str]]:
-    """What is wrong with metrics beside others: place and sentence."""
-    names = [metric.metric for metric in metrics]
-    arrays = [_of_steps(metric) for metric in metrics]
-    for place, (metric, of_steps) in enumerate(zip(metrics, arrays, strict=True)):
-        if metric.metric in names[:place]:
-            yield place, f"two metrics {metric.metric!r}"
-        if reader and metric.metric in reader.metrics:
-            yield place, f"the reader gives {metric.metric!r}; choose another name"
-        if stamps and (metric.metric in MEANINGS or of_steps):
-            yield place, f"the stamps give {metric.metric!r}; choose another name"
-        if of_steps and any(getattr(metric, key) != word for key, word in _AS_STEPS.items()):
-            needed = ", ".join(f"{key}: {word}" for key, word in _AS_STEPS.items())
-            yield (
-                place,
-                (
-                    f"{metric.metric!r}: {min(of_steps)} is the seconds of each step and rank: it "
-                    f"needs {needed}; or choose another name"
-                ),
-            )
-        if of_steps and STEP_TIMES not in set().union(*arrays):
-            yield (
-                place,
-                (f"{metric.metric!r}: spans are parts of steps: {STEP_TIMES} is needed beside it"),
-            )
 
 
 def _of_steps(metric: Metric) -> frozenset[str]:

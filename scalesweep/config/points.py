@@ -1,17 +1,18 @@
 """The points of an experiment: axes, linked entries and extra points, and what is left out."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, product
 from typing import Any, TypeVar
 
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.benchmark_keys import Divides, Refuse
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.gpus import check_gpus
 from scalesweep.config.memory import too_large
+from scalesweep.config.shapes import Mesh
 from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
@@ -21,7 +22,6 @@ MOST_COMBINATIONS = 500_000  # before some are excluded
 MOST_POINTS = 50_000
 Point = Mapping[str, Any]
 _P = TypeVar("_P", bound=Point)
-_Rule = Callable[[Point], str | None]  # why a point is left out
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,10 @@ def expand_points(
             raise UserError(f"{where}.extra[{index}]: {broken}")
     asked = exclusions(benchmark, spec, where)
     rules = grid.rules(derivation) if site.launch else []
+    exceeds: Callable[[Point], str | None] = lambda _: None  # noqa: E731
     if (most := spec.skip_if_memory_exceeds) is not None:
         key = f"{where}.skip_if_memory_exceeds"
-        rules.append(too_large(benchmark, site, most, spec.memory_gib_per_rank, key))
+        exceeds = too_large(benchmark, site, most, spec.memory_gib_per_rank, key)
 
     def reason(point: Point, broken: str | None) -> str | None:
         for rule, why in asked:
@@ -69,7 +70,8 @@ def expand_points(
             except UserError:
                 if broken is None:
                     raise
-        return broken or next((text for rule in rules if (text := rule(point))), None)
+        faulty = (f"{benchmark.name}: {rule.reason}" for rule in rules if rule.fault(point))
+        return broken or next(faulty, None) or exceeds(point)
 
     kept: dict[str, Point] = {}
     excluded: list[tuple[Point, str]] = []
@@ -165,32 +167,22 @@ class Grid:
         choices = [[name] for name, values in self.axes.items() if len(values) > 1]
         return [*choices, list(self.linked[0])] if len(self.linked) > 1 else choices
 
-    def rules(self, derivation: Derivation) -> list[_Rule]:
+    def rules(self, derivation: Derivation) -> list[Divides | Refuse | Mesh]:
         """What leaves a combination out that only the product made: the benchmark's rules that
         read several choices. Single points that break one are a mistake of the campaign."""
-
-        def reads_several(names: Collection[str]) -> bool:
-            read = derivation.sources(names)
-            return sum(not read.isdisjoint(choice) for choice in self.choices) > 1
-
-        def broken(reason: str, fault: _Rule, point: Point) -> str | None:
-            return reason if fault(point) else None
-
+        read = [(rule, derivation.sources(rule.names)) for rule in self.benchmark.rules]
         return [
-            partial(broken, self._reason(rule.reason), rule.fault)
-            for rule in self.benchmark.rules
-            if reads_several(rule.names)
+            rule
+            for rule, names in read
+            if sum(not names.isdisjoint(choice) for choice in self.choices) > 1
         ]
-
-    def _reason(self, reason: str) -> str:
-        return f"{self.benchmark.name}: {reason}"
 
     def check_values(
         self, points: Sequence[Point], excluded: Sequence[tuple[Point, str]], where: str
     ) -> None:
         """Raise UserError for a value, or a linked entry, that the benchmark's rules leave in none
         of the points."""
-        reasons = {self._reason(rule.reason) for rule in self.benchmark.rules}
+        reasons = {f"{self.benchmark.name}: {rule.reason}" for rule in self.benchmark.rules}
         refused = [point for point, reason in excluded if reason in reasons]
         for names in self.choices if refused else ():
             used = {repr([point[name] for name in names]) for point in points}

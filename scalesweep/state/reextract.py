@@ -14,7 +14,7 @@ from scalesweep.compute.log_metrics import LogsGoneError
 from scalesweep.compute.power.outcome import energy_metrics
 from scalesweep.config.campaign import by_experiment
 from scalesweep.config.experiment import Experiment
-from scalesweep.config.log_patterns import Extract
+from scalesweep.config.log_patterns import Result
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
@@ -40,7 +40,7 @@ PATTERNS = "patterns"  # in the cause of a stale run
 
 def runs_to_reread(
     runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
-) -> dict[str, Extract]:
+) -> dict[str, Result]:
     """The runs whose logs were read with other patterns than their benchmark has now.
 
     Run id -> patterns now. Only of programs that ended well; imported records have no logs.
@@ -72,7 +72,7 @@ def leave_rereads(
     return {**states, **rereads} if rereads else states
 
 
-def reread(folder: Path, extract: Extract) -> None:
+def reread(folder: Path, extract: Result) -> None:
     """Read the logs of the run in ``folder`` with ``extract``, and write its record again.
 
     If they are gone or lack a value, all stays as it is, but for a failure without logs: the run

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.log_patterns import Extract
+from scalesweep.config.log_patterns import Result
 
 FOREIGN = Path(__file__).resolve().parents[1] / "foreign"
 SITE = {
@@ -12,6 +12,6 @@ SITE = {
 }  # fmt: skip
 
 
-def patterns(benchmark: Benchmark) -> Extract:
+def patterns(benchmark: Benchmark) -> Result:
     assert benchmark.extract is not None
     return benchmark.extract

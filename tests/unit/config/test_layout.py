@@ -1,17 +1,20 @@
 """Names of layouts: what benchmark.yaml words, what a plan has of it, and what readers see."""
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
-from scalesweep.core.files import canonical_json
-from scalesweep.core.joined_experiments import parameters_at
-from scalesweep.core.layouts import LAYOUT, values_text
-from scalesweep.core.plan_format import Plan
+from scalesweep.config.campaign import load_campaign
+from scalesweep.core.layouts import LAYOUT
 from scalesweep.core.shown_plan import shown
+from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.planning.plan import build_plan
+from scalesweep.state.run_state import RunState
 
 
 @pytest.fixture(scope="module")
@@ -57,34 +60,20 @@ def test_along_a_series_a_layout_keeps_its_name(torch: Benchmark) -> None:
     ]  # fmt: skip
 
 
-def test_the_name_stands_for_its_parameters() -> None:
+def test_the_name_stands_for_its_parameters(tmp_path: Path) -> None:
     """In the plan as shown ``layout`` leads, and labels do not list what its names say."""
-    names = {(1, 1): "ddp 4", (2, 1): "tp 2", (1, 2): "pp 2"}
-    points = [{"ranks": 4, "tp": tp, "pp": pp, "batch": 8 * tp * pp} for tp, pp in names]
-    info = {"unit": None, "doc": "", "default": 1, "workload": False}
-    entry: Any = {
-        "name": "e", "scale": "ranks", "scale_parameters": ["ranks"], "scaling": "none",
-        "axes": ["batch", "tp", "pp"], "work": [], "fixed": {"ranks": 4}, "profiles": [],
-        "parameters": dict.fromkeys(points[0], info), "linked": ["tp", "pp", "batch"],
-        "runs": [{"point": point, "repeat": 0, "status": "new"} for point in points],
-        "excluded": [{"point": {**points[0], "tp": 4}, "reason": ""}],
-        "derived_at": {
-            canonical_json([p["batch"], p["tp"], p["pp"]]): {"dp": 4 // (p["tp"] * p["pp"])}
-            for p in points
-        },
-        "layouts": {
-            "doc": "", "default": "ddp 4",
-            "names": [{"values": {"tp": tp, "pp": pp}, "name": n} for (tp, pp), n in names.items()],
-        },
-    }  # fmt: skip
-    plan: Plan = {"experiments": [entry]}  # type: ignore[typeddict-item]
+    linked = [
+        {"tp": tp, "pp": pp, "batch_size": 8 * tp * pp} for tp, pp in ((1, 1), (2, 1), (1, 2))
+    ]
+    fixed = {"model": "mlp", "layers": 4, "width": 64, "ranks": 4, "ranks_per_node": 4}
+    experiment = {"benchmark": "torch_training", "linked": linked, "fixed": fixed}
+    content = {"campaign": "c", "site": "local", "experiments": {"e": experiment}}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(content))
+    campaign = load_campaign(tmp_path / "c.yaml")
+    plan = build_plan(campaign, dict.fromkeys(campaign.unique_runs(), RunState(Status.NEW)))
     whole = shown(plan)["experiments"][0]
     results = ExperimentResults(whole, {})
-    assert results.leaders == [LAYOUT] and whole["axes"] == [LAYOUT, "batch", "tp", "pp"]
+    assert results.leaders == [LAYOUT] and whole["axes"] == [LAYOUT, "batch_size", "tp", "pp"]
+    assert results.columns == [LAYOUT, "batch_size"]  # of the page's tables; files have all
     described = [results.describe(run["point"]) for run in whole["runs"]]
-    assert described[1:] == ["layout tp 2 (batch 16)", "layout pp 2 (batch 16)"]
-    assert results.columns == [LAYOUT, "batch"]  # of the page's tables; files have all
-    # What the campaign derives is looked up by the other axes.
-    assert [parameters_at(whole, run["point"])["dp"] for run in whole["runs"]] == [4, 2, 2]
-    # A layout that is not planned has no name.
-    assert whole["excluded"][0]["point"][LAYOUT] == values_text({"tp": 4, "pp": 1})
+    assert described[1:] == ["layout tp 2 (batch_size 16)", "layout pp 2 (batch_size 16)"]

@@ -7,7 +7,7 @@ import pytest
 
 from scalesweep.compute.log_steps import read_log
 from scalesweep.config.benchmark import load_benchmark
-from scalesweep.config.log_patterns import Result, load_extract
+from scalesweep.config.log_patterns import Result
 from scalesweep.core.errors import UserError
 from tests.conftest import ROOT
 from tests.fakes.imported_runs import read_source
@@ -53,13 +53,13 @@ def test_a_recipe_reads_what_an_import_reads(name: str, tmp_path: Path) -> None:
 def test_a_reader_of_a_benchmark_is_one_there_is(tmp_path: Path) -> None:
     path = tmp_path / "benchmark.yaml"
     with pytest.raises(UserError, match=r"result\.reader: did you mean torchtitan\? allowed: aws"):
-        load_extract(Result(reader="torchtitn"), path)
+        Result(reader="torchtitn").settle(path)
     with pytest.raises(UserError, match=r"mine\.yaml: no such file"):
-        load_extract(Result(reader="mine.yaml"), path)
+        Result(reader="mine.yaml").settle(path)
     (tmp_path / "mine.yaml").write_text((ROOT / "resources/readers/nanogpt.yaml").read_text())
-    extract = load_extract(Result(reader="mine.yaml"), path)
+    extract = Result(reader="mine.yaml").settle(path)
     assert extract and extract.main_metric == "step_time" and "step_time" in extract.known
     entry = {"metric": "final_loss", "pattern": "(x)", "unit": "1", "better": "lower"}
     result = {"reader": "nanogpt", "extract": [entry | {"scope": "total"}]}
     with pytest.raises(UserError, match=r"extract\[0\]: the reader gives 'final_loss'"):
-        load_extract(Result.model_validate(result), path)
+        Result.model_validate(result).settle(path)
