@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.aspects.utilisation.table import Utilisation
+from scalesweep.aspects.utilisation import Utilisation
 from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, number

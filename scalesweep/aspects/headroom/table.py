@@ -7,7 +7,7 @@ nodes: the best of enough undisturbed runs, with its interval (docs/methods/mach
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
 from scalesweep.analysis.metrics import EPOCH_PHASES
@@ -31,10 +31,10 @@ from scalesweep.findings.base import (
 from scalesweep.table.declared import Estimate, PointRow, column, numbers_of
 from scalesweep.tables.bookkeeping import EXCHANGE, EXCHANGED_BY
 from scalesweep.tables.file_rates import (
+    COLD,
     FILES,
     LOADING,
     TRAINING,
-    WARM,
     Rate,
     fastest,
     reads_files,
@@ -145,55 +145,43 @@ def _row(
     )
 
 
+def _plain(inputs: TableInputs, point: Point, *states: str | None) -> Rate | None:
+    """The fastest plain reads on as many nodes, of files in one of these states of the cache."""
+    nodes = Layout.of(whole_point(inputs.data, point)).nodes
+    alike = [r for r in inputs.machine.rates if (r.kind, r.layout.nodes) == (FILES, nodes)]
+    return fastest([rate for rate in alike if rate.state in states])
+
+
 def _reading(inputs: TableInputs, point: Point, phase: str, trains: bool) -> Iterator[Headroom]:
     """What a point reads of what plain reads reach, and what training would take of that."""
     data, every = inputs.data, whole_point(inputs.data, point)
-    layout, state = Layout.of(every), state_of(every, phase)
-    values = data.repeats(point, (_READ, phase))
-    plain = fastest(
-        [
-            rate
-            for rate in inputs.machine.rates
-            if (rate.kind, rate.state, rate.layout.nodes) == (FILES, state, layout.nodes)
-        ]
-    )
+    plain = _plain(inputs, point, state_of(every, phase))
     again = data.repeats(point, ("bytes_read_per_byte", "run"))
     cached = phase == "later" and again.size and again.mean() < _FROM_FILES
-    if values.size and plain is not None and not cached:
-        yield _row(
-            inputs, point, FILES, (_READ, phase), _Limit(plain.best, "bytes/s", 0.0, plain.where)
-        )
+    if data.repeats(point, (_READ, phase)).size and plain is not None and not cached:
+        limit = _Limit(plain.best, "bytes/s", 0.0, plain.where)
+        yield _row(inputs, point, FILES, (_READ, phase), limit)
     read = data.repeats(point, (_SAMPLES, phase))
     if trains or every.get("step_gflop") or not (read.size and read.mean() > 0):
         return
     for rate in inputs.machine.rates:
-        if (rate.kind, rate.layout, rate.source) == (TRAINING, layout, point.source):
-            head = {**point_columns(point), "phase": phase, "resource": TRAINING}
-            if differs := _differs(inputs, point, rate):
-                why = f"samples differ in {differs}"
-                yield Headroom(**head, binding=False, where=rate.where, missing=why)
-                continue
-            used = mean_of(rate.values)
-            share = share_of(used.value / read, used, data.level)
-            yield Headroom(
-                **head,
-                rate=used,
-                ceiling=float(read.mean()),
-                unit="samples/s",
-                share=replace(share, value=used.value / float(read.mean())),
-                binding=False,
-                where=rate.where,
-            )
-
-
-def _differs(inputs: TableInputs, point: Point, rate: Rate) -> str:
-    """The parameters of the samples in which a point and training differ, in words."""
-    entry = inputs.data.experiment
-    return ", ".join(
-        name
-        for name, value in whole_point(inputs.data, point).items()
-        if parameter_of(entry, name).get("workload") and not agree({name: value}, rate.point)
-    )
+        if (rate.kind, rate.layout, rate.source) != (TRAINING, Layout.of(every), point.source):
+            continue
+        differs = [
+            name
+            for name, value in every.items()
+            if parameter_of(data.experiment, name).get("workload")
+            and not agree({name: value}, rate.point)
+        ]
+        known: dict[str, Any] = {"missing": f"samples differ in {', '.join(differs)}"}
+        if not differs:
+            used, most = mean_of(rate.values), float(read.mean())
+            share = replace(share_of(used.value / read, used, data.level), value=used.value / most)
+            known = {"rate": used, "ceiling": most, "unit": "samples/s", "share": share}
+        yield Headroom(
+            **point_columns(point), **known, phase=phase, resource=TRAINING, binding=False,
+            where=rate.where,
+        )  # fmt: skip
 
 
 def _training(inputs: TableInputs, point: Point, main: str) -> Iterator[Headroom]:
@@ -218,15 +206,9 @@ def _files(inputs: TableInputs, point: Point) -> _Limit | str:
     size = sample_bytes(inputs.data, point)
     if size is None:
         return _NO_BYTES
-    nodes = Layout.of(whole_point(inputs.data, point)).nodes
-    plain = fastest(
-        [
-            rate
-            for rate in inputs.machine.rates
-            if (rate.kind, rate.layout.nodes) == (FILES, nodes) and rate.state != WARM
-        ]
-    )
+    plain = _plain(inputs, point, COLD, None)
     if plain is None:
+        nodes = Layout.of(whole_point(inputs.data, point)).nodes
         return f"nothing has measured plain reads of a cold cache on as many nodes ({nodes})"
     return _Limit(plain.best, "bytes/s", size, plain.where)
 

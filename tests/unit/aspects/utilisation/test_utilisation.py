@@ -9,9 +9,14 @@ import pytest
 from scalesweep.analysis.flop_conventions import CONVENTIONS
 from scalesweep.analysis.stats import Estimate
 from scalesweep.aspects.find import rules
-from scalesweep.aspects.utilisation.findings import BEST, PRINTED, utilisation
-from scalesweep.aspects.utilisation.section import SECTION
-from scalesweep.aspects.utilisation.table import Utilisation, utilisation_rows
+from scalesweep.aspects.utilisation import (
+    BEST,
+    PRINTED,
+    SECTION,
+    Utilisation,
+    utilisation,
+    utilisation_rows,
+)
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, NOTE, Finding

@@ -6,6 +6,7 @@ that over the peak of all ranks, HFU the same with what is computed again (``Tok
 
 import logging
 import math
+from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -28,8 +29,21 @@ from scalesweep.analysis.stats import mean_of
 from scalesweep.analysis.types import Floats
 from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import percent, scaled_unit, with_interval
 from scalesweep.core.joined_experiments import parameters_at
-from scalesweep.table.declared import Estimate, PointRow, column
+from scalesweep.experiment.points_table import Cell, Shown, Table, declared_table, share_text
+from scalesweep.experiment.results import ExperimentResults, Key
+from scalesweep.experiment.sections import Section
+from scalesweep.findings.base import (
+    ATTENTION,
+    NOTE,
+    Finding,
+    Rule,
+    declared_evidence,
+    estimate_of,
+    number_of,
+)
+from scalesweep.table.declared import Estimate, PointRow, column, numbers_of
 from scalesweep.tables.machine import DATASHEET, FLOAT32, MEASURED, numbers_in
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
@@ -158,49 +172,58 @@ def _rows(
         shape = replace(shape, dtype=numbers_in(data, point))  # tf32 where that was in force
     stated = _peak(inputs, DATASHEET, shape, every)
     probed = _peak(inputs, MEASURED, shape, every)
-    printed = _printed(data, point)
     batch = float((shape.global_batch or 0) * shape.sequence)
-    fast, slow = (batch / end if end else None for end in (tokens.high, tokens.low))
-    head = {
+    joules = data.repeats(point, (_JOULES, "run"))
+    head: dict[str, Any] = {
         **point_columns(point),
         "tokens": tokens,
         "rank_tokens": tokens.times(1 / rates.ranks),
-        "step": Estimate(batch / tokens.value, fast, slow) if batch else None,
-        "joule_tokens": _per_joule(data, point, shape),
+        "step": tokens.over(batch) if batch else None,
+        "joule_tokens": mean_of(shape.sequence / joules)
+        if joules.size and (joules > 0).all() else None,
         "dtype": shape.dtype,
         "peak": device_peak(shape) or (stated and stated.value),
         "ceiling": probed and probed.value,
-    }
-    flops = {**token_flops(shape), **_counted(data, point, shape)}
+    }  # fmt: skip
+    flops = token_flops(shape)
+    counted = data.repeats(point, (_FLOP_PER_STEP, "run"))
+    if counted.size and batch:
+        flops[COUNTED] = TokenFlop(float(counted.mean()) / batch, 0.0)
     for name in CONVENTIONS:
-        shares = printed.get(name, {})
-        known: dict[str, Any] = {"printed_mfu": shares.get(MFU), "printed_hfu": shares.get(HFU)}
+        printed: dict[str, Any] = {
+            f"printed_{stem}": float(values.mean())
+            for metric, stem, convention in _printed_shares(data)
+            if convention == name and (values := data.repeats(point, (metric, "run"))).size
+        }
         if name in flops:
-            row = Utilisation(**head, **known, convention=name, token_flop=flops[name].model)
-            row = _with_shares(row, shape, flops[name], rates, probed)
+            row = Utilisation(
+                **head, **printed, convention=name, token_flop=flops[name].model,
+                rank_flops=tokens.times(flops[name].model / rates.ranks),
+                **_shares(flops[name], name, shape, rates, head["peak"], probed),
+            )  # fmt: skip
             yield _judged(row, halves.get(name, 0.0))
-        elif shares:
-            yield Utilisation(**head, **known, convention=name)
+        elif printed:
+            yield Utilisation(**head, **printed, convention=name)
 
 
-def _with_shares(
-    row: Utilisation, shape: ModelShape, flop: TokenFlop, rates: Rates, probed: Estimate | None
-) -> Utilisation:
-    """The row with FLOP/s and what they are of peaks."""
+def _shares(
+    flop: TokenFlop, convention: str, shape: ModelShape, rates: Rates, peak: float | None,
+    probed: Estimate | None,
+) -> dict[str, Any]:  # fmt: skip
+    """What a rank's FLOP/s are of its peak and of the measured ceiling, as far as known."""
     each, tokens = flop.model / rates.ranks, rates.estimate
-    row = replace(row, rank_flops=tokens.times(each))
-    if (peak := row.peak) is not None:
-        row = replace(row, mfu=tokens.times(each / peak))
-        if shape.recompute == "none":
-            row = replace(row, hfu=row.mfu)
-        elif shape.recompute is not None and row.convention != COUNTED:
+    shares: dict[str, Any] = {}
+    if peak is not None:
+        shares["mfu"] = shares["hfu"] = tokens.times(each / peak)
+        if shape.recompute is None or (shape.recompute != "none" and convention == COUNTED):
+            del shares["hfu"]
+        elif shape.recompute != "none":
             again = flop.hardware(shape.recompute) / rates.ranks
-            row = replace(row, hfu=tokens.times(again / peak))
+            shares["hfu"] = tokens.times(again / peak)
     if probed is not None:
-        row = replace(
-            row, of_ceiling=share_of(rates.values * each / probed.value, probed.over(1.0))
-        )
-    return row
+        reached = rates.values * each / probed.value
+        shares["of_ceiling"] = share_of(reached, probed.over(1.0))
+    return shares
 
 
 def _judged(row: Utilisation, half: float) -> Utilisation:
@@ -245,32 +268,7 @@ def _peak(
     return (ceiling.rate if ceiling and same else Estimate(value)).times(share)
 
 
-def _counted(data: ExperimentData, point: Point, shape: ModelShape) -> dict[str, TokenFlop]:
-    """FLOP of a token as the program's own counter found them."""
-    values = data.repeats(point, (_FLOP_PER_STEP, "run"))
-    if not values.size or shape.global_batch is None:
-        return {}
-    return {COUNTED: TokenFlop(float(values.mean()) / (shape.global_batch * shape.sequence), 0.0)}
-
-
-def _per_joule(data: ExperimentData, point: Point, shape: ModelShape) -> Estimate | None:
-    joules = data.repeats(point, (_JOULES, "run"))
-    if not joules.size or not (joules > 0).all():
-        return None
-    return mean_of(shape.sequence / joules)
-
-
-def _printed(data: ExperimentData, point: Point) -> dict[str, dict[str, float]]:
-    """MFU and HFU that the runs of a point report themselves, by convention."""
-    printed: dict[str, dict[str, float]] = {}
-    for name, stem, convention in _shares(data):
-        values = data.repeats(point, (name, "run"))
-        if values.size:
-            printed.setdefault(convention, {})[stem] = float(values.mean())
-    return printed
-
-
-def _shares(data: ExperimentData) -> Iterator[tuple[str, str, str]]:
+def _printed_shares(data: ExperimentData) -> Iterator[tuple[str, str, str]]:
     """The metrics that are MFU or HFU by a known convention: name, which of both, convention."""
     for name in data.quantities:
         metric = flop_metric(name)
@@ -282,10 +280,161 @@ def _half_digits(data: ExperimentData, points: Sequence[Point]) -> dict[str, flo
     """Half of the last digit of the MFU that sources print, by convention; only where all of an
     experiment end with it."""
     halves = {}
-    for name, stem, convention in _shares(data):
+    for name, stem, convention in _printed_shares(data):
         values = np.concatenate([data.repeats(point, (name, "run")) for point in points])
         for digits in _DIGITS if stem == MFU else ():
             if values.size and np.abs(values - values.round(digits)).max() < 1e-9:
                 halves[convention] = 0.5 * 10.0**-digits
                 break
     return halves
+
+
+# Which of the conventions a sentence is about where the source prints none: by how much the shape
+# has to state, the least first.
+_FIRST = ("palm", "megatron", "counted", "parameters_only")
+IMPOSSIBLE, PRINTED, BEST = "impossible_utilisation", "printed_utilisation", "utilisation"
+
+
+def utilisation(results: ExperimentResults) -> list[Finding]:
+    """The first of the points that would use more than all of a peak, the first printed MFU that
+    its own row does not give, and the point of the highest MFU."""
+    rows, findings = chosen(results), []
+    above = [row for row in rows if row.fault and row.mfu is None and row.peak]
+    if above:
+        findings.append(_finding(results, IMPOSSIBLE, ATTENTION, above[0], {"above": len(above)}))
+    printed = [row for row in results.of(Utilisation) if row.printed_mfu and row.mfu]
+    if wrong := [row for row in printed if row.fault]:
+        counts = {"wrong": len(wrong), "printed": len(printed)}
+        findings.append(_finding(results, PRINTED, NOTE, wrong[0], counts))
+    known = [(row.mfu.value, row) for row in rows if row.mfu]
+    if known:
+        best = max(known, key=lambda each: each[0])[1]
+        findings.append(_finding(results, BEST, NOTE, best, {}))
+    return findings
+
+
+def _finding(
+    results: ExperimentResults,
+    rule: str,
+    state: str,
+    row: Utilisation,
+    counts: Mapping[str, int],
+) -> Finding:
+    shares = shares_of_points(results).get(results.point_key(row.row), [0.0])
+    evidence = declared_evidence(results, row)
+    evidence["key"]["convention"] = row.convention
+    mfu = () if row.mfu is None else (estimate_of("mfu", row.mfu, "1"),)
+    other = f"; by others {percent(shares[0])} to {percent(shares[-1])}"
+    return Finding(
+        results.name, rule, state, subject=results.describe(row.row) if results.axes else "",
+        words={
+            "fault": row.fault or "", "dtype": row.dtype or "", "convention": row.convention,
+            "others": other if shares[0] != shares[-1] else "",
+        },
+        numbers=(
+            *mfu, *(number_of(name, count, "1") for name, count in counts.items()),
+            number_of("peak", row.peak, "FLOP/s"),
+        ),
+        evidence=evidence,
+    )  # fmt: skip
+
+
+def chosen(results: ExperimentResults) -> list[Utilisation]:
+    """A row per point: by the convention that the source prints, else the first of ``_FIRST``, the
+    same for all points of an experiment."""
+    rows = results.of(Utilisation)
+    printed = [row.convention for row in rows if row.printed_mfu and row.mfu]
+    worked_out = {row.convention for row in rows if row.token_flop}
+    usual = [name for name in (*_FIRST, *CONVENTIONS) if name in worked_out]
+    convention = next(iter((*printed, *usual)), None)
+    return [row for row in rows if row.convention == convention]
+
+
+def shares_of_points(results: ExperimentResults) -> Mapping[Key, Sequence[float]]:
+    """MFU of each point by all conventions, sorted; by ``point_key``."""
+    shares: dict[Key, list[float]] = {}
+    for row in results.of(Utilisation):
+        if row.mfu:
+            insort(shares.setdefault(results.point_key(row.row), []), row.mfu.value)
+    return shares
+
+
+RULES = (
+    Rule(
+        IMPOSSIBLE, utilisation,
+        says={ATTENTION: "{subject}: {fault} ({convention}'s FLOP; {above} such points)."},
+        next={ATTENTION: "check unit and scope of the rate, the device and its peak"},
+    ),
+    Rule(
+        PRINTED, None,
+        says={NOTE: "{wrong} of {printed} printed MFU do not follow from their rows; {subject}: "
+              "{fault}."},
+    ),
+    Rule(
+        BEST, None,
+        says={NOTE: "{subject}: the highest MFU, {mfu:%} of the {dtype} peak ({peak} a rank), by "
+              "{convention}'s FLOP{others}."},
+    ),
+)  # fmt: skip
+
+
+def utilisation_table(results: ExperimentResults, limit: int) -> Table | None:
+    """Points with tokens, FLOP and shares of peaks; None where no tokens are known."""
+    shown, shares_of = chosen(results), shares_of_points(results)
+    factor, unit = scaled_unit(
+        "FLOP/s", max((row.rank_flops.value for row in shown if row.rank_flops), default=0.0)
+    )
+
+    def others(row: Utilisation) -> str:
+        shares = shares_of.get(results.point_key(row.row))
+        return f"{percent(shares[0])} to {percent(shares[-1])}" if shares else "–"
+
+    columns: list[Shown] = [
+        ("Tokens/s of a rank", "rank_tokens", lambda row: _text(row, "rank_tokens")),
+        (f"{unit} of a rank", "rank_flops", lambda row: _text(row, "rank_flops", factor)),
+        ("MFU", "mfu", lambda row: _share(row, "mfu")),
+        ("HFU", "hfu", lambda row: _share(row, "hfu")),
+        ("Of the measured ceiling", "of_ceiling", lambda row: share_text(row.of_ceiling)),
+        ("MFU by all conventions", "mfu", others),
+        ("Tokens/J", "joule_tokens", lambda row: _text(row, "joule_tokens")),
+    ]
+    known = {name for _, name, _ in columns for row in shown if getattr(row, name) is not None}
+    known |= {"mfu", "hfu"} if any(row.fault for row in shown) else set()
+    kept = [(heading, name, words) for heading, name, words in columns if name in known]
+    return declared_table(results, shown, kept, limit)
+
+
+def _text(row: Utilisation, name: str, factor: float = 1.0) -> str:
+    return with_interval(*numbers_of(getattr(row, name), factor))
+
+
+def _share(row: Utilisation, name: str) -> Cell:
+    share, fault = getattr(row, name), row.fault or ""
+    if share is None and fault.startswith(f"{name.upper()} would be"):
+        return Cell("above 100 %", True)
+    return Cell(share_text(share), name == "mfu" and share is not None and bool(fault))
+
+
+def _notes(results: ExperimentResults) -> list[str]:
+    rows = chosen(results)
+    if not rows:
+        return []
+    convention = CONVENTIONS[rows[0].convention]
+    lines = [
+        f"FLOP of a token are counted as {convention.formula} ({convention.name}: "
+        f"{convention.source}); the table utilisation has all conventions "
+        "(docs/methods/utilisation.md)."
+    ]
+    if any(row.of_ceiling and row.of_ceiling.value > 1 for row in rows):
+        lines.append(
+            "Above 100 % of the measured ceiling: the convention counts FLOP that nothing computes "
+            "(row counted of the table has the framework's), or another machine was probed."
+        )
+    if any(row.dtype == "float8" and row.mfu is None for row in rows):
+        lines.append("Points in float8 have no MFU without float8_share: two peaks mix.")
+    elif not any(row.peak for row in rows):
+        lines.append("No MFU without a peak: name the site's device (peaks: {device: ...}).")
+    return lines
+
+
+SECTION = Section("Utilisation", utilisation_table, _notes)
