@@ -12,13 +12,14 @@ whose ends do not coincide are not the same ones, and are left out.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scalesweep.analysis.kineto_stream import Collective, RankTrace
-from scalesweep.analysis.trace_account import step_begins
+from scalesweep.analysis.kineto_stream import STEP, Collective, RankTrace
+from scalesweep.analysis.trace_account import number_ranges, step_begins
 from scalesweep.analysis.types import Floats
 
 _S = 1e-6
@@ -77,17 +78,15 @@ def _same_calls(kind: Collective, traces: Sequence[RankTrace]) -> Matched | None
     """The calls that all ranks recorded; None where nothing tells which these are."""
     # Newer traces count from a time of their own, which need not be that of the other ranks.
     bases = [trace.base_s - traces[0].base_s for trace in traces]
-    tables = [
-        trace.calls[kind].matrix() * _S + base for trace, base in zip(traces, bases, strict=True)
-    ]
-    numbers = [np.array(trace.numbers[kind]) for trace in traces]
+    every = [trace.calls[kind] for trace in traces]
+    tables = [own[["begin", "end"]].to_numpy(float) * _S + base
+              for own, base in zip(every, bases, strict=True)]  # fmt: skip
+    numbers = [own["number"].to_numpy(int) for own in every]
     if all((each >= 0).all() and len(np.unique(each)) == len(each) for each in numbers):
-        common = numbers[0]
-        for each in numbers[1:]:
-            common = np.intersect1d(common, each)
+        common = reduce(np.intersect1d, numbers)
         orders = [np.flatnonzero(np.isin(each, common)) for each in numbers]
         orders = [o[np.argsort(each[o])] for o, each in zip(orders, numbers, strict=True)]
-    elif len({frozenset(trace.step_numbers) for trace in traces}) == 1:
+    elif len({_steps_of(trace) for trace in traces}) == 1:
         orders = [np.argsort(table[:, 0], kind="stable") for table in tables]
     else:
         return None
@@ -97,6 +96,11 @@ def _same_calls(kind: Collective, traces: Sequence[RankTrace]) -> Matched | None
     begins = step_begins(traces[0]) * _S
     step = np.searchsorted(begins, tables[0][:, 0], side="right") - 1
     return Matched(kind, (), np.stack(tables, axis=1), step.astype(np.int64))
+
+
+def _steps_of(trace: RankTrace) -> frozenset[float]:
+    """The numbers of the profiler's steps that a rank recorded."""
+    return frozenset(trace.events.loc[trace.events["kind"] == STEP, "number"])
 
 
 def _blocks(calls: Floats) -> Floats:
@@ -161,17 +165,6 @@ def _late(
             "latest": place == latest,
             "clock_ahead_ms": 1e3 * float(clock[place] - clock[0]),
         }
-
-
-def number_ranges(ranks: Sequence[int] | None) -> str | None:
-    """Ranks in words: "0-3", "0, 4, 8"; None of none."""
-    if not ranks:
-        return None
-    ordered = np.sort(ranks)
-    parts = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
-    words = [f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(map(str, part))
-             for part in parts]  # fmt: skip
-    return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")
 
 
 def latest_of(late: Floats, step: NDArray[np.int64]) -> int | None:

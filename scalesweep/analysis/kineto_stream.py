@@ -2,20 +2,21 @@
 
 A trace is an object whose list ``traceEvents`` may have gigabytes. Its events begin with the key
 ``ph``, and the bytes ``{ "ph"`` stand in no string of JSON, where a quote has a backslash before
-it: there a block is cut from the stream, and parsed as a list of its own. What is kept are begins
-and ends of kernels, copies, exchanges and, on CPUs, operations, as numbers in microseconds.
+it: there a block is cut from the stream, and parsed as a list of its own. Kept is a row of numbers
+for each kernel, copy, exchange and, on CPUs, operation.
 
 Who rewrites a trace moves what stands beside the events behind them: both are read.
 """
 
 import gc
 import re
-from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
+from functools import cached_property
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.types import Floats
 
@@ -33,6 +34,8 @@ _GLOO = ("gloo:", "mpi:", "ucc:")
 _OPERATIONS = ("aten::", "mkldnn::", "onednn::", "quantized::", "fbgemm::", "CompiledFunction")
 _BETWEEN = re.compile(rb'\}\s*,\s*\{\s*(?="ph"\s*:)')
 _KINDS = (b'"kernel"', b'"gpu_mem', b'"user_annotation"')
+# Kinds of events that are kept.
+KERNEL, COPY, OPERATION, STEP, OPTIMIZER, ON_GPU, MET, BATCH, CALL = range(9)
 # Of the marks on a GPU only the optimiser's count; few blocks of a trace have one.
 _RARE = b'"Optimizer.step#'
 _NAMES = tuple(f'"{name}'.encode() for name in _OPERATIONS)
@@ -57,8 +60,7 @@ class NoTraceError(ValueError):
     """The text is no trace of Kineto's, or is cut."""
 
 
-@dataclass(frozen=True)
-class Collective:
+class Collective(NamedTuple):
     """What calls of one kind share: ``size`` in bytes as nccl-tests counts it, None where the trace
     does not say, ``ranks`` of the group and which they are (``members``) likewise: groups of
     different ranks may have one name."""
@@ -71,53 +73,44 @@ class Collective:
 
 
 @dataclass
-class Spans:
-    """Begins and ends in microseconds, in the order of the trace."""
-
-    begins: "array[float]" = field(default_factory=lambda: array("d"))
-    ends: "array[float]" = field(default_factory=lambda: array("d"))
-
-    def add(self, begin: float, length: float) -> None:
-        """Take one more."""
-        self.begins.append(begin)
-        self.ends.append(begin + length)
-
-    def matrix(self) -> Floats:
-        """``[event, 2]``."""
-        return np.column_stack([np.array(self.begins), np.array(self.ends)]).reshape(-1, 2)
-
-
-@dataclass
 class RankTrace:
-    """One rank's trace: ``calls`` by kind, with the sequence numbers that the trace has for them
-    (-1 where none); ``steps`` are the profiler's own, with their ``step_numbers``.
-
-    ``optimizer``: steps of the optimiser by its name, ``optimizer_ids``: the numbers that they have
-    in the trace (-1 where none), ``done_on_gpu``: when a GPU was done with a number; ``met``: ends
-    of what our own programs do between steps; ``batches``: waits for a DataLoader. ``base_s``: what
-    times are counted from. ``unseen``:
-    why the work of a device is not in the trace, empty where it is.
-    """
+    """One rank's trace. ``base_s``: what times are counted from; ``groups``: ranks by the name of a
+    group; ``negative``: events of impossible times; ``unseen``: why the work of a device is not in
+    the trace, empty where it is."""
 
     rank: int | None = None
     world: int | None = None
-    kernels: Spans = field(default_factory=Spans)
-    copies: Spans = field(default_factory=Spans)
-    operations: Spans = field(default_factory=Spans)
-    steps: Spans = field(default_factory=Spans)
-    step_numbers: set[str] = field(default_factory=set)
-    optimizer: dict[str, Spans] = field(default_factory=dict)
-    optimizer_ids: "dict[str, array[int]]" = field(default_factory=dict)
-    done_on_gpu: dict[int, float] = field(default_factory=dict)
-    met: Spans = field(default_factory=Spans)
-    batches: Spans = field(default_factory=Spans)
-    calls: dict[Collective, Spans] = field(default_factory=dict)
-    numbers: "dict[Collective, array[int]]" = field(default_factory=dict)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     base_s: float = 0.0
     on_gpu: bool = False
     negative: int = 0
     unseen: str = ""
+    blocks: list[Floats] = field(default_factory=list)  # of ``events``
+    names: dict[Any, int] = field(default_factory=dict)  # what an event is ``of``, with its place
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """A row per event: ``kind``, ``begin`` and ``end`` in microseconds, what it is ``of`` (the
+        place of a collective or an optimiser in ``names``), and the ``number`` that the trace has
+        for it: of a step, a call, or an optimiser's step on host and GPU; -1 of none."""
+        columns = ["kind", "begin", "end", "of", "number"]
+        return pd.DataFrame(np.concatenate([np.zeros((0, 5)), *self.blocks]), columns=columns)
+
+    @cached_property
+    def calls(self) -> dict[Collective, pd.DataFrame]:
+        """The events of each kind of collective."""
+        named, own = [*self.names], self.events[self.events["kind"] == CALL]
+        return {named[int(of)]: own[own["of"] == of] for of in own["of"].unique()}
+
+    def spans(self, kind: int) -> Floats:
+        """Begins and ends of the events of a kind, ``[event, 2]``, in microseconds."""
+        own = self.events.loc[self.events["kind"] == kind, ["begin", "end"]]
+        return np.asarray(own, np.float64)
+
+    @property
+    def working(self) -> Floats:
+        """Those of computation: kernels, without a GPU operations."""
+        return self.spans(KERNEL if self.on_gpu else OPERATION)
 
 
 def read_stream(stream: IO[bytes]) -> RankTrace:
@@ -257,6 +250,7 @@ def _last(text: bytes, loads: Any) -> tuple[list[Any], dict[str, Any]]:
 
 def _take(trace: RankTrace, events: list[Any]) -> None:
     """Keep what counts of a block of events."""
+    rows: list[tuple[float, ...]] = []
     for event in events:
         if not isinstance(event, dict) or event.get("ph") != "X":
             continue
@@ -275,55 +269,50 @@ def _take(trace: RankTrace, events: list[Any]) -> None:
         if length < 0 or not abs(begin) < _MOST_TIME or length > _MOST_TIME:
             trace.negative += 1
         elif kind == "cpu_op":
-            trace.operations.add(begin, length)
-        else:
-            _keep(trace, kind, name, event, begin, length)
+            rows.append((OPERATION, begin, begin + length, -1, -1))
+        elif kept := _kept(trace, kind, name, event.get("args")):
+            rows.append((kept[0], begin, begin + length, *kept[1:]))
+    trace.blocks.append(np.array(rows, np.float64).reshape(-1, 5))
 
 
-def _keep(
-    trace: RankTrace, kind: str, name: str, event: Mapping[str, Any], begin: float, length: float
-) -> None:
-    """Keep a kernel, a copy, or what the profiler and the exchange wrote themselves."""
-    if kind == "user_annotation":
-        if name.startswith(_STEP):
-            trace.steps.add(begin, length)
-            trace.step_numbers.add(name[len(_STEP) :])
-        elif name.startswith(_OPTIMIZER):
-            trace.optimizer.setdefault(name, Spans()).add(begin, length)
-            number = _number(event.get("args"))
-            trace.optimizer_ids.setdefault(name, array("q")).append(
-                -1 if number is None else number
-            )
-        elif name == BETWEEN:
-            trace.met.add(begin, length)
-        elif name.startswith(_BATCH):
-            trace.batches.add(begin, length)
-        elif name.startswith(_GLOO):
-            _call(trace, event.get("args"), name, begin, length)
-        return
-    if kind == _GPU_MARK:
-        number = _number(event.get("args"))
-        if name.startswith(_OPTIMIZER) and number is not None:
-            end = begin + length
-            trace.done_on_gpu[number] = max(end, trace.done_on_gpu.get(number, end))
-        return
-    trace.on_gpu = True
-    if kind != "kernel":
-        trace.copies.add(begin, length)
-    elif any(library in name for library in _LIBRARIES):
-        _call(trace, event.get("args"), name, begin, length)
-    else:
-        trace.kernels.add(begin, length)
-
-
-def _number(args: Any) -> int | None:
-    """The number by which events on the host and on a GPU belong together; None where none is."""
-    return _count(args.get("External id"), 0) if isinstance(args, dict) else None
-
-
-def _call(trace: RankTrace, args: Any, name: str, begin: float, length: float) -> None:
-    """Keep a call of a collective."""
+def _kept(trace: RankTrace, kind: str, name: str, args: Any) -> tuple[int, int, int] | None:
+    """Kind, ``of`` and ``number`` of a kernel, a copy, or what the profiler and the exchange wrote
+    themselves; None of other marks."""
     said: Mapping[str, Any] = args if isinstance(args, dict) else {}
+    if kind == "user_annotation":
+        return _mark(trace, name, said)
+    if kind == _GPU_MARK:
+        number = _number(said, "External id")
+        return (ON_GPU, -1, number) if name.startswith(_OPTIMIZER) and number >= 0 else None
+    trace.on_gpu = True
+    if kind == "kernel" and any(library in name for library in _LIBRARIES):
+        return _call(trace, said, name)
+    return KERNEL if kind == "kernel" else COPY, -1, -1
+
+
+def _mark(trace: RankTrace, name: str, said: Mapping[str, Any]) -> tuple[int, int, int] | None:
+    if name.startswith(_STEP):
+        step = name[len(_STEP) :]
+        return STEP, -1, int(step) if step.isdecimal() else -1
+    if name.startswith(_OPTIMIZER):
+        return OPTIMIZER, _place(trace, name), _number(said, "External id")
+    if name == BETWEEN or name.startswith(_BATCH):
+        return MET if name == BETWEEN else BATCH, -1, -1
+    return _call(trace, said, name) if name.startswith(_GLOO) else None
+
+
+def _place(trace: RankTrace, name: Any) -> int:
+    return trace.names.setdefault(name, len(trace.names))
+
+
+def _number(said: Mapping[str, Any], key: str) -> int:
+    """A number of an event; -1 where it has none."""
+    number = _count(said.get(key), 0)
+    return -1 if number is None else number
+
+
+def _call(trace: RankTrace, said: Mapping[str, Any], name: str) -> tuple[int, int, int]:
+    """A call of a collective."""
     operation = _operation(said.get("Collective name"), name)
     own = str(said.get("Process Group Name") or "")
     group = said.get("Process Group Description") or ""
@@ -334,11 +323,7 @@ def _call(trace: RankTrace, args: Any, name: str, begin: float, length: float) -
         _size(said, operation),
         _members(said.get("Process Group Ranks")) or trace.groups.get(own),
     )
-    if kind not in trace.calls:
-        trace.calls[kind], trace.numbers[kind] = Spans(), array("q")
-    trace.calls[kind].add(begin, length)
-    number = _count(said.get("Seq"), 0)
-    trace.numbers[kind].append(-1 if number is None else number)
+    return CALL, _place(trace, kind), _number(said, "Seq")
 
 
 def _operation(stated: Any, name: str) -> str:

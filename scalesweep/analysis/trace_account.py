@@ -12,16 +12,27 @@ HolisticTraceAnalysis (breakdown_analysis.py, communication_analysis.py) defines
 overlap the same way. What a trace never shows is None, not 0, and is in the rest.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.kineto_stream import Collective, RankTrace
+from scalesweep.analysis.kineto_stream import (
+    BATCH,
+    CALL,
+    COPY,
+    MET,
+    ON_GPU,
+    OPTIMIZER,
+    STEP,
+    Collective,
+    RankTrace,
+)
 from scalesweep.analysis.types import Floats
 
 _S = 1e-6
-PROFILER, OPTIMIZER, WHOLE = (
+PROFILER, OPTIMIZER_STEPS, WHOLE = (
     "the profiler's steps", "from end to end of the optimiser's steps", "the whole trace",
 )  # fmt: skip
 COMPUTATION, COMMUNICATION, COPIES, INPUT, REST = (
@@ -38,30 +49,19 @@ PARTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class KindAccount:
-    """Of a rank's calls of one kind in its windows: how many, with how many bytes (None: not
-    known), and their seconds, what overlaps once."""
-
-    calls: int
-    size: int | None
-    exposed_s: float
-    overlapped_s: float
-
-
-@dataclass(frozen=True)
 class TraceAccount:
     """Seconds of a rank's windows by part, which add up to ``window_s``; ``steps`` is 0 where the
     windows are no steps (``window`` says what they are).
 
-    ``communication_s`` is all communication; ``by_kind`` by kind of call, all sizes together.
+    ``communication_s`` is all communication; ``calls`` are rows of the table `collectives`.
     """
 
     window_s: float
     steps: int
     parts: Mapping[str, float | None]
     communication_s: float = 0.0
-    window: str = OPTIMIZER
-    by_kind: Mapping[Collective, KindAccount] = field(default_factory=dict)
+    window: str = OPTIMIZER_STEPS
+    calls: Sequence[Mapping[str, Any]] = ()
 
     @property
     def computation_s(self) -> float:
@@ -149,27 +149,22 @@ def windows_of(trace: RankTrace) -> tuple[Floats, int, str]:
     The profiler's steps; else, where one optimiser steps, from the end of each of its steps to the
     next, on a GPU by its time; else from the first to the last activity, which are no steps.
     """
-    steps = trace.steps.matrix()
+    steps, events = trace.spans(STEP), trace.events
     if len(steps := steps[steps[:, 1] > steps[:, 0]]):
-        return _joined(union(steps)), min(len(steps), len(trace.step_numbers)), PROFILER
-    if len(trace.optimizer) == 1:
-        windows = windows_between(_optimizer_ends(trace), trace.met.matrix()[:, 1])
+        numbers = events.loc[events["kind"] == STEP, "number"].nunique()
+        return _joined(union(steps)), min(len(steps), numbers), PROFILER
+    ends = events[events["kind"] == OPTIMIZER]
+    if ends["of"].nunique() == 1:
+        # The host is ahead of the GPU, most in the first steps.
+        on_gpu = events[events["kind"] == ON_GPU].groupby("number")["end"].max()
+        done = np.fmax(ends["end"], ends["number"].map(on_gpu))
+        windows = windows_between(np.asarray(done, np.float64), trace.spans(MET)[:, 1])
         if len(windows) > 1:
-            return windows, len(windows), OPTIMIZER
-    calls = [spans.matrix() for spans in trace.calls.values()]
-    every = np.concatenate([_working(trace), trace.copies.matrix(), *calls])
+            return windows, len(windows), OPTIMIZER_STEPS
+    every = np.concatenate([trace.working, trace.spans(COPY), trace.spans(CALL)])
     if not len(every):
         return every, 0, WHOLE
     return np.array([[every[:, 0].min(), every[:, 1].max()]]), 0, WHOLE
-
-
-def _optimizer_ends(trace: RankTrace) -> Floats:
-    """When the steps of the one optimiser of a trace were done: on a GPU, where it has them. The
-    host is ahead of that, most in the first steps."""
-    ((name, spans),) = trace.optimizer.items()
-    ends: Floats = spans.matrix()[:, 1]
-    on_gpu = [trace.done_on_gpu.get(number, -np.inf) for number in trace.optimizer_ids[name]]
-    return np.maximum(ends, on_gpu)
 
 
 def _joined(steps: Floats) -> Floats:
@@ -183,7 +178,7 @@ def _joined(steps: Floats) -> Floats:
 
 def step_begins(trace: RankTrace) -> Floats:
     """When the steps of a trace begin, in microseconds, in order; empty where none are known."""
-    steps = trace.steps.matrix()
+    steps = trace.spans(STEP)
     if not len(steps):
         windows, count, _ = windows_of(trace)
         steps = windows if count else steps
@@ -191,44 +186,63 @@ def step_begins(trace: RankTrace) -> Floats:
     return begins
 
 
-def _working(trace: RankTrace) -> Floats:
-    return trace.kernels.matrix() if trace.on_gpu else trace.operations.matrix()
-
-
 def account_of_rank(trace: RankTrace) -> TraceAccount | None:
     """The account of a rank of PyTorch; None of a trace in which nothing of it ran."""
     windows, steps, window = windows_of(trace)
-    calls = {kind: spans.matrix() * _S for kind, spans in trace.calls.items()}
-    kinds = {
-        COMPUTATION: union(_working(trace)) * _S,
-        COMMUNICATION: np.concatenate([np.zeros((0, 2)), *calls.values()]),
-        COPIES: trace.copies.matrix() * _S,
-        INPUT: trace.batches.matrix() * _S,
-    }
     windows = windows * _S
+    kinds = {
+        COMPUTATION: union(trace.working) * _S,
+        COMMUNICATION: trace.spans(CALL) * _S,
+        COPIES: trace.spans(COPY) * _S,
+        INPUT: trace.spans(BATCH) * _S,
+    }
     if not len(windows) or not any(
         covered(spans, windows) for name, spans in kinds.items() if name != INPUT
     ):
         return None
-    account = account_of(windows, steps, kinds)
-    computing = covered(kinds[COMPUTATION], windows)
-    by_kind = {}
-    sizes: dict[Collective, dict[int | None, Floats]] = {}
-    for kind, each in calls.items():
-        sizes.setdefault(replace(kind, size=None), {})[kind.size] = each
-    for kind, every in sizes.items():
-        spans = np.concatenate(list(every.values()))
-        own = covered(spans, windows)
-        either = union(np.concatenate([kinds[COMPUTATION], spans]))
-        exposed = covered(either, windows) - computing
-        counts = {size: _inside(windows, each) for size, each in every.items()}
-        calls_made = sum(counts.values())
-        if calls_made or own > 0:
+    calls = _calls(trace, windows, kinds[COMPUTATION], steps)
+    return replace(account_of(windows, steps, kinds), window=window, calls=calls)
+
+
+def _calls(
+    trace: RankTrace, windows: Floats, computing: Floats, steps: int
+) -> list[dict[str, Any]]:
+    """Calls by group and operation, all sizes together: how many, with how many bytes (None: not
+    known), and their ms, what overlaps once, each per step where steps are known."""
+    whole, per = covered(computing, windows), steps or 1
+    alike: dict[Collective, dict[int | None, Floats]] = {}
+    for kind, own in trace.calls.items():
+        sizes = alike.setdefault(kind._replace(size=None), {})
+        sizes[kind.size] = own[["begin", "end"]].to_numpy(float) * _S
+    rows = []
+    for kind, sizes in alike.items():
+        spans = np.concatenate([*sizes.values()])
+        took = covered(spans, windows)
+        exposed = covered(np.concatenate([computing, spans]), windows) - whole
+        counts = {size: _inside(windows, each) for size, each in sizes.items()}
+        if sum(counts.values()) or took > 0:
             moved = sum((size or 0) * count for size, count in counts.items())
-            by_kind[kind] = KindAccount(
-                calls_made, None if None in counts else moved, exposed, own - exposed
-            )
-    return replace(account, window=window, by_kind=by_kind)
+            rows.append(
+                {
+                    "group": kind.group, "members": number_ranges(kind.members),
+                    "collective": kind.operation, "calls": sum(counts.values()) / per,
+                    "bytes": None if None in counts else moved / per,
+                    "exposed_ms": exposed * 1e3 / per,
+                    "overlapped_ms": (took - exposed) * 1e3 / per,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def number_ranges(ranks: Sequence[int] | None) -> str | None:
+    """Ranks in words: "0-3", "0, 4, 8"; None of none."""
+    if not ranks:
+        return None
+    ordered = np.sort(ranks)
+    parts = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+    words = [f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(map(str, part))
+             for part in parts]  # fmt: skip
+    return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")
 
 
 def _inside(windows: Floats, spans: Floats) -> int:

@@ -14,7 +14,6 @@ from scalesweep.analysis.kineto_lateness import (
     Matched,
     lateness_of,
     matched_calls,
-    number_ranges,
     transfer_times,
 )
 from scalesweep.analysis.kineto_stream import Collective, NoTraceError, RankTrace, read_stream
@@ -161,10 +160,9 @@ def _messages(traces: Sequence[RankTrace], matched: Sequence[Matched]) -> tuple[
     """Calls by operation, group and size, where the size is known; those that take most time."""
     times: dict[Collective, Any] = {}
     for trace in traces:
-        for kind, spans in trace.calls.items():
+        for kind, own in trace.calls.items():
             if kind.size is not None and kind not in times:
-                table = spans.matrix() * 1e-6
-                times[kind] = table[:, 1] - table[:, 0]
+                times[kind] = (own["end"] - own["begin"]).to_numpy() * 1e-6
     shared = {each.kind: transfer_times(each.calls) for each in matched}
     times |= {kind: seconds for kind, seconds in shared.items() if kind in times}
     messages = [
@@ -190,20 +188,10 @@ Rows = dict[str, list[dict[str, Any]]]
 def call_rows(traces: Mapping[int, RankTrace], accounts: Mapping[int, TraceAccount]) -> Rows:
     """Rows of the tables `collectives` (``CALLS``) and `lateness` (``LATE``) of a recording: calls
     of each rank by group and operation, per step where the trace shows steps."""
-    rows: list[dict[str, Any]] = [
-        {
-            "group": kind.group,
-            "members": number_ranges(kind.members),
-            "collective": kind.operation,
-            "rank": rank,
-            "steps": account.steps,
-            "calls": own.calls / (account.steps or 1),
-            "bytes": None if own.size is None else own.size / (account.steps or 1),
-            "exposed_ms": own.exposed_s * _MS / (account.steps or 1),
-            "overlapped_ms": own.overlapped_s * _MS / (account.steps or 1),
-        }
+    rows = [
+        {**row, "rank": rank, "steps": account.steps}
         for rank, account in accounts.items()
-        for kind, own in account.by_kind.items()
+        for row in account.calls
     ]
     rows.sort(key=lambda row: -(row["exposed_ms"] + row["overlapped_ms"]))
     shown = sorted(rows[:MAX_ROWS], key=lambda r: (r["group"], r["collective"], r["rank"]))

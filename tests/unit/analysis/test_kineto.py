@@ -11,7 +11,7 @@ import pytest
 
 from scalesweep.analysis.kineto_stream import NoTraceError, RankTrace, read_stream
 from scalesweep.analysis.profile import Profile
-from scalesweep.analysis.trace_account import OPTIMIZER, windows_of
+from scalesweep.analysis.trace_account import OPTIMIZER_STEPS, windows_of
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.kineto import NOTE
 
@@ -171,7 +171,7 @@ def test_without_the_profilers_steps_those_of_the_optimiser_count() -> None:
                    event("user_annotation", "Optimizer.step#SGD.step", at + 800, 100)]  # fmt: skip
     events.append(event("user_annotation", "scalesweep: ranks meet", 3950, 10))
     windows, count, kind = windows_of(read_trace(text_of(events)))
-    assert (kind, count) == (OPTIMIZER, 4)
+    assert (kind, count) == (OPTIMIZER_STEPS, 4)
     assert (windows[:, 1] - windows[:, 0]).tolist() == [1000.0] * 4
     other = event("user_annotation", "Optimizer.step#Adam.step", 500, 100)
     assert windows_of(read_trace(text_of([*events, other])))[1] == 0  # two optimisers take turns
