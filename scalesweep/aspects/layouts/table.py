@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from scalesweep.analysis.factors import fold_axes, layout_followers, planned_points
 from scalesweep.analysis.metrics import is_memory
 from scalesweep.analysis.stats import Ratio
-from scalesweep.analysis.types import Floats
 from scalesweep.config.shapes import Mesh, planned
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
@@ -161,24 +160,6 @@ class LayoutPoint(PointRow, table="layouts"):
     utilisation: float | None = column("utilisation (MFU), in the metric's unit")
 
 
-class _Ran(NamedTuple):
-    """A layout with a result: ``share`` of the best of its scale."""
-
-    point: Point
-    repeats: Floats
-    share: float
-    memory: float | None
-    utilisation: float | None
-
-
-class _Group(NamedTuple):
-    """Layouts of one scale that compute the same; those that ran, the best first."""
-
-    scale: int
-    ran: Sequence[_Ran]
-    planned: Sequence[Point]
-
-
 def layout_rows(inputs: TableInputs) -> Iterator[BestLayout | LayoutPoint]:
     """Rows of both tables for every source and what is computed, in the order of the plan, from the
     smallest scale to the largest."""
@@ -187,120 +168,126 @@ def layout_rows(inputs: TableInputs) -> Iterator[BestLayout | LayoutPoint]:
     if study is None or not measures:
         return
     measure = next((m for m in measures if m[1] == "later"), measures[0])
+    layouts = _Layouts(data, study, measure, data.quantities[measure[0]].better == "higher")
     for source in dict.fromkeys(point.source for point in inputs.points if point.source):
         settings: dict[str, dict[int, list[Point]]] = {}
         for point in inputs.points:
             if point.source in (source, None):
                 scales = settings.setdefault(study.setting_text(point.values), {})
                 scales.setdefault(study.scale(point.values), []).append(point)
-        of_source = _Source(data, study, measure, source)
-        for scales in settings.values():
+        for setting, scales in settings.items():
             for scale in sorted(scales):
-                group = of_source.group(scale, scales[scale])
-                yield of_source.best(group)
-                yield from of_source.layouts(group)
+                head = {"scale": scale, "setting": setting, "phase": measure[1]}
+                ran = list(layouts.ran(head, scales[scale]))
+                yield layouts.best(head, source, ran, scales[scale])
+                yield from (row for row, _ in ran)
 
 
-class _Source:
-    """The layouts of one source."""
+@dataclass(frozen=True)
+class _Layouts:
+    """The layouts of an experiment by its main measure, of which more is better if ``higher``."""
 
-    def __init__(
-        self, data: ExperimentData, study: LayoutStudy, measure: Measure, source: str
-    ) -> None:
-        self.data, self.study, self.measure, self.source = data, study, measure, source
-        self.quantity = data.quantities[measure[0]]
-        self.sign = 1 if self.quantity.better == "higher" else -1
-        names = dict.fromkeys(name for name, _ in data.measures)
-        units = {name: data.quantities[name].unit for name in names}
-        self.memory = next((name for name in names if is_memory(name, units[name])), None)
-        self.mfu = next((name for name in names if _UTILISATION.search(name)), None)
-        # By point the causes of its runs that failed; of those without a result the first cause.
-        self.failures: dict[str, list[str]] = {}
-        done = set()
-        for run in data.experiment["runs"]:
-            key = canonical_json({name: run["point"][name] for name in data.axes})
+    data: ExperimentData
+    study: LayoutStudy
+    measure: Measure
+    higher: bool
+
+    @cached_property
+    def failures(self) -> dict[str, list[str]]:
+        """By point the causes of its runs that failed."""
+        causes: dict[str, list[str]] = {}
+        for run in self.data.experiment["runs"]:
             if run["status"] == Status.FAILED:
-                self.failures.setdefault(key, []).append(run["cause"])
-            elif run["status"] == Status.DONE:
-                done.add(key)
-        self.ends = {key: of[0] for key, of in self.failures.items() if key not in done}
+                causes.setdefault(self._key(run["point"]), []).append(run["cause"])
+        return causes
 
-    def group(self, scale: int, planned: Sequence[Point]) -> _Group:
-        """The layouts of a scale; one with a value that is not positive did not run."""
+    @cached_property
+    def done(self) -> set[str]:
+        """The points with a finished run."""
+        runs = self.data.experiment["runs"]
+        return {self._key(run["point"]) for run in runs if run["status"] == Status.DONE}
+
+    @cached_property
+    def more(self) -> dict[str, Measure | None]:
+        """The metrics of the memory of a rank and of the utilisation, with their phases."""
+        measures, units = self.data.measures, self.data.quantities
+        memory = (each for each in measures if is_memory(each[0], units[each[0]].unit))
+        mfu = (each for each in measures if _UTILISATION.search(each[0]))
+        return {"memory": next(memory, None), "utilisation": next(mfu, None)}
+
+    def ran(
+        self, head: Mapping[str, Any], planned: Sequence[Point]
+    ) -> Iterator[tuple[LayoutPoint, Point]]:
+        """A row for each layout that ran, the best first; one with a value that is not positive did
+        not run."""
         repeats = [(self.data.repeats(point, self.measure), point) for point in planned]
-        known = [(of, point) for of, point in repeats if of.size and (of > 0).all()]
-        known.sort(key=lambda each: -self.sign * float(each[0].mean()))
-        best = float(known[0][0].mean()) if known else 1.0
-        ran = [
-            _Ran(
-                point, of, (float(of.mean()) / best) ** self.sign,
-                self._number(point, self.memory), self._number(point, self.mfu),
-            )
-            for of, point in known
-        ]  # fmt: skip
-        return _Group(scale, ran, planned)
+        known = [(float(of.mean()), point) for of, point in repeats if of.size and (of > 0).all()]
+        known.sort(key=lambda each: -each[0] if self.higher else each[0])
+        quantity, least = self.data.quantities[self.measure[0]], math.inf
+        total = quantity.scope == "total" and quantity.unit.endswith("/s")
+        for place, (value, point) in enumerate(known, 1):
+            share = value / known[0][0]
+            more: dict[str, Any] = {
+                kind: self._mean(point, measure) for kind, measure in self.more.items()
+            }
+            memory = more["memory"]
+            yield LayoutPoint(
+                **point_columns(point), **head, **more, place=place, value=value,
+                layout=self.study.text(point.values),
+                per_rank=value / head["scale"] if total else value,
+                share=share if self.higher else 1 / share,
+                front=None if memory is None else memory < least,
+            ), point  # fmt: skip
+            least = min(least, memory or math.inf)
 
-    def _number(self, point: Point, metric: str | None) -> float | None:
+    def _mean(self, point: Point, measure: Measure | None) -> float | None:
         """The mean of another metric of a point's runs; None where none has a positive one."""
-        if metric is None:
-            return None
-        phase = next(phase for name, phase in self.data.measures if name == metric)
-        repeats = self.data.repeats(point, (metric, phase))
+        repeats = self.data.repeats(point, measure) if measure else np.zeros(0)
         return float(repeats.mean()) if repeats.size and repeats.mean() > 0 else None
 
-    def layouts(self, group: _Group) -> Iterator[LayoutPoint]:
-        """A row for each layout that ran."""
-        least = math.inf
-        total = self.quantity.scope == "total" and self.quantity.unit.endswith("/s")
-        for place, ran in enumerate(group.ran, 1):
-            front = None if ran.memory is None else ran.memory < least
-            least = min(least, ran.memory or math.inf)
-            value = float(ran.repeats.mean())
-            yield LayoutPoint(
-                **point_columns(ran.point), scale=group.scale, place=place, front=front,
-                setting=self.study.setting_text(ran.point.values),
-                layout=self.study.text(ran.point.values), phase=self.measure[1], value=value,
-                per_rank=value / group.scale if total else value, share=ran.share,
-                memory=ran.memory, utilisation=ran.utilisation,
-            )  # fmt: skip
-
-    def best(self, group: _Group) -> BestLayout:
+    def best(
+        self, head: Mapping[str, Any], source: str, ran: Sequence[tuple[LayoutPoint, Point]],
+        planned: Sequence[Point],
+    ) -> BestLayout:  # fmt: skip
         """The row of the best layout of a scale, or of a scale at which none ran."""
-        failed = [self.ends[key] for p in group.planned if (key := _key(p)) in self.ends]
-        first, ran = group.planned[0], group.ran
+        keys = [self._key(point.values) for point in planned]
+        failed = [self.failures[key][0] for key in keys
+                  if key in self.failures and key not in self.done]  # fmt: skip
+        counts = sorted(Counter(failed).items(), key=lambda of: ("MEMORY" not in of[0], -of[1], of))
         shared: dict[str, Any] = {
-            "scale": group.scale, "setting": self.study.setting_text(first.values),
-            "phase": self.measure[1], "metric": self.measure[0], "better": self.quantity.better,
-            "ran": len(ran), "tried": len({_key(p) for p in group.planned}),
-            "failed": len(failed), "causes": _counts(failed), "memory_metric": self.memory,
-            "utilisation_metric": self.mfu,
+            **head, "metric": self.measure[0],
+            "better": self.data.quantities[self.measure[0]].better, "ran": len(ran),
+            "tried": len({*keys}), "failed": len(failed),
+            "causes": ", ".join(f"{cause} {count}" for cause, count in counts),
+            **{f"{kind}_metric": of and of[0] for kind, of in self.more.items()},
         }  # fmt: skip
         if not ran:
-            scale = {self.data.scale, *self.data.experiment["scale_parameters"]}
-            known = scale | {*self.study.workload}
-            values = {name: v if name in known else None for name, v in first.values.items()}
+            known = {
+                self.data.scale, *self.data.experiment["scale_parameters"], *self.study.workload
+            }  # fmt: skip
+            values = planned[0].values
+            point = {name: value if name in known else None for name, value in values.items()}
             return BestLayout(
-                point=values, source=self.source, repeats=0, planned=0, layout=None, **shared
+                point=point, source=source, repeats=0, planned=0, layout=None, **shared
             )
-        best = ran[0].point
-        ratios = [self._over(best, other.point) for other in ran[1:]]
-        tested = all(ratio.known for ratio in ratios)
+        (first, best), *others = ran
+        pairs = [(best, other) if self.higher else (other, best) for _, other in others]
+        ratios = [self.data.compare(*pair, self.measure) for pair in pairs]
+        tested = ratios and all(ratio.known for ratio in ratios)
         return BestLayout(
             **point_columns(best), **shared,
-            layout=self.study.text(best.values),
+            layout=first.layout,
             value=self.data.mean(best, self.measure),
-            runs_failed=len(self.failures.get(_key(best), ())),
-            next_layout=self.study.text(ran[1].point.values) if len(ran) > 1 else None,
+            runs_failed=len(self.failures.get(self._key(best.values), ())),
+            next_layout=others[0][0].layout if others else None,
             ahead=ahead_of(ratios) if ratios else None,
-            p=max((ratio.chance for ratio in ratios), default=None) if tested else None,
-            median=float(np.median([each.share for each in ran])),
-            memory=ran[0].memory, utilisation=ran[0].utilisation,
+            p=max(ratio.chance for ratio in ratios) if tested else None,
+            median=float(np.median([row.share for row, _ in ran])),
+            memory=first.memory, utilisation=first.utilisation,
         )  # fmt: skip
 
-    def _over(self, better: Point, other: Point) -> Ratio:
-        """How many times as good a layout is as another one."""
-        pair = (better, other) if self.quantity.better == "higher" else (other, better)
-        return self.data.compare(*pair, self.measure)
+    def _key(self, values: Values) -> str:
+        return canonical_json({name: values[name] for name in self.data.axes})
 
 
 def ahead_of(ratios: Sequence[Ratio]) -> Estimate:
@@ -311,17 +298,6 @@ def ahead_of(ratios: Sequence[Ratio]) -> Estimate:
         for ends in zip(*((ratio.low, ratio.high) for ratio in ratios), strict=True)
     )
     return Estimate(min(ratio.value for ratio in ratios), low, high)
-
-
-def _key(point: Point) -> str:
-    return canonical_json(dict(point.values))
-
-
-def _counts(causes: Sequence[str]) -> str:
-    """``OUT_OF_MEMORY 12, HANG 1``: out of memory first, then by number."""
-    counts = Counter(causes).items()
-    order = sorted(counts, key=lambda item: ("MEMORY" not in item[0], -item[1], item[0]))
-    return ", ".join(f"{cause} {count}" for cause, count in order)
 
 
 MAKERS = (Maker((BestLayout, LayoutPoint), layout_rows),)
