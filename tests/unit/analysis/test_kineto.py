@@ -79,26 +79,6 @@ def one_of(folder: Path, *texts: str) -> Profile:
     return profile
 
 
-def test_what_a_step_is_made_of(tmp_path: Path) -> None:
-    profile = one_of(tmp_path, text_of(steps()), text_of(steps(), 1))
-    assert (profile.ranks, profile.profiled_ranks) == (2, None)
-    found = {name: metric["value"] for name, metric in profile.metrics.items()}
-    us = 4e-6
-    assert found == pytest.approx({
-        "runtime": 1000 * us, "computation": 600 * us, "exposed_communication": 200 * us,
-        "overlapped_communication": 100 * us, "copies": 50 * us, "idle": 150 * us,
-        "overlap_share": 1 / 3, "step_time": 1e-3, "steps": 4,
-        "parallel_efficiency": 0.6, "load_balance": 1.0,
-    })  # fmt: skip
-    calls = profile.notes[NOTE]["calls"]
-    assert [(row["rank"], row["group"], row["members"], row["collective"]) for row in calls] == [
-        (0, "default_pg", None, "allreduce"), (1, "default_pg", None, "allreduce")
-    ]  # fmt: skip
-    assert {(row["calls"], row["steps"], row["bytes"]) for row in calls} == {(1, 4, 4_000_000)}
-    assert calls[0]["exposed_ms"] == pytest.approx(0.2)
-    assert calls[0]["overlapped_ms"] == pytest.approx(0.1)
-
-
 def test_steps_of_the_optimiser_end_on_the_gpu(tmp_path: Path) -> None:
     """The host is ahead from its second step on: its ends are 20 and 100 us apart, the GPU's 300,
     of which kernels take 240. Collectives have marks on the GPU, too."""
@@ -131,21 +111,6 @@ def test_stragglers_whose_clocks_differ(tmp_path: Path) -> None:
     assert (message.operation, message.size, message.count) == ("allreduce", 4_000_000, 4)
     assert message.mean_s == pytest.approx(150e-6)
     assert message.bus_bandwidth(2) == pytest.approx(4e6 / 150e-6)
-
-
-def test_a_trace_of_cpus(tmp_path: Path) -> None:
-    events = [
-        event("cpu_op", "aten::linear", 0, 100),
-        event("cpu_op", "aten::mm", 10, 80),
-        event("user_annotation", "gloo:all_reduce", 90, 60),
-        event("cpu_op", "c10d::allreduce_", 60, 80),
-    ]
-    profile = one_of(tmp_path, text_of(events, None))
-    found = {name: metric["value"] for name, metric in profile.metrics.items()}
-    assert found["computation"] == pytest.approx(100e-6)
-    assert found["exposed_communication"] == pytest.approx(50e-6)
-    assert found["runtime"] == pytest.approx(150e-6)
-    assert profile.ranks == 1 and profile.messages == ()  # Gloo's calls have no sizes
 
 
 @pytest.mark.parametrize(

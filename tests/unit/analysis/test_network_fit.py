@@ -73,14 +73,6 @@ def test_one_rank_count_cannot_tell_the_algorithms_apart():
     assert tree.bandwidth.value == pytest.approx(ring.bandwidth.value * 4 / 1.5)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_several_rank_counts_tell_them_apart(algorithm):
-    draw = np.random.default_rng(2)
-    chosen = [fit_network(*simulated(draw, [2, 4, 8, 16], algorithm))[0] for _ in range(20)]
-    assert sum(supported(found) == [algorithm] for found in chosen) >= 18
-    assert all(found.best.algorithm == algorithm for found in chosen)
-
-
 @pytest.mark.slow
 def test_ranges_are_split_where_the_library_changes_and_not_by_chance():
     draw = np.random.default_rng(3)

@@ -42,16 +42,6 @@ def test_each_law_is_recognised_and_continued(scaling: str, name: str) -> None:
     )
 
 
-def test_three_clean_amdahl_points_predict_the_next_doubling() -> None:
-    for serial in (0.05, 0.2, 0.5):
-        times = {p: serial + (1 - serial) / p for p in (1, 2, 4, 8)}
-        series = series_of([1, 2, 4], [p * times[p] for p in (1, 2, 4)], "strong", scatter=0.005)
-        said = predict(series, [8])
-        (low,), (high,) = said.interval()
-        assert low < 8 * times[8] < high and high / low < 2
-        assert said.error == pytest.approx(0.1, rel=0.3)  # as documented: 10 % a doubling
-
-
 def test_intervals_widen_with_doublings_and_bad_forecasts() -> None:
     def width(series: Series, target: int, level: float = 0.95) -> float:
         low, high = predict(series, [target]).interval(level)

@@ -15,10 +15,10 @@ from scalesweep.importers.which_importer import kind_of
 from tests.fakes import profiles as fake
 
 MEAN = sum(fake.USEFUL) / 4
-FACTORS, FOAM, TREE, MAP, NSYS, STATS = (
+FACTORS, FOAM, TREE, MAP, NSYS = (
     (fake.FOLDER / name).read_text()
     for name in ("modelfactors.csv", "scorep.txt", "hpctoolkit.xml", "map.json",
-                 "nsys_kernels.csv", "nsys_stats.txt")
+                 "nsys_kernels.csv")
 )  # fmt: skip
 KERNELS = "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"
 HEAD = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
@@ -122,15 +122,6 @@ def test_tau_by_node_of_the_mean_alone_and_with_times_as_a_clock(tmp_path: Path)
     assert long.elapsed_s == pytest.approx(131.067)
     assert seconds(long)["main"] == pytest.approx(69.13)
     assert seconds(long)[NOT_LISTED] == pytest.approx(131.067 - 69.13 - 14.889 - 0.000556)
-
-
-@pytest.mark.parametrize("blank", [True, False])
-def test_several_tables_of_nsys_stats(tmp_path: Path, blank: bool) -> None:
-    """Times of kernels and copies count; the table of the copies' sizes is of something else."""
-    text = STATS if blank else STATS.replace("\n\n", "\n")
-    profile = the_one(read(tmp_path, stats__txt=text))
-    assert values(profile) == pytest.approx({"kernel_time": 0.076982257, "copy_time": 0.066303506})
-    assert len(profile.functions) == 3
 
 
 def test_a_table_of_kernels_and_copies_and_an_excerpt(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,7 +14,6 @@ from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan, write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.tables.file_rates import state_of
 from scalesweep.tables.machine import known_machine
 from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import Campaign, exchange
@@ -264,27 +262,3 @@ def test_training_of_another_results_folder(
     write_plan_file(tmp_path / "plan.json", {**plan, "site": "elsewhere"})
     assert "training" not in rows_of(io_of(summary, own))
     assert "reading is not held against it" in caplog.text
-
-
-def test_what_the_page_cache_holds() -> None:
-    assert state_of({"page_cache": "cold"}, "later") == "cold"
-    assert state_of({"drop_page_cache": True}, "init") == "cold"
-    assert state_of({"drop_page_cache": False}, "init") is None
-    assert state_of({"drop_page_cache": False}, "later") == "warm"
-    assert state_of({}, "init") is None
-
-
-def test_shares_cover_what_was_planted() -> None:
-    """60 studies of four runs a side."""
-    draw, held = np.random.default_rng(7), 0
-    for _ in range(60):
-        sides = 100 * np.exp(draw.normal(0, 0.02, (2, 4)))
-        (row,) = (
-            row
-            for row in io_of(*reading({4: sides[0].tolist()}, {4: sides[1].tolist()})).rows(
-                "headroom"
-            )
-            if row["resource"] == "training"
-        )
-        held += row["share_low"] <= 1 <= row["share_high"]
-    assert held >= 51

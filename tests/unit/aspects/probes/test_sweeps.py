@@ -196,13 +196,6 @@ def test_a_bandwidth_has_no_ideal_that_grows_with_the_ranks() -> None:
     assert verdicts(study) == scaling_verdict(study) == other_phases(study) == []
 
 
-def test_sizes_that_show_no_bandwidth_are_a_note() -> None:
-    (finding,) = told_of(network_fit, network([2, 4], flat=True))
-    assert finding.state == "note" or "bandwidth" in finding.sentence
-    rows = network([2, 4], flat=True).rows("network")
-    assert all(row["bandwidth"] is None or row["bandwidth"] > 1e11 for row in rows)
-
-
 def test_runs_that_differ_too_much_confirm_no_ceiling() -> None:
     said = note([1], [1e9])
     sweeps = [(said, seconds_of(1.0))] * 3

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.text import Annotation
 
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.profiles.figure import function_figures, part_figures, title_of
+from scalesweep.aspects.profiles.figure import function_figures, part_figures
 from scalesweep.aspects.profiles.functions import FunctionTime
 from scalesweep.aspects.profiles.table import PartTime, part_table
 from scalesweep.experiment.results import ExperimentResults
@@ -111,19 +111,3 @@ def test_functions_over_the_scale() -> None:
     widths = [patch.get_width() for patch in gpu.figure.axes[0].patches]
     assert sum(widths) == pytest.approx(1.5 * 4 + 1.5)
     assert function_figures(functions_of({1: [("train", "", "cpu", 8.0)]})) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "place", "title"),
-    [
-        ("<built-in method tensorflow.python._pywrap_tfe.TFE_Py_Execute>", "",
-         "TFE_Py_Execute (built-in)"),
-        ("<method 'read' of '_io.BufferedReader' objects>", "", "read (built-in)"),
-        ("<lambda>", "nt3/run.py:1", "<lambda>, run.py:1"),
-        ("(not listed)", "", "(not listed)"), ("void a::b<c>(int)", "", "a::b"),
-        ("foo(int)", "", "foo"),
-    ],
-)  # fmt: skip
-def test_names_in_a_legend_are_short(name: str, place: str, title: str) -> None:
-    results = functions_of({1: [(name, place, "cpu", 1.0)]})
-    assert title_of(results.of(FunctionTime)[0]) == title

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.analysis.profile_account import profile_account
+from scalesweep.analysis.profile_account import profile_account, trace_breakdown
 from scalesweep.analysis.step_account import PROFILE, StepAccount
 from scalesweep.aspects.steps.breakdown_figure import ledger_figures, waterfall_figures
 from scalesweep.aspects.steps.losses import largest_loss
@@ -79,3 +79,28 @@ def test_the_ledger_of_a_published_profile_adds_up(tmp_path: Path) -> None:
     (finding,) = said(largest_loss(one))
     assert "the largest loss is" in finding.sentence
     assert "slower computation" in finding.sentence
+
+
+def of_traces(**values: float) -> StepAccount | None:
+    known = {"runtime": 1.0, "computation": 0.6, "exposed_communication": 0.2, "steps": 10.0}
+    return trace_breakdown({name: {"value": n} for name, n in {**known, **values}.items()}, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "persistent", "communication"),
+    [
+        # Ranks compute 50 and 70 ms: those of 50 wait 20 of their 30 ms of exchange.
+        ({"load_balance": 60 / 70}, 0.01, 0.01),
+        # An imbalance that no rank waits for is none, and without all ranks none is known.
+        ({"load_balance": 0.5, "exposed_communication": 0.05}, 0.005, 0.0),
+        ({}, 0.0, 0.02),
+    ],
+)
+def test_a_step_of_imported_traces(
+    values: dict[str, float], persistent: float, communication: float
+) -> None:
+    account = of_traces(**values)
+    assert account is not None and account.terms["compute"] == pytest.approx(0.06)
+    assert account.terms["persistent"] == pytest.approx(persistent)
+    assert account.terms["communication"] == pytest.approx(communication)
+    assert of_traces(**values, steps=0.0) is None and of_traces(**values, runtime=-1.0) is None
