@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.core.record import write_record
 from scalesweep.tables.summary import build_summary
+from tests.fakes.plan import whole_plan
+from tests.fakes.records import times, write_run
 
 
 class Study:
@@ -16,13 +17,8 @@ class Study:
 
     def __init__(self, root: Path, name: str = "io", scaling: str = "weak") -> None:
         self.root = root
-        self.experiment: dict[str, Any] = {
-            "name": name, "benchmark": "data_loading", "version": 1, "scaling": scaling,
-            "scale": "ranks", "scale_parameters": ["ranks"], "work": [], "main_metric": None,
-            "metrics": {}, "linked": [],
-            "axes": [], "fixed": {}, "parameters": {}, "runs": [], "excluded": [],
-            "profiles": [], "points": 0,
-        }  # fmt: skip
+        said = {"name": name, "benchmark": "data_loading", "scaling": scaling, "runs": []}
+        (self.experiment,) = whole_plan({"experiments": [said]})["experiments"]
         self.records: list[Path] = []
 
     def run(
@@ -40,7 +36,7 @@ class Study:
         repeat = sum(run["point"] == point for run in runs)
         done = seconds is not None or arrays is not None
         runs.append({
-            "run_id": run_id, "repeat": repeat, "point": point, "detail": "", "reused": False,
+            "run_id": run_id, "repeat": repeat, "point": point,
             "status": "done" if done else "failed", "cause": "" if done else "TIMEOUT",
         })  # fmt: skip
         names = [n for n in point if any(r["point"][n] != point[n] for r in runs)]
@@ -50,20 +46,15 @@ class Study:
             return run_id
         if arrays is None:
             same = np.full((2, point["ranks"]), seconds)
-            arrays = {"local_times": same, "global_times": same}
-        record = {
-            "run_id": run_id, "benchmark": "data_loading", "version": 1, "point": point,
-            "repeat": repeat, "site": "here", "source": "measured", "started": "2024-01-01",
-            "ended": "2024-01-01", "wall_s": 1.0, "attempt": 1, "phases": {}, "metrics": {},
-            "work": {"samples_per_epoch": samples or 100 * point["ranks"]}, "resources": {},
-            "environment": {}, "notes": {}, "git": None, "command": [], **changes,
+            arrays = times(same, same)
+        changes = {
+            "point": point, "repeat": repeat, "site": "here", "resources": {},
+            "work": {"samples_per_epoch": samples or 100 * point["ranks"]}, **changes,
         }  # fmt: skip
-        np.savez(self.root / "samples.npz", **arrays)
-        path = write_record(self.root / "runs" / run_id, record, self.root / "samples.npz")
-        self.records.append(path)
+        self.records.append(write_run(self.root / "runs", run_id, arrays, **changes))
         return run_id
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        return make_tables(build_summary(self.records), {"experiments": [self.experiment]})[
-            self.experiment["name"]
-        ]
+        """Those of the experiment."""
+        plan = whole_plan({"experiments": [self.experiment]})
+        return make_tables(build_summary(self.records), plan)[self.experiment["name"]]

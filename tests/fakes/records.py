@@ -37,9 +37,12 @@ def times(local: Any = LOCAL, total: Any = GLOBAL) -> dict[str, Any]:
 
 
 def write_run(root: Path, run_id: str, arrays: dict[str, Any], **changes: Any) -> Path:
-    root.mkdir(exist_ok=True)
-    np.savez(root / "samples.npz", **arrays)
-    return write_record(root / run_id, make_record(run_id, **changes), root / "samples.npz")
+    """A finished run below ``root``, with arrays if there are any; returns its record."""
+    (root / run_id).mkdir(parents=True, exist_ok=True)
+    samples = root / "samples.npz" if arrays else None
+    if samples:
+        np.savez(samples, **arrays)
+    return write_record(root / run_id, make_record(run_id, **changes), samples)
 
 
 def write_unchecked(root: Path, run_id: str, **changes: Any) -> Path:

@@ -10,18 +10,21 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.core.files import digest_of, file_digest
-from scalesweep.core.record import completed
+from scalesweep.core.files import digest_of
+from scalesweep.core.plan_format import Plan
+from scalesweep.core.record import RECORD
 from scalesweep.slurm.job_table import COLUMNS
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.fakes.plan import whole_plan
+from tests.fakes.records import times, write_run
 
 Point = dict[str, Any]
 SITE = "daint-like"
@@ -110,7 +113,7 @@ def demo() -> list[Fake]:
     ]  # fmt: skip
 
 
-def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) -> None:
+def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) -> Path:
     generator = np.random.default_rng(list(run_id.encode()))
     ranks = int(point["ranks"])
     arrays: dict[str, Any] = {}
@@ -123,69 +126,40 @@ def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) ->
         local = base * run * np.abs(spread)
         local[0] *= 3 / io_rate(ranks)
         barrier = 0.015 * base * math.log2(ranks + 1)
-        arrays = {
-            "local_times": local,
-            "global_times": np.repeat(local.max(axis=1)[:, None], ranks, 1) + barrier,
-        }
+        arrays = times(local, np.repeat(local.max(axis=1)[:, None], ranks, 1) + barrier)
     for name, (unit, better) in fake.metrics.items():
         size = float(next(iter(point.values())))
         value = 5e9 * size / (size + 2e5) * (1 + fake.noise * generator.standard_normal())
         metrics[name] = {"value": value, "unit": unit, "better": better, "scope": "total"}
-    folder.mkdir(parents=True)
-    described = None
-    if arrays:
-        np.savez(folder / "samples.npz", **arrays)
-        path = folder / "samples.npz"
-        described = {
-            "file": path.name,
-            "bytes": path.stat().st_size,
-            "blake2b": file_digest(path),
-        }
     hosts = [f"nid{i:05d}" for i in range(ranks)]
     versions = {"python": "3.11.2", "tensorflow": "2.18.1", "horovod": "0.28.1", "numpy": "2.0.2"}
-    record = {
-        "run_id": run_id,
-        "benchmark": "data_loading",
-        "version": 1,
-        "point": point,
-        "repeat": repeat,
-        "site": SITE,
-        "source": fake.source,
+    of_ranks = [
+        {"host": host, "affinity": "0-11", "pid": 4000 + i, "omp_num_threads": None}
+        for i, host in enumerate(hosts)
+    ]
+    node = {
+        "host": hosts[0], "cpu_model": "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz", "cores": 24,
+        "affinity": "0-23", "governor": "performance", "memory_bytes": 64 * 2**30,
+        "kernel": "5.14.21", "gpus": [],
+    }  # fmt: skip
+    changes: dict[str, Any] = {
+        "point": point, "repeat": repeat, "site": SITE, "source": fake.source,
         "started": f"2026-03-0{1 + repeat % 9}T08:00:00.000+00:00",
         "ended": f"2026-03-0{1 + repeat % 9}T08:10:00.000+00:00",
-        "wall_s": 600.0,
-        "attempt": 1,
-        "phases": {"import": 3.1, "init": 0.4, "timed": 500.0},
-        "metrics": metrics,
-        "work": {"samples_per_epoch": samples, "bytes_per_epoch": None},
+        "wall_s": 600.0, "phases": {"import": 3.1, "init": 0.4, "timed": 500.0},
+        "metrics": metrics, "work": {"samples_per_epoch": samples, "bytes_per_epoch": None},
         "resources": {"hosts": hosts, "slurm_nodes": hosts},
         "environment": {
-            "ranks": [
-                {"host": h, "affinity": "0-11", "pid": 4000 + i, "omp_num_threads": None}
-                for i, h in enumerate(hosts)
-            ],
-            "versions": {**versions, **fake.environment(point, repeat)},
+            "ranks": of_ranks, "versions": versions | fake.environment(point, repeat),
             "variables": {
-                "HOROVOD_FUSION_THRESHOLD": "67108864",
-                "SLURM_JOB_ID": str(1000 + repeat),
+                "HOROVOD_FUSION_THRESHOLD": "67108864", "SLURM_JOB_ID": str(1000 + repeat)
             },
-            "node": {
-                "host": hosts[0],
-                "cpu_model": "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz",
-                "cores": 24,
-                "affinity": "0-23",
-                "governor": "performance",
-                "memory_bytes": 64 * 2**30,
-                "kernel": "5.14.21",
-                "gpus": [],
-            },
+            "node": node,
         },
-        "notes": {},
         "git": {"commit": "0123456789abcdef0123456789abcdef01234567", "dirty": repeat == 1},
         "command": ["python", "main.py"],
-        "samples": described,
-    }
-    (folder / "record.json").write_text(json.dumps(completed(record, run_id)))
+    }  # fmt: skip
+    return write_run(folder, run_id, arrays, **changes)
 
 
 def _failure(run_id: str, cause: str, folder: Path, lines: Sequence[str]) -> None:
@@ -204,78 +178,93 @@ def make_results(
 
     ``words``: ``lines`` (last lines of failures), ``description`` of the campaign.
     """
-    runs_folder = root / "runs" / SITE
+    folder = root / "runs" / SITE
     experiments = []
-    records: dict[str, Path] = {}
     for fake in demo() if fakes is None else fakes:
-        experiments.append(_experiment(fake, runs_folder, records, words.get("lines")))
-    plan = whole_plan({
-        "campaign": campaign,
-        "description": words.get("description", "Data loading at scale."),
-        "file": "config/config.yaml",
-        "site": SITE,
-        "results": str(root),
-        "created": "2026-03-10T12:00:00+00:00",
-        "experiments": experiments,
-    })  # fmt: skip
-    root.mkdir(parents=True, exist_ok=True)
-    (root / "plan.json").write_text(json.dumps(plan))
-    summary = build_summary(list(records.values()))
-    write_summary(summary, root / "summary.parquet")
-    write_tables(make_tables(summary, plan), root / "tables")
+        points, excluded = [], []
+        for values in itertools.product(*fake.axes.values()):
+            point: Point = dict(zip(fake.axes, values, strict=True))
+            point |= {name: rule(point) for name, rule in fake.linked.items()}
+            point = {"ranks": 1} | point | {"epochs": fake.epochs}
+            if reason := fake.excluded(point):
+                excluded.append({"point": point, "reason": reason})
+            else:
+                points.append(point)
+        entry = plan_entry(
+            fake, "data_loading", points, [*fake.axes, *fake.linked], folder,
+            partial(_record, fake), words.get("lines"),
+        )  # fmt: skip
+        experiments.append(
+            entry | {"description": fake.description, "summary": "Reads a data set.",
+                     "excluded": excluded}
+        )  # fmt: skip
+    description = words.get("description", "Data loading at scale.")
+    write_plan(root, experiments, campaign=campaign, description=description, site=SITE)
     return root
 
 
-def _experiment(
-    fake: Fake, runs_folder: Path, records: dict[str, Path], lines: Sequence[str] | None
+class Made(Protocol):
+    """What is made up of an experiment of any kind."""
+
+    name: str
+    scaling: str
+    repeats: int
+    fate: Callable[[Point, int], str]
+    predict: Sequence[int]
+
+
+def plan_entry(
+    fake: Made,
+    benchmark: str,
+    points: Sequence[Point],
+    names: Sequence[str],
+    folder: Path,
+    write: Callable[[str, Point, int, Path], Path],
+    lines: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    runs, excluded = [], []
-    points = 0
-    for values in itertools.product(*fake.axes.values()):
-        point: Point = dict(zip(fake.axes, values, strict=True))
-        point |= {name: rule(point) for name, rule in fake.linked.items()}
-        point.setdefault("ranks", 1)
-        point["epochs"] = fake.epochs
-        if reason := fake.excluded(point):
-            excluded.append({"point": point, "reason": reason})
-            continue
-        points += 1
+    """An experiment of a plan, whose finished runs ``write`` writes; ``names`` may vary."""
+    runs = []
+    for point in points:
         for repeat in range(fake.repeats):
-            run_id = f"data_loading-r{point['ranks']}-{digest_of([fake.name, point, repeat], 6)}"
+            run_id = f"{benchmark}-r{point['ranks']}-{digest_of([fake.name, point, repeat], 6)}"
             fate = fake.fate(point, repeat)
-            status = fate if fate in ("done", "new") else "failed"
-            folder = runs_folder / run_id
-            if status == "done":
-                if not folder.exists():
-                    _record(fake, run_id, point, repeat, folder)
-                records[run_id] = folder / "record.json"
-            elif status == "failed":
-                _failure(run_id, fate, folder, lines or ["starting", f"error: {fate}"])
-            cause = fate if status == "failed" else ""
-            detail = f"made up: {fate}" if cause else ""
-            runs.append(
-                {
-                    "run_id": run_id, "repeat": repeat, "point": point, "status": status,
-                    "cause": cause, "detail": detail, "reused": False,
-                }
-            )  # fmt: skip
-    names = [*fake.axes, *fake.linked]
-    axes = [n for n in names if len({json.dumps(run["point"][n]) for run in runs}) > 1]
+            run = {"run_id": run_id, "repeat": repeat, "point": point, "status": fate}
+            if fate == "done" and not (folder / run_id).exists():
+                write(run_id, point, repeat, folder)
+            elif fate not in ("done", "new"):
+                run |= {"status": "failed", "cause": fate, "detail": f"made up: {fate}"}
+                _failure(run_id, fate, folder / run_id, lines or ["starting", f"error: {fate}"])
+            runs.append(run)
+    axes = [name for name in names if len({json.dumps(run["point"][name]) for run in runs}) > 1]
     axes.sort(key=lambda name: name != "ranks")
-    first = runs[0]["point"]
+    first = points[0]
     return {
-        "name": fake.name, "description": fake.description, "benchmark": "data_loading",
-        "summary": "Reads a data set.", "version": 1, "scaling": fake.scaling, "axes": axes,
-        "metrics": {}, "scale": "ranks", "scale_parameters": ["ranks"], "work": [],
-        "main_metric": None, "linked": [],
-        "fixed": {k: v for k, v in first.items() if k not in axes},
+        "name": fake.name, "benchmark": benchmark, "scaling": fake.scaling, "axes": axes,
+        "fixed": {name: value for name, value in first.items() if name not in axes},
         "parameters": {
-            n: {"unit": "threads" if "threads" in n else None, "doc": f"{n}.", "default": None}
-            for n in first
+            name: {"unit": "threads" if "threads" in name else None, "doc": f"{name}."}
+            for name in first
         },
-        "runs": runs, "excluded": excluded, "profiles": [], "points": points,
+        "runs": runs, "points": len(points),
         **({"predict": [*fake.predict]} if fake.predict else {}),
     }  # fmt: skip
+
+
+def write_plan(root: Path, experiments: Sequence[Mapping[str, Any]], **head: Any) -> Plan:
+    """Write a plan, and the summary and the tables of its finished runs; returns the plan."""
+    created = "2026-03-10T12:00:00+00:00"
+    said = {"results": str(root), "created": created, "experiments": experiments, **head}
+    plan = whole_plan(said)
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "plan.json").write_text(json.dumps(plan))
+    folder = root / "runs" / head["site"]
+    done = dict.fromkeys(
+        run["run_id"] for entry in experiments for run in entry["runs"] if run["status"] == "done"
+    )
+    summary = build_summary([folder / run_id / RECORD for run_id in done])
+    write_summary(summary, root / "summary.parquet")
+    write_tables(make_tables(summary, plan, runs=folder), root / "tables")
+    return plan
 
 
 def write_jobs(root: Path, *changes: dict[str, Any]) -> None:

@@ -2,25 +2,21 @@
 
 import csv
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from scalesweep.analysis.table_io import write_tables
-from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import read_plan
-from scalesweep.core.record import write_record
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.summary import build_summary, write_summary
-from tests.fakes.plan import whole_plan
+from tests.fakes.records import write_run
+from tests.fakes.results import plan_entry, write_plan
 
 Point = dict[str, Any]
 SITE = "here"
@@ -69,49 +65,23 @@ class Training:
 def make_training(root: Path, *experiments: Training) -> dict[str, ExperimentResults]:
     """Write records, plan, summary and tables below ``root``; returns the studies by name."""
     folder = root / "runs" / SITE
-    records: list[Path] = []
-    plan = whole_plan({
-        "campaign": "training", "description": "", "file": "c.yaml", "site": SITE,
-        "results": str(root), "created": "2026-03-10T12:00:00+00:00",
-        "experiments": [_experiment(one, folder, records) for one in experiments],
-    })  # fmt: skip
-    root.mkdir(parents=True, exist_ok=True)
-    (root / "plan.json").write_text(json.dumps(plan))
-    summary = build_summary(records)
-    write_summary(summary, root / "summary.parquet")
-    summary = pd.read_parquet(root / "summary.parquet")
-    write_tables(make_tables(summary, plan, runs=folder), root / "tables")
+    write_plan(root, [_experiment(one, folder) for one in experiments], site=SITE)
     plan = read_plan(root / "plan.json")
     return {entry["name"]: load_results(entry, root / "tables") for entry in plan["experiments"]}
 
 
-def _experiment(fake: Training, folder: Path, records: list[Path]) -> dict[str, Any]:
-    runs = []
-    for values in itertools.product(*fake.axes.values()):
-        point: Point = {"ranks": 1, **fake.fixed, **dict(zip(fake.axes, values, strict=True))}
-        for repeat in range(fake.repeats):
-            run_id = f"train-r{point['ranks']}-{digest_of([fake.name, point, repeat], 6)}"
-            fate = fake.fate(point, repeat)
-            done = fate == "done"
-            if done:
-                records.append(_write(fake, run_id, point, repeat, folder))
-            runs.append({
-                "run_id": run_id, "repeat": repeat, "point": point, "detail": "", "reused": False,
-                "status": fate if fate in ("done", "new") else "failed",
-                "cause": "" if fate in ("done", "new") else fate, "work": fake.planned(point),
-            })  # fmt: skip
-    axes = [name for name, values in fake.axes.items() if len(values) > 1]
-    axes.sort(key=lambda name: name != "ranks")
-    first = runs[0]["point"]
-    return {
-        "name": fake.name, "description": "", "benchmark": "train", "summary": "Trains.",
-        "version": 1, "scaling": fake.scaling, "axes": axes, "metrics": {}, "scale": "ranks",
-        "compare": {f"final_validation_{fake.kind}": fake.compare} if fake.compare else {},
-        "scale_parameters": ["ranks"], "work": list(fake.work), "main_metric": fake.main_metric,
-        "linked": [], "fixed": {k: v for k, v in first.items() if k not in axes},
-        "parameters": {n: {"unit": None, "doc": "", "default": None} for n in first},
-        "runs": runs, "excluded": [], "profiles": [], "points": len(runs) // fake.repeats,
-        **({"predict": list(fake.predict)} if fake.predict else {}),
+def _experiment(fake: Training, folder: Path) -> dict[str, Any]:
+    points: list[Point] = [
+        {"ranks": 1, **fake.fixed, **dict(zip(fake.axes, values, strict=True))}
+        for values in itertools.product(*fake.axes.values())
+    ]
+    entry = plan_entry(fake, "train", points, list(fake.axes), folder, partial(_write, fake))
+    for run in entry["runs"]:
+        run["work"] = fake.planned(run["point"])
+    compare = {f"final_validation_{fake.kind}": fake.compare} if fake.compare else {}
+    return entry | {
+        "summary": "Trains.", "compare": compare, "work": [*fake.work],
+        "main_metric": fake.main_metric,
     }  # fmt: skip
 
 
@@ -200,7 +170,7 @@ def _write(fake: Training, run_id: str, point: Point, repeat: int, folder: Path)
             values["time_to_target"] = float(arrays["epoch_ends"][int(np.argmax(met)), 0])
     watts = fake.watts(point, repeat)
     run = folder / run_id
-    run.mkdir(parents=True, exist_ok=True)
+    run.mkdir(parents=True)
     energy: dict[str, Any] = {
         "sources": [], "interval_s": 1.0, "hosts": ["n0"], "joules": None,
         "missing": "no RAPL, NVML, pm_counters or hwmon counter on host n0",
@@ -230,19 +200,19 @@ def _write(fake: Training, run_id: str, point: Point, repeat: int, folder: Path)
         metrics[name] = {"value": value, "unit": unit, "better": better, "scope": "total"}
     fake.arrays(arrays, point, repeat)
     changed = fake.energy(point, repeat)
-    record: dict[str, Any] = {
-        "run_id": run_id, "benchmark": "train", "version": 1, "point": point, "repeat": repeat,
-        "site": SITE, "source": fake.source, "started": "2026-03-01T08:00:00.000+00:00",
-        "ended": "2026-03-01T08:10:00.000+00:00", "wall_s": spans[-1][2] - BEGAN, "attempt": 1,
-        "phases": seconds, "phase_spans": spans, "metrics": metrics,
+    changes: dict[str, Any] = {
+        "benchmark": "train", "point": point, "repeat": repeat, "site": SITE,
+        "source": fake.source, "started": "2026-03-01T08:00:00.000+00:00",
+        "ended": "2026-03-01T08:10:00.000+00:00", "wall_s": spans[-1][2] - BEGAN,
+        "phases": seconds, "phase_spans": spans, "metrics": metrics, "resources": {},
         "work": {"samples_per_epoch": fake.samples(point), "samples": fake.samples(point)},
-        "resources": {}, "environment": {}, "notes": {}, "git": None, "command": [],
         "energy": energy if changed is None else changed, **fake.changes(point, repeat),
     }  # fmt: skip
-    record = {name: value for name, value in record.items() if value is not None or name == "git"}
-    samples = folder / "samples.npz"
-    np.savez(samples, **{name: value for name, value in arrays.items() if value is not None})
-    return write_record(run, record, samples)
+    kept, changes = (
+        {name: value for name, value in each.items() if value is not None}
+        for each in (arrays, changes)
+    )
+    return write_run(folder, run_id, kept, **changes)
 
 
 def nt3(**changes: Any) -> Training:

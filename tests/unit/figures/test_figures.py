@@ -57,7 +57,7 @@ def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None
     names = {name: [d.name for d in figures_of(study)] for name, study in studies.items()}
     scaling = ["scaling-init", "scaling-later"]
     heat = ["heatmap", "heatmap-init"]
-    assert names["io_weak_scaling"] == [*scaling, "ledger", "waterfall"]
+    assert names["io_weak_scaling"] == [*scaling, "ledger", "waterfall", "ranks-epoch"]
     assert names["thread_pools"] == [*heat, "groups-init", "groups-later"]
     assert names["batch_sizes"][:4] == [*scaling, *heat]
     assert names["models"] == names["parallel_reads"] == names["allreduce"] == ["parameter"]
