@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """A real Slurm on one machine: munged, mariadbd, slurmdbd, slurmctld and some slurmd.
 
-    python tests/slurm/cluster.py up [--folder DIR] [--nodes 4] [--cpus 256] [--memory-mb N]
-    eval "$(python tests/slurm/cluster.py env --folder DIR)"
+    python tests/slurm/cluster.py up --folder DIR
     python tests/slurm/cluster.py down --folder DIR
 
 or, in a test, ``with Cluster(folder) as cluster: cluster.run("sinfo")``. Keys, sockets, database
@@ -28,7 +27,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -47,6 +45,8 @@ PACKAGES = {
     "accounting_storage_mysql.so": "slurm-wlm-mysql-plugin",
 }
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+
+CPUS, MEMORY_MB = 256, 262144  # of each node, more than the machine has
 
 SLURM_CONF = """\
 ClusterName=test
@@ -160,14 +160,11 @@ def wait_until(done: Callable[[], bool], seconds: float) -> bool:
 class Cluster:
     """One cluster in one folder, which must be new or empty: it is removed at the end."""
 
-    def __init__(
-        self, folder: str | Path, nodes: int = 4, cpus: int = 256, memory_mb: int = 262144
-    ) -> None:
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).resolve()
         self.config = self.folder / "etc" / "slurm.conf"
         self.notes = self.folder / "processes.txt"
-        self.nodes = [f"node{number}" for number in range(1, nodes + 1)]
-        self.cpus, self.memory_mb = cpus, memory_mb
+        self.nodes = [f"node{number}" for number in range(1, 5)]
         self.user = pwd.getpwuid(os.geteuid()).pw_name
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -233,13 +230,13 @@ class Cluster:
             "host": host, "address": address if loopback else "127.0.0.1",
             "communication": "NoCtldInAddrAny,NoInAddrAny" if loopback else "",
             "ctld_port": slurmctld, "dbd_port": slurmdbd, "database_port": database,
-            "memory_per_cpu": max(1, self.memory_mb // self.cpus),
+            "memory_per_cpu": MEMORY_MB // CPUS,
         }  # fmt: skip
         slurm = SLURM_CONF.format(**values)
         for index, (node, port) in enumerate(zip(self.nodes, ports, strict=True)):
             slurm += (
                 f"NodeName={node} NodeHostname={host} NodeAddr={values['address']} Port={port}"
-                f" CPUs={self.cpus} RealMemory={self.memory_mb}"
+                f" CPUs={CPUS} RealMemory={MEMORY_MB}"
                 f" Feature={'cache' if 2 * index < len(ports) else 'flat'}\n"
             )
         # Each statement ends with its line.
@@ -320,16 +317,6 @@ class Cluster:
         finally:
             self.start_nodes(node)
 
-    def kill_daemon(self, name: str) -> None:
-        """End one of Slurm's daemons at once, and nothing that it has started."""
-        self._children[name].kill()
-        self._children[name].wait()
-
-    def start_controller(self) -> None:
-        """Start slurmctld again with what it had saved, and wait until it answers."""
-        self._start("slurmctld", "-D")
-        self._wait("slurmctld", lambda: self.says("(.*\n?)*", "sinfo", "-h"))
-
     def _start(self, program: str, *words: str, name: str = "") -> "subprocess.Popen[bytes]":
         """Start a daemon in the foreground of a session of its own, and note its pid."""
         name = name or program
@@ -395,27 +382,20 @@ class Cluster:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description="A real Slurm on this machine.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    up = commands.add_parser("up", help="boot a cluster and print what to export")
-    up.add_argument("--folder", type=Path, help="new or empty; default: a temporary folder")
-    up.add_argument("--nodes", type=int, default=4, help="default: 4")
-    up.add_argument("--cpus", type=int, default=256, help="of each node; default: 256")
-    up.add_argument("--memory-mb", type=int, default=262144, help="of each node; default: 262144")
-    for name, what in (("down", "end a cluster"), ("env", "print what to export")):
-        commands.add_parser(name, help=what).add_argument("--folder", type=Path, required=True)
+    parser.add_argument("command", choices=("up", "down"))
+    parser.add_argument("--folder", type=Path, required=True, help="new or empty for `up`")
     given = parser.parse_args()
-    cluster = Cluster(given.folder or tempfile.mkdtemp(prefix="slurm-"))
-    if given.command != "up" and not cluster.notes.exists():
-        sys.exit(f"error: no cluster in {cluster.folder}")
+    cluster = Cluster(given.folder)
     try:
         if given.command == "up":
-            Cluster(cluster.folder, given.nodes, given.cpus, given.memory_mb).up()
-        elif given.command == "down":
+            cluster.up()
+            print(f"export SLURM_CONF={cluster.config}")
+        elif cluster.notes.exists():
             cluster.down()
+        else:
+            raise ClusterError(f"no cluster in {cluster.folder}")
     except ClusterError as error:
         sys.exit(f"error: {error}")
-    if given.command != "down":
-        print(f"export SLURM_CONF={cluster.config}")
 
 
 if __name__ == "__main__":

@@ -139,7 +139,6 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
 GOOD = """\
 campaign: good
 site: toy_cluster
-{more}
 experiments:
   e:
     benchmark: toy
@@ -166,34 +165,25 @@ def project(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Slurm
 
 
 @pytest.mark.parametrize(
-    ("campaign", "site", "error"),
+    ("key", "site", "error"),
     [
-        ({}, "nowhere", "Slurm refuses .*--partition=nowhere.*: .*[Ii]nvalid partition"),
-        ({}, "poor", "Slurm refuses sbatch --nodes=4 .*--account=nobody.*: Invalid account"),
+        ("", "nowhere", "Slurm refuses .*--partition=nowhere.*: .*[Ii]nvalid partition"),
+        ("", "poor", "Slurm refuses sbatch --nodes=4 .*--account=nobody.*: Invalid account"),
         (
-            {"key": "constraint: hbm"}, "toy_cluster",
+            "constraint: hbm", "toy_cluster",
             "Slurm refuses .*--constraint=hbm.*: Invalid feature specification",
         ),
         (
-            {"key": "constraint: flat\n    exclude: [ranks < 4]"},
+            "constraint: flat\n    exclude: [ranks < 4]",
             "toy_cluster",
             "Slurm refuses .*Requested node config",
         ),
-        (
-            {"key": "extra: [{ranks: 8}]"}, "toy_cluster",
-            "8 ranks at ranks_per_node = 1 take 8 nodes, site toy_cluster has 4",
-        ),
-        (
-            {"more": "budget: {node_hours: 0.5}"}, "toy_cluster",
-            r"budget.node_hours: 0.5 node-hours, but 0 are spent and .* may take 0.7, 0.2 too many",
-        ),
-        ({}, "toy", "--profile slurm, but config/sites/toy.yaml has no 'slurm' section"),
     ],
 )  # fmt: skip
 def test_what_cannot_run_is_one_line_before_anything_is_submitted(
-    project: SlurmProject, campaign: dict[str, str], site: str, error: str
+    project: SlurmProject, key: str, site: str, error: str
 ) -> None:
-    project.write("good.yaml", GOOD.format(**{"more": "", "key": "", **campaign}))
+    project.write("good.yaml", GOOD.format(key=key))
     code, said = project.slurm("--configfile", "good.yaml", "--config", f"site={site}")
     lines = [line for line in said.splitlines() if line.startswith("error: ")]
     assert code != 0 and len(lines) == 1, said
@@ -205,7 +195,7 @@ def test_what_cannot_run_is_one_line_before_anything_is_submitted(
 
 
 def test_without_slurms_commands(project: SlurmProject, tmp_path: Path) -> None:
-    project.write("good.yaml", GOOD.format(more="", key=""))
+    project.write("good.yaml", GOOD.format(key=""))
     commands = tmp_path / "bin"
     commands.mkdir()
     # Debian's /bin is /usr/bin.
@@ -219,7 +209,7 @@ def test_without_slurms_commands(project: SlurmProject, tmp_path: Path) -> None:
 
 
 def test_without_a_word_of_the_queue(project: SlurmProject) -> None:
-    project.write("good.yaml", GOOD.format(more="", key=""))
+    project.write("good.yaml", GOOD.format(key=""))
     code, said = project.slurm("plan", "--configfile", "good.yaml", SLURM_CONF=None)
     assert code == 0 and "3 jobs" in said
     code, said = project.slurm("--configfile", "good.yaml", SLURM_CONF=None)

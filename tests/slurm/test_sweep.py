@@ -21,12 +21,15 @@ experiments:
     benchmark: data_loading
     scaling: weak
     axes: {ranks: [1, 2, 4]}
-    fixed:
+    fixed: &small
       ranks_per_node: 1
       sample_shape: [16, 16, 16, 4]
       samples_per_rank: 8
       validation_samples_per_rank: 4
       epochs: 3
+  uneven:
+    benchmark: data_loading
+    fixed: {<<: *small, ranks: 3, ranks_per_node: 2}
 """
 
 
@@ -55,15 +58,20 @@ def test_ranks_read_on_as_many_nodes(cluster: Cluster, tmp_path: Path, controlle
         code, said = project.slurm("--configfile", "sweep.yaml")
     assert code == 0, said
     ids = project.run_ids()
-    assert sorted(ids) == ["1", "2", "4"]
+    assert sorted(ids) == ["1", "2", "3", "4"]
     for ranks, run_id in ids.items():
-        count = int(ranks)
+        count, each = int(ranks), 2 if ranks == "3" else 1
         record = project.result(run_id, "record.json")
         nodes = by_rank(machine_column(record["resources"]), count)
-        assert len(set(nodes)) == len(nodes) == count
-        assert set(nodes) <= set(cluster.nodes)
-        assert machine_names(record["resources"]) == nodes
+        names = list(dict.fromkeys(nodes))
+        assert set(names) <= set(cluster.nodes)
+        assert nodes == [name for name in names for _ in range(each)][:count]
+        assert machine_names(record["resources"]) == names
         assert all(by_rank(record["resources"]["hosts"], count))
+        exchange = record["notes"]["exchange"]
+        assert (exchange["backend"], exchange["local_ranks"]) == (controller, min(count, each))
+        mpi = record["environment"]["versions"]["mpi"]
+        assert mpi.startswith("Open MPI v") if controller == "mpi" else mpi is None
         facts = record["environment"]["ranks"]
         assert all(by_rank(facts["affinity"], count))
         assert {"inter_threads", "intra_threads", "omp_num_threads"} <= set(facts)
@@ -72,11 +80,11 @@ def test_ranks_read_on_as_many_nodes(cluster: Cluster, tmp_path: Path, controlle
         assert variables["HOROVOD_CONTROLLER"] == controller
         asked = record["resources"]["slurm"]
         job = project.jobs(run_id)[-1]
-        assert (asked["nodes"], asked["job_id"]) == (count, int(job["job_id"]))
-        assert (job["state"], int(job["nodes"])) == ("COMPLETED", count)
+        assert (asked["nodes"], asked["job_id"]) == (len(names), int(job["job_id"]))
+        assert (job["state"], int(job["nodes"])) == ("COMPLETED", len(names))
         assert float(job["program_s"]) == pytest.approx(record["wall_s"], abs=1e-3)
     report = (project.path / "results" / "report.html").read_text()
-    assert "3 of 3 runs done" in report and 'id="jobs"' in report
+    assert "4 of 4 runs done" in report and 'id="jobs"' in report
     # Staging was a job; planning, tables, figures and the report were not.
     logs = project.path / "results" / "logs" / "slurm" / "test_cluster"
     assert {path.name for path in logs.iterdir()} == {*ids.values(), "stage"}

@@ -1,4 +1,4 @@
-"""What queues and nodes do to a campaign: full, suspended, faulty, lost; and a call that is ended.
+"""What queues and nodes do to a campaign: full, suspended, faulty, lost.
 
 Each test combines what can happen at once, because Slurm takes its time.
 """
@@ -7,7 +7,6 @@ import itertools
 import os
 import pwd
 import re
-import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -35,25 +34,6 @@ experiments:
 
 def queued(cluster: Cluster, form: str = "%A %T") -> list[str]:
     return cluster.run("squeue", f"-ho{form}").splitlines()
-
-
-def test_a_call_that_is_ended_leaves_what_waits(cluster: Cluster, tmp_path: Path) -> None:
-    """SIGTERM with a job that runs, one that waits, and one that is held."""
-    project = slurm_project(tmp_path / "p", cluster, "{}", "concurrent_runs: 1\n")
-    project.write("c.yaml", CAMPAIGN.format(runs=3, behaviour="slow", repeats=1))
-    first = project.start("--configfile", "c.yaml")
-    assert wait_until(lambda: len(queued(cluster)) == 3, 60)
-    held = queued(cluster, "%A")[0]
-    cluster.run("scontrol", "hold", held)
-    assert wait_until(lambda: any("RUNNING" in line for line in queued(cluster)), 30)
-    before = {line.split()[0] for line in queued(cluster)}
-    first.terminate()
-    assert first.wait(20) == 128 + signal.SIGTERM
-    assert re.search(r"\d job\(s\) stay in Slurm's queue", (project.path / "out").read_text())
-    cancelled = cluster.run("sacct", "-nXP", "--state=CANCELLED", f"-j{','.join(before)}")
-    assert cancelled == "" and held in {line.split()[0] for line in queued(cluster)}
-    # What the next call makes of them: test_restart.py.
-    cluster.run("scancel", *before)
 
 
 def test_a_full_queue_is_waited_for_and_the_users_options_hold(
