@@ -49,13 +49,14 @@ class Line:
     state: str  # clear, open, or empty
     why: str  # what the state means
     next: str
+    noisy: str = ""  # that other processes disturbed most of its runs
 
     @property
     def text(self) -> str:
         """The line as a terminal prints it."""
         parts = [f"run at {self.run_at}" if self.run_at else "", self.efficiency, self.loss]
         said = "; ".join(part for part in parts if part)
-        words = f"{self.state}: {self.why}" if "disturbed" in self.why else self.state
+        words = f"{self.state}, though {self.noisy}" if self.noisy else self.state
         return f"{said or 'no result'}{f' ({words})' if words else ''}"
 
 
@@ -74,21 +75,6 @@ class Next:
         return text[:1].lower() + text[1:]
 
 
-@dataclass(frozen=True)
-class Reach:
-    """A series: the scale to ``run`` at, its point (None: it is the base), and the one beyond."""
-
-    verdict: Verdict
-    run: int
-    there: Efficiency | None
-    beyond: Efficiency | None
-
-    @property
-    def open(self) -> bool:
-        """Whether the point beyond may be at the target too."""
-        return self.beyond is not None and self.beyond.side == "straddles"
-
-
 def first_screen(
     plan: Plan,
     results: ExperimentResults,
@@ -100,7 +86,7 @@ def first_screen(
     """What the template shows first of an experiment; ``figures`` are the names of all of them."""
     series = farthest_series(results)
     loss = main_loss(series)
-    reaches = reaches_of(results)
+    reaches = verdicts(results)
     then = next_step(plan, results, findings, reaches, series, facts)
     figures = sorted(figures, key=_figure_rank)
     load = [finding for finding in findings if finding.rule == LOAD]
@@ -149,27 +135,14 @@ def sentences_of(findings: Sequence[Finding]) -> list[Finding]:
     return (firm if len(firm) > 1 else said)[:MOST_SENTENCES]
 
 
-def reaches_of(results: ExperimentResults) -> list[Reach]:
-    """Of each series with efficiencies, up to where it holds the target, and what comes then."""
-    reaches = []
-    for verdict in verdicts(results):
-        held = [n for n, point in enumerate(verdict.points) if point.side in ("above", "~above")]
-        last = held[-1] if held else -1
-        beyond = verdict.points[last + 1 :]
-        there = verdict.points[last] if held else None
-        run = there.count if there else results.scale_of(verdict.series.rows[0])
-        reaches.append(Reach(verdict, run, there, beyond[0] if beyond else None))
-    return reaches
-
-
 def line_of(
     results: ExperimentResults,
     findings: Sequence[Finding],
-    reaches: Sequence[Reach],
+    reaches: Sequence[Verdict],
     loss: Loss | None,
     then: Next | None,
 ) -> Line:
-    """The experiment's line in the table."""
+    """The experiment's line in the table, in the state of the sentences that it rests on."""
     said = _of_layouts(results) or (_of_series(results, reaches) if reaches else None)
     run_at, efficiency = said or _of_best(results, findings)
     argued = [finding for finding in findings if finding.state in (CLEAR, OPEN)]
@@ -178,13 +151,11 @@ def line_of(
     states = {finding.state for finding in answers}
     state = OPEN if OPEN in states else next(iter(states), "")
     why = {"clear": CLEAR_WORDS, "open": OPEN_WORDS}.get(state, "")
-    if state and (noisy := mostly_disturbed(findings)):
-        state, why = OPEN, noisy
-    elif state and any(reach.open for reach in reaches):
-        state, why = OPEN, "the next scale may reach the target too"
+    noisy = mostly_disturbed(findings) if state else ""
     return Line(
-        run_at, efficiency, loss.text if loss else "", state, why, then.short if then else ""
-    )
+        run_at, efficiency, loss.text if loss else "", state, "; ".join(filter(None, (why, noisy))),
+        then.short if then else "", noisy,
+    )  # fmt: skip
 
 
 def mostly_disturbed(findings: Sequence[Finding]) -> str:
@@ -194,16 +165,16 @@ def mostly_disturbed(findings: Sequence[Finding]) -> str:
     return f"other processes disturbed {runs} of {of} runs" if 2 * runs > of else ""
 
 
-def _of_series(results: ExperimentResults, reaches: Sequence[Reach]) -> tuple[str, str]:
-    runs = sorted({reach.run for reach in reaches})
+def _of_series(results: ExperimentResults, reaches: Sequence[Verdict]) -> tuple[str, str]:
+    runs = sorted({reach.held_at for reach in reaches})
     ends = f"{runs[0]} to {runs[-1]:,}" if len(runs) > 1 else f"{runs[0]:,}"
     run_at = f"{ends} {results.scaled(runs[-1]).split(' ', 1)[-1]}"
     if len(runs) > 1 and len(reaches) <= MOST_SERIES:
-        each = [f"{results.scaled(reach.run)} at {reach.verdict.series.label}" for reach in reaches]
+        each = [f"{results.scaled(reach.held_at)} at {reach.series.label}" for reach in reaches]
         run_at = "; ".join(each)
-    beyond = [reach.beyond for reach in reaches if reach.beyond is not None]
+    beyond = [reach.fails for reach in reaches if reach.fails is not None]
     if len(reaches) == 1:
-        there = reaches[0].there
+        there = reaches[0].held
         share = f"{number(100 * there.value) if there else 100} %"
         if not beyond:
             return run_at, f"{share}, the largest run"
@@ -257,7 +228,7 @@ def next_step(
     plan: Plan,
     results: ExperimentResults,
     findings: Sequence[Finding],
-    reaches: Sequence[Reach],
+    reaches: Sequence[Verdict],
     series: Sequence[Ledger],
     facts: Mapping[str, RunFacts],
 ) -> Next | None:
@@ -309,14 +280,14 @@ def _may_pass(cause: str) -> bool:
 def _measure(
     results: ExperimentResults,
     findings: Sequence[Finding],
-    reaches: Sequence[Reach],
+    reaches: Sequence[Verdict],
     facts: Mapping[str, RunFacts],
     again: str,
 ) -> Next | None:
     """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
     unclear = any(finding.rule == VERDICT and finding.state == OPEN for finding in findings)
     undecided = [
-        (reach.verdict, reach.beyond)
+        (reach, reach.beyond)
         for reach in reaches
         if reach.beyond is not None and (unclear or reach.beyond.side != "below")
     ]
@@ -329,7 +300,7 @@ def _measure(
     if undecided:
         return _deciding(results, undecided, facts)
     if reaches and all(reach.beyond is None for reach in reaches):
-        last = max(reach.run for reach in reaches)
+        last = max(reach.held_at for reach in reaches)
         counts = ", ".join(str(count) for count in [*results.values(results.scale), 2 * last])
         code = f"experiments:\n  {results.name}:\n    axes:\n      {results.scale}: [{counts}]"
         runs = len(reaches) * (1 + max(run["repeat"] for run in results.entry["runs"]))

@@ -44,7 +44,7 @@ GO_WITH_SCALE = frozenset({"nodes", "ranks_per_node", "batch_size", "global_batc
 class Verdict:
     """What the efficiencies of a series say of the scale to run at.
 
-    ``run`` is the scale to run at: the largest that clearly reaches the target, else the base.
+    ``run`` is the scale to run at: the largest that clearly reaches the target, else the ``base``.
     ``kind``: ABOVE (that is the largest measured scale), BELOW (``cited`` is the first point beyond
     it that is clearly under the target), UNDECIDED (``cited`` is the first whose interval includes
     it, or that has none, or that is ``odd``), UNKNOWN (no point has an interval: ``cited`` is the
@@ -54,6 +54,7 @@ class Verdict:
     series: Series
     measure: Measure
     kind: str
+    base: int
     run: int
     cited: Efficiency
     points: Sequence[Efficiency]
@@ -63,6 +64,28 @@ class Verdict:
     def clear(self) -> bool:
         """Whether it is clear on which side of the target the cited point is."""
         return self.kind in (ABOVE, BELOW)
+
+    @property
+    def held(self) -> Efficiency | None:
+        """The largest scale that reaches the target, unless the verdict is clear as far as is known
+        without an interval too; None: it is the base."""
+        sides = ("above",) if self.clear else ("above", "~above")
+        return next((point for point in reversed(self.points) if point.side in sides), None)
+
+    @property
+    def held_at(self) -> int:
+        """Its ranks (or devices)."""
+        return self.held.count if self.held else self.base
+
+    @property
+    def beyond(self) -> Efficiency | None:
+        """The next scale; None: it is the largest that ran."""
+        return next((point for point in self.points if point.count > self.held_at), None)
+
+    @property
+    def fails(self) -> Efficiency | None:
+        """The scale beyond that is shown beside it: if the verdict is clear, the one it cites."""
+        return self.cited if self.kind == BELOW else self.beyond
 
     @property
     def why(self) -> str:
@@ -118,7 +141,8 @@ def _verdict(
     results: ExperimentResults, measure: Measure, series: Series, points: Sequence[Efficiency]
 ) -> Verdict:
     above = [point.count for point in points if point.side == "above"]
-    run = above[-1] if above else results.scale_of(series.rows[0])
+    base = results.scale_of(series.rows[0])
+    run = above[-1] if above else base
     under = [point for point in points if point.side == "below"]
     dips = [point for point in under if point.count < run]
     unclear = [point for point in points if point.side not in ("above", "below")]
@@ -130,7 +154,7 @@ def _verdict(
         kind, cited = UNKNOWN, points[-1]
     else:
         kind, cited = UNDECIDED, unclear[0]
-    return Verdict(series, measure, kind, run, cited, points, dips)
+    return Verdict(series, measure, kind, base, run, cited, points, dips)
 
 
 def scaling_verdict(results: ExperimentResults) -> list[Finding]:
@@ -158,7 +182,7 @@ def _said(results: ExperimentResults, group: Sequence[Verdict]) -> list[Finding]
     one to run at that are under the target."""
     lowest = min(group, key=lambda verdict: verdict.cited.value)
     point, phase = lowest.cited, lowest.measure.steady_phase
-    base = results.scale_of(lowest.series.rows[0])
+    base = lowest.base
     scales = lowest.run != base or lowest.kind == ABOVE
     up_to = f"efficient up to {results.scaled(lowest.run)}" if scales else "does not scale"
     holes = [results.scaled(count) for count in sorted(lowest.series.holes)]

@@ -105,6 +105,17 @@ def test_disturbed_runs_are_repeated_before_more_repeats_are_asked_for(tmp_path:
     assert then["next"].text == "repeat on a quiet machine: other processes disturbed 2 runs"
 
 
+def test_the_line_has_the_state_of_its_sentence_on_a_disturbed_machine_too(tmp_path: Path) -> None:
+    make_results(tmp_path, [Fake("e", WEAK, "weak", repeats=5, speed=slower(0.5))])
+    plan = read_plan(tmp_path / "plan.json")
+    study = load_results(plan["experiments"][0], tmp_path / "tables")
+    counts = number_of("runs", 9, "1"), number_of("of", 15, "1")
+    said = [*find(study), Finding("e", LOAD, ATTENTION, numbers=counts)]
+    line = first_screen(plan, study, said, [], {}, NOTHING)["line"]
+    assert [f.state for f in said if f.rule == "verdict"] == [line.state] == ["clear"]
+    assert line.text.endswith("(clear, though other processes disturbed 9 of 15 runs)")
+
+
 def test_runs_that_failed_alike_are_told_once(tmp_path: Path) -> None:
     make_results(tmp_path, [Fake("e", WEAK, "weak")])
     plan = read_plan(tmp_path / "plan.json")
