@@ -45,7 +45,6 @@ from scalesweep.analysis.step_work import (
     SPANS,
     STEP_TIMES,
     UNKNOWN,
-    BadSpansError,
     StepWork,
     check_clocks,
     check_spans,
@@ -133,33 +132,39 @@ def account_of(
     ``[epoch]`` and ``notes["spans"]["steps_per_epoch"]``), by epoch from ``local_times`` and
     ``global_times`` alone. The first of several epochs is left out: it warms up. None for a
     training that could take no stamps (``notes["spans"]["method"]``): its epochs hold the exchange.
-    None, too, if they cannot be true, also in the ``seconds`` that the run timed:
-    ``span_problem`` says why.
+    Raises BadSpansError if they cannot be true, also in the ``seconds`` that the run timed.
     """
-    try:
-        return _account_of(samples, notes, ranks, seconds)
-    except BadSpansError:
+    if (work := step_work(samples, notes, ranks, seconds)) is not None:
+        return _by_step(work, notes)
+    names = ("local_times", "global_times", *SPANS, SPAN_BETWEEN)
+    local, total, *spans, between = (_matrix(samples, name, ranks) for name in names)
+    if local is None or total is None or local.shape != total.shape:
         return None
-
-
-def span_problem(
-    samples: Samples, notes: Mapping[str, Any], ranks: int, seconds: float | None = None
-) -> str | None:
-    """Why a run's spans cannot be true, and the likely cause; None if they can."""
-    try:
-        _account_of(samples, notes, ranks, seconds)
-    except BadSpansError as error:
-        return f"no account of its steps: {error}"
-    return None
+    reading, computing, _ = spans
+    if STEP_TIMES in samples and reading is not None and computing is not None:
+        return None
+    known = {name: span for name, span in zip(SPANS, spans, strict=True) if span is not None}
+    if any(span.shape != local.shape for span in known.values()):
+        return None
+    if meet(notes) and not np.array_equal(local, total):  # the total ends when all ranks are there
+        check_clocks(total)
+    if computing is None:
+        return None if noted(notes, "method") == "none" else _by_epoch(local, total, reading)
+    check_spans(local, known, notes)
+    if between is not None and between.shape == local.shape:
+        known[SPAN_BETWEEN] = between
+    return _of_sums(local, total, known, samples, steps_per_epoch(notes))
 
 
 def first_epoch_account(
-    samples: Samples, notes: Mapping[str, Any], ranks: int
+    samples: Samples, whole: StepAccount | None, ranks: int
 ) -> StepAccount | None:
     """The account of the first of several epochs, of a program that does nothing but read; else
-    None. Ranks meet at the end of the epoch alone: what all of them take longer is no waiting."""
+    None. Ranks meet at the end of the epoch alone: what all of them take longer is no waiting.
+
+    ``whole``: the account of all epochs.
+    """
     names = ("local_times", "global_times", "span_input")
-    whole = account_of(samples, notes, ranks)
     if whole is None or whole.form != EPOCHS or INPUT not in whole.terms:
         return None
     local, total, reading = (_matrix(samples, name, ranks) for name in names)
@@ -241,31 +246,6 @@ def _mean_steps(samples: Samples, notes: Mapping[str, Any], ranks: int) -> _Mean
 def steps_per_epoch(notes: Mapping[str, Any]) -> int:
     """How many steps an epoch has, as the program noted; 0 if it did not."""
     return noted_count(notes, "steps_per_epoch")
-
-
-def _account_of(
-    samples: Samples, notes: Mapping[str, Any], ranks: int, seconds: float | None
-) -> StepAccount | None:
-    if (work := step_work(samples, notes, ranks, seconds)) is not None:
-        return _by_step(work, notes)
-    names = ("local_times", "global_times", *SPANS, SPAN_BETWEEN)
-    local, total, *spans, between = (_matrix(samples, name, ranks) for name in names)
-    if local is None or total is None or local.shape != total.shape:
-        return None
-    reading, computing, _ = spans
-    if STEP_TIMES in samples and reading is not None and computing is not None:
-        return None
-    known = {name: span for name, span in zip(SPANS, spans, strict=True) if span is not None}
-    if any(span.shape != local.shape for span in known.values()):
-        return None
-    if meet(notes) and not np.array_equal(local, total):  # the total ends when all ranks are there
-        check_clocks(total)
-    if computing is None:
-        return None if noted(notes, "method") == "none" else _by_epoch(local, total, reading)
-    check_spans(local, known, notes)
-    if between is not None and between.shape == local.shape:
-        known[SPAN_BETWEEN] = between
-    return _of_sums(local, total, known, samples, steps_per_epoch(notes))
 
 
 def _of_sums(

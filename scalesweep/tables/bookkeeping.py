@@ -28,8 +28,8 @@ from scalesweep.analysis.step_account import (
     StepAccount,
     account_of,
     first_epoch_account,
-    span_problem,
 )
+from scalesweep.analysis.step_work import BadSpansError
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import finite
 from scalesweep.core.record_check import MAX_NUMBER
@@ -44,7 +44,6 @@ ROUNDED = "_rounded"
 # [factor, runs that are asked for, runs dropped at either end] of MLPerf's score (imported runs).
 SCORE_RULE = "_score_rule"
 PARTS = "_parts"
-_SPREAD = ("std", "count")
 SWEEP, SWEEP_SECONDS = "_sweep", "sweep_seconds"  # the latter an array [value, repeat, rank]
 EXCHANGE, EXCHANGED_BY = "_exchange", "_exchanged_by"
 CURVES = (
@@ -62,25 +61,26 @@ def curves_of(
     record: Mapping[str, Any],
     samples: Mapping[str, NDArray[Any]],
     machines: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """The columns ``CURVES`` of a record's row.
+) -> tuple[dict[str, Any], str | None]:
+    """The columns ``CURVES`` of the row of a record (``core.record_check``), and why the spans of
+    its steps cannot be true (None: they can).
 
     ``samples`` are its arrays ``[epoch, rank]``; of an imported run one column may represent all
-    ranks. ``machines`` as for ``run_facts``. Raises
-    UserError where an array is not [epoch, rank], arrays differ in their epochs, or the record's
-    numbers are none.
+    ranks. ``machines`` as for ``run_facts``. Raises UserError where an array is not [epoch, rank],
+    or arrays differ in their epochs.
     """
-    energy = record.get("energy") or {}
-    return {
+    metrics = record.get("metrics") or {}
+    account, first, wrong = _accounts(record, samples)
+    curves = {
         "_epochs": _epochs(record, samples),
-        "_phases": _numbers(record.get("phases"), "phases"),
-        "_energy": _numbers(energy.get("phases"), "energy.phases") if energy else None,
-        ACCOUNT: _account(record, samples),
-        FIRST_EPOCH: _first_epoch(record, samples),
-        STATED: _stated(record.get("metrics") or {}),
-        ROUNDED: _rounded(record.get("metrics") or {}),
+        "_phases": _numbers(record.get("phases")),
+        "_energy": _numbers((record.get("energy") or {}).get("phases")),
+        ACCOUNT: account,
+        FIRST_EPOCH: first,
+        STATED: _stated(metrics),
+        ROUNDED: _numbers({name: metric.get("rounding") for name, metric in metrics.items()}),
         SCORE_RULE: _score_rule(record.get("notes") or {}),
-        PARTS: _numbers(record.get("parts"), "parts"),
+        PARTS: _numbers(record.get("parts")),
         SWEEP: sweep_of(record, samples),
         FACTS: kept_facts(record, machines),
         LAYERS: layers_of(record, samples),
@@ -88,13 +88,7 @@ def curves_of(
         EXCHANGE: exchange_of(record),
         EXCHANGED_BY: exchanged_by(record),
     }
-
-
-def span_warning(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> str | None:
-    """Why the spans of a run's steps cannot be true; None where they can."""
-    ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
-    notes = notes if isinstance(notes, dict) else {}
-    return span_problem(samples, notes, ranks, run_seconds(record))
+    return curves, wrong
 
 
 def run_seconds(record: Mapping[str, Any]) -> float | None:
@@ -103,37 +97,29 @@ def run_seconds(record: Mapping[str, Any]) -> float | None:
 
     What a program states that only computes its times may be longer than it ran.
     """
-    phases, wall = record.get("phases"), record.get("wall_s")
-    known = phases if isinstance(phases, dict) else {}
+    known, wall = record.get("phases") or {}, record.get("wall_s")
     if finite(timed := known.get("timed")) and timed > 0:
         return float(timed)
     whole = math.fsum(seconds for seconds in known.values() if finite(seconds))
     return max(whole, wall if finite(wall) else 0.0) or None
 
 
-def _account(record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]) -> StepAccount | None:
-    ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
-    notes = notes if isinstance(notes, dict) else {}
-    account = account_of(samples, notes, ranks, run_seconds(record))
-    account = account or trace_breakdown(record.get("metrics") or {}, ranks)
-    return account or profile_account(record.get("metrics") or {}, ranks)
-
-
-def _first_epoch(
+def _accounts(
     record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
-) -> StepAccount | None:
-    ranks, notes = record["point"].get("ranks", 1), record.get("notes") or {}
-    return first_epoch_account(samples, notes if isinstance(notes, dict) else {}, ranks)
+) -> tuple[StepAccount | None, StepAccount | None, str | None]:
+    """The account of a run, that of its first epoch, and why its spans cannot be true."""
+    ranks, metrics, why = record["point"].get("ranks", 1), record.get("metrics") or {}, None
+    try:
+        account = account_of(samples, record.get("notes") or {}, ranks, run_seconds(record))
+    except BadSpansError as error:
+        account, why = None, f"no account of its steps: {error}"
+    first = first_epoch_account(samples, account, ranks)
+    return account or trace_breakdown(metrics, ranks) or profile_account(metrics, ranks), first, why
 
 
-def _numbers(values: Any, name: str) -> dict[str, float] | None:
+def _numbers(values: Mapping[str, float | None] | None) -> dict[str, float] | None:
     """Numbers by name, those that are missing left out; None if nothing is left."""
-    if not values:
-        return None
-    if not isinstance(values, dict):
-        raise UserError(f"{name} is not a mapping")
-    numbers = {key: _finite(value, f"{name}.{key}") for key, value in values.items()}
-    return {key: value for key, value in numbers.items() if value is not None} or None
+    return {name: float(n) for name, n in (values or {}).items() if n is not None} or None
 
 
 def _score_rule(notes: Mapping[str, Any]) -> list[Any] | None:
@@ -146,30 +132,12 @@ def _score_rule(notes: Mapping[str, Any]) -> list[Any] | None:
 
 def _stated(metrics: Mapping[str, Any]) -> dict[str, list[float]] | None:
     """[standard deviation, count] by metric, where a published result states both."""
-    stated = {}
-    for name, metric in metrics.items():
-        std, count = (_finite(metric.get(key), f"metric '{name}': {key}") for key in _SPREAD)
-        if std is not None and count is not None and std >= 0 and count >= 2:
-            stated[name] = [std, count]
-    return stated or None
-
-
-def _rounded(metrics: Mapping[str, Any]) -> dict[str, float] | None:
-    """By how much printing with few digits may have moved a value, by metric."""
-    halves = {
-        name: half
+    known = {
+        name: [float(metric["std"]), float(metric["count"])]
         for name, metric in metrics.items()
-        if (half := _finite(metric.get("rounding"), f"metric '{name}': rounding"))
+        if finite(metric.get("std"), metric.get("count"))
     }
-    return halves or None
-
-
-def _finite(value: Any, name: str) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"{name} is {value!r}, not a number")
-    return float(value) if math.isfinite(value) else None
+    return {name: both for name, both in known.items() if both[0] >= 0 and both[1] >= 2} or None
 
 
 def _epochs(

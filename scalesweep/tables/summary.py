@@ -46,7 +46,7 @@ from scalesweep.core.record import (
     told_arrays,
 )
 from scalesweep.core.record_check import MAX_NUMBER, BadRecordError
-from scalesweep.tables.bookkeeping import CURVES, as_text, curves_of, span_warning
+from scalesweep.tables.bookkeeping import CURVES, as_text, curves_of
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, epoch_quantities
 from scalesweep.tables.metric_meanings import agree, meanings_of
 from scalesweep.tables.summary_row import IDENTITY, Row, joined
@@ -97,13 +97,12 @@ def _row(record: Mapping[str, Any], samples: Arrays) -> Row:
     if len({array.shape for array in times.values()}) > 1:
         raise UserError("local_times and global_times have different shapes")
     plain, meanings, left_out = _plain_metrics(record.get("metrics") or {})
-    curves = curves_of(record, samples, machines)
+    curves, spans = curves_of(record, samples, machines)
     for name in point:
         if name in _TAKEN or name in plain or name.startswith("_"):
             raise UserError(f"a parameter cannot be named '{name}': the summary uses it")
     epochs, unsteady = epoch_quantities(times, identity["samples"], identity["bytes"])
     warm_up = None if times else _warmup_warning(record, samples)
-    spans = span_warning(record, samples)
     identity["warnings"] = joined(*left_out, *_log_warnings(record), warm_up, spans, unsteady)
     return Row(identity, point, epochs, plain, meanings, curves)
 

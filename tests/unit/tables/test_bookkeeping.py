@@ -1,6 +1,5 @@
 """Curves, phases and energy of a record, as columns of the summary."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ def record(**changes: Any) -> dict[str, Any]:
 
 
 def epochs_of(samples: dict[str, Any], **changes: Any) -> Any:
-    return curves_of(record(**changes), samples)["_epochs"]
+    return curves_of(record(**changes), samples)[0]["_epochs"]
 
 
 def test_epochs_are_means_over_the_ranks() -> None:
@@ -48,11 +47,9 @@ def test_damaged_curves_are_refused(samples: dict[str, Any], message: str) -> No
 
 def test_phases_and_energy_of_a_record() -> None:
     told = record(
-        phases={"import": 1.5, "training": math.nan},
+        phases={"import": 1.5, "training": None},
         energy={"joules": None, "phases": {}},
     )
-    found = curves_of(told, {})
+    found, _ = curves_of(told, {})
     assert found["_phases"] == {"import": 1.5}
     assert found["_energy"] is None
-    with pytest.raises(UserError, match=r"phases\.import is 'x'"):
-        curves_of(record(phases={"import": "x"}), {})

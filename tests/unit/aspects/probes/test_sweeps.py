@@ -39,7 +39,7 @@ def test_a_run_keeps_best_median_and_worst_of_the_slowest_rank() -> None:
     assert found["times"] == [[1.5, 2.0, 3.0]]
     assert found["values"] == [8]
     whole = record | {"point": {"ranks": 2}}
-    assert curves_of(whole, {"sweep_seconds": seconds})["_sweep"] == found
+    assert curves_of(whole, {"sweep_seconds": seconds})[0]["_sweep"] == found
     assert sweep_of({"notes": {}}, {"sweep_seconds": seconds}) is None
     assert sweep_of(record, {}) is None
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.analysis.step_account import first_epoch_account
+from scalesweep.analysis.step_account import account_of, first_epoch_account
 from scalesweep.aspects.steps.breakdown import FirstEpochRow
 from scalesweep.aspects.steps.breakdown_figure import first_epoch_figures, ledger_figures
 from scalesweep.aspects.steps.losses import RULES, largest_loss
@@ -62,7 +62,7 @@ def said(study: ExperimentResults) -> Finding:
 
 def test_the_account_of_the_first_epoch() -> None:
     samples = times(4, 1, slow=12.0, barrier=0.5, noise=0.0)
-    account = first_epoch_account(samples, {}, 4)
+    account = first_epoch_account(samples, account_of(samples, {}, 4), 4)
     assert account is not None
     middle = sorted(samples["local_times"][0])[1]
     assert account.form == "first" and account.terms["input"] == pytest.approx(middle)
@@ -70,9 +70,9 @@ def test_the_account_of_the_first_epoch() -> None:
     assert account.terms["barrier"] == pytest.approx(0.5, rel=0.2)
     assert account.term("unattributed") == pytest.approx(0, abs=1e-9)
     alone = {name: array[:1] for name, array in samples.items()}
-    assert first_epoch_account(alone, {}, 4) is None  # its usual account is of that epoch
+    assert first_epoch_account(alone, account_of(alone, {}, 4), 4) is None  # it is of that epoch
     trains = {**samples, "span_input": samples["local_times"] / 2}
-    assert first_epoch_account(trains, {}, 4) is None
+    assert first_epoch_account(trains, account_of(trains, {}, 4), 4) is None
 
 
 def test_its_largest_loss_is_told_beside_that_of_later_epochs(tmp_path: Path) -> None:
