@@ -8,6 +8,7 @@ from typing import Any
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, finite, percent, text_of, with_interval
 from scalesweep.core.plan_format import parameter_of
+from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.table.declared import Estimate, numbers_of
@@ -166,8 +167,8 @@ def _run_cell(results: ExperimentResults, row: Row) -> Cell:
     done, planned = int(row.get("repeats") or 0), int(row.get("planned") or 0)
     state = results.states.get(results.key(row))
     word = "" if state is None or done else state.word
-    if state is not None and done and state.stale:
-        word = f"({state.stale} stale)"
+    if state is not None and done and (stale := state.count(Status.STALE)):
+        word = f"({stale} stale)"
     marked = done == 0 or bool(word)
     word = word or ("stated" if row.get("stated") else "")
     return Cell(f"{done}/{planned}{f' {word}' if word else ''}", marked)

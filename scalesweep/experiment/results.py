@@ -28,42 +28,25 @@ Key = tuple[Any, ...]
 
 @dataclass
 class PointState:
-    """How far a planned point is: counts of its runs by status, and the causes of failure."""
+    """How far a planned point is, by its runs."""
 
-    done: int = 0
-    failed: int = 0
-    new: int = 0
-    stale: int = 0
-    unfinished: int = 0
-    causes: list[str] = field(default_factory=list)
+    runs: list[PlanRun] = field(default_factory=list)
 
-    def count(self, run: PlanRun) -> None:
-        """Count one planned run."""
-        if run["status"] == Status.DONE:
-            self.done += 1
-        elif run["status"] in (Status.FAILED, Status.UNSUPPORTED):
-            self.failed += 1
-            self.causes.append(str(run.get("cause") or Status.FAILED))
-        elif run["status"] == Status.STALE:
-            self.stale += 1
-        elif run["status"] == Status.UNFINISHED:
-            self.unfinished += 1
-        else:
-            self.new += 1
+    def count(self, status: str) -> int:
+        """How many of its runs are in a state."""
+        return sum(run["status"] == status for run in self.runs)
 
     @property
     def word(self) -> str:
         """``done`` (partly, too), the cause of its failure, ``stale``, ``unfinished`` or
         ``pending``."""
-        if self.done:
+        there = {run["status"]: None for run in self.runs}
+        if Status.DONE in there:
             return Status.DONE
-        if self.failed:
-            return " ".join(sorted(set(self.causes))) or Status.FAILED
-        if self.stale:
-            return Status.STALE
-        if self.unfinished:
-            return Status.UNFINISHED
-        return "pending"
+        failed = [r for r in self.runs if r["status"] in (Status.FAILED, Status.UNSUPPORTED)]
+        if failed:
+            return " ".join(sorted({str(run.get("cause") or Status.FAILED) for run in failed}))
+        return next((s for s in (Status.STALE, Status.UNFINISHED) if s in there), "pending")
 
 
 @dataclass
@@ -165,17 +148,13 @@ class ExperimentResults:
         """State of every planned point by the values of the independent parameters."""
         result: dict[Key, PointState] = {}
         for run in self.entry["runs"]:
-            result.setdefault(self.key(run["point"]), PointState()).count(run)
+            result.setdefault(self.key(run["point"]), PointState()).runs.append(run)
         return result
 
     @cached_property
     def warned(self) -> list[str]:
         """The warnings of all runs that have any."""
         return [str(row["warnings"]) for row in self.rows("runs", ["warnings"]) if row["warnings"]]
-
-    def unfinished(self, row: Row) -> int:
-        """How many runs of a point were cut or aborted."""
-        return self.states.get(self.key(row), PointState()).unfinished
 
     @cached_property
     def excluded(self) -> set[Key]:
@@ -340,7 +319,7 @@ class ExperimentResults:
         return {
             ranks: state.word
             for ranks, state in sorted(states.items())
-            if ranks not in there and not state.done
+            if ranks not in there and state.word != Status.DONE
         }
 
     @cached_property
@@ -349,7 +328,7 @@ class ExperimentResults:
         states_of: dict[Key, dict[int, PointState]] = {}
         for run in self.entry["runs"]:
             states = states_of.setdefault(self.key(run["point"], self.series_names), {})
-            states.setdefault(self.scale_of(run["point"]), PointState()).count(run)
+            states.setdefault(self.scale_of(run["point"]), PointState()).runs.append(run)
         return states_of
 
     @cached_property

@@ -11,7 +11,7 @@ from scalesweep.core.formatting import PHASES, finite, text_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
-from scalesweep.experiment.results import ExperimentResults, Key, Row
+from scalesweep.experiment.results import ExperimentResults, Key, PointState, Row
 from scalesweep.figures.drawing import Drawing, bounds, drawn
 from scalesweep.figures.forms import Dots, Heat, Lines
 from scalesweep.figures.theme import Axis
@@ -122,12 +122,17 @@ def _states(results: ExperimentResults, plane: Plane) -> dict[Key, str]:
     place = {name: i for i, name in enumerate(results.leaders)}
     wanted = results.key(plane.row, plane.rest)
     every = {key: str(Status.EXCLUDED) for key in results.excluded}
-    every |= {key: "no value" if s.done else s.word for key, s in results.states.items()}
+    every |= {key: _word(s) for key, s in results.states.items()}
     return {
         (key[place[plane.sides[0]]], key[place[plane.sides[1]]]): word
         for key, word in every.items()
         if tuple(key[place[name]] for name in plane.rest) == wanted
     }
+
+
+def _word(state: PointState) -> str:
+    """What became of a point that has no value."""
+    return "no value" if state.word == Status.DONE else state.word
 
 
 def group_figures(results: ExperimentResults) -> list[Drawing]:
@@ -220,7 +225,6 @@ def _value(
     mean, (low, high) = main.value(row, "mean", phase), bounds(main, row, phase)
     source = f" ({row['source']})" if len(results.sources) > 1 and row["source"] else ""
     label = ", ".join(text_of(row[each]) for each in (name, *results.named_with(name)))
-    state = results.states[results.key(row)]
-    note = "" if mean is not None else "no value" if state.done else state.word
+    note = "" if mean is not None else _word(results.states[results.key(row)])
     return {"x": row[name], "label": label + source, "series": source, "value": mean, "low": low,
             "high": high, "note": note}  # fmt: skip

@@ -35,7 +35,7 @@ from scalesweep.core.formatting import finite
 from scalesweep.core.record_check import MAX_NUMBER
 from scalesweep.tables.layers import LAYERS, layers_of
 from scalesweep.tables.machine_load import LOAD, load_of
-from scalesweep.tables.provenance import FACTS, kept_facts
+from scalesweep.tables.provenance import FACTS, run_facts
 
 ACCOUNT = "_account"
 FIRST_EPOCH = "_first_epoch"
@@ -82,7 +82,7 @@ def curves_of(
         SCORE_RULE: _score_rule(record.get("notes") or {}),
         PARTS: _numbers(record.get("parts")),
         SWEEP: sweep_of(record, samples),
-        FACTS: kept_facts(record, machines),
+        FACTS: run_facts(record, machines),
         LAYERS: layers_of(record, samples),
         LOAD: load_of(record),
         EXCHANGE: exchange_of(record),

@@ -83,12 +83,9 @@ class Comparison(DeclaredRow, table="comparisons"):
 
 
 def main_measures(data: ExperimentData) -> list[Measure]:
-    """The phases of the metric that an experiment is about: the one that the benchmark names,
-    else the total throughput, else the first."""
-    metrics = list(dict.fromkeys(metric for metric, _ in data.measures))
-    wanted = (data.experiment["main_metric"], "total_throughput")
-    main = next((metric for metric in wanted if metric in metrics), next(iter(metrics), None))
-    return [measure for measure in data.measures if measure[0] == main]
+    """The phases of the metric that an experiment is about."""
+    metric, phases = next(iter(data.ranked.items()), ("", []))
+    return [(metric, phase) for phase in phases]
 
 
 def compared_parameters(experiment: PlanExperiment) -> list[Choice]:

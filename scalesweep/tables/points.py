@@ -185,6 +185,19 @@ class ExperimentData:
         timed = any(np.isfinite(self.numbers(m, "mean", p)[rows]).any() for m, p in epochs)
         return (epochs if timed or not plain else []) + plain
 
+    @cached_property
+    def ranked(self) -> dict[str, list[str]]:
+        """The phases of each metric in which these runs have a value, the main metric first: the
+        one that the benchmark names, else the total throughput, else the first that it lists."""
+        rows, known = list(self.row_of.values()), dict[str, list[str]]()
+        for metric, phase in self.measures:
+            if np.isfinite(self.numbers(metric, "mean", phase)[rows]).any():
+                known.setdefault(metric, []).append(phase)
+        entry = self.experiment
+        first = [entry["main_metric"], "total_throughput", *entry["metrics"]]
+        order = sorted(known, key=lambda name: first.index(name) if name in first else len(first))
+        return {name: known[name] for name in order}
+
     def numbers(self, metric: str, stat: str, phase: str) -> Floats:
         """A column of the summary as floats; all NaN where the summary has none."""
         name = column(metric, stat, phase)

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import orjson
+from pydantic import TypeAdapter
 
 from scalesweep.core.formatting import finite
 from scalesweep.core.rank_columns import machine_names, values_of
@@ -195,43 +195,11 @@ def _tf32(noted: Any) -> str | None:
     return NOT_IN_FORCE if noted.get("supported") else NOT_SUPPORTED
 
 
-def kept_facts(record: Mapping[str, Any], machines: Sequence[str] | None = None) -> dict[str, Any]:
-    """``run_facts`` as the summary keeps them; ``read_facts`` is its inverse."""
-    facts = asdict(run_facts(record, machines))
-    # Usually all hosts are equal, and then named once.
-    facts["hardware"] = [
-        (kind, None if hosts == facts["hosts"] else hosts) for kind, hosts in facts["hardware"]
-    ]
-    return facts
-
-
 def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFacts]:
     """Facts of runs by their ids, from the texts in the summary; None leaves a run out."""
     known = zip(run_ids, texts, strict=True)
-    return {i: facts_in(orjson.loads(text)) for i, text in known if isinstance(text, str)}
-
-
-def facts_in(content: Mapping[str, Any]) -> RunFacts:
-    """What ``kept_facts`` has kept."""
-    hosts, energy = tuple(content["hosts"]), content["energy"]
-    if energy is not None:
-        several = {name: tuple(energy[name]) for name in ("sources", "notes")}
-        energy = EnergyFacts(**{**energy, **several})
-    made = {
-        "hosts": hosts,
-        "environment": _pairs(content["environment"]),
-        "affinities": tuple(content["affinities"]),
-        "hardware": tuple(
-            (_pairs(kind), hosts if names is None else tuple(names))
-            for kind, names in content["hardware"]
-        ),
-        "energy": energy,
-    }
-    return RunFacts(**{**content, **made})
-
-
-def _pairs(facts: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in facts)
+    read = TypeAdapter(RunFacts).validate_json
+    return {run_id: read(text) for run_id, text in known if isinstance(text, str)}
 
 
 def group(facts: Iterable[RunFacts]) -> list[Environment]:

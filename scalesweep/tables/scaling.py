@@ -77,11 +77,8 @@ def _decided(
     metric that says how the experiment scales, in its steady phase; of other phases the largest
     scale of each series (Holm over all of these)."""
     shares = [row for row, _ in rows if row.quantity == EFFICIENCY]
-    order = [data.experiment["main_metric"], "total_throughput", *data.experiment["metrics"]]
-    metric = min(
-        dict.fromkeys(row.metric for row in shares),
-        key=lambda name: order.index(name) if name in order else len(order), default="",
-    )  # fmt: skip
+    scaled = {row.metric for row in shares}
+    metric = next((name for name in data.ranked if name in scaled), "")
     steady = "later" if (metric, "later") in data.measures else "run"
     last = {(row.series_id, row.phase): row.point_id for row in shares if row.metric == metric}
     judged = {

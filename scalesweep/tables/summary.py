@@ -48,8 +48,7 @@ from scalesweep.core.record import (
 from scalesweep.core.record_check import MAX_NUMBER, BadRecordError
 from scalesweep.tables.bookkeeping import CURVES, as_text, curves_of
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, epoch_quantities
-from scalesweep.tables.metric_meanings import agree, meanings_of
-from scalesweep.tables.summary_row import IDENTITY, Row, joined
+from scalesweep.tables.summary_row import IDENTITY, Row, agree, joined, meanings_of
 
 if TYPE_CHECKING:
     import pandas as pd

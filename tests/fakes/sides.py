@@ -14,7 +14,7 @@ from scalesweep.core.files import canonical_json
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables.bookkeeping import as_text
-from scalesweep.tables.provenance import FACTS, kept_facts
+from scalesweep.tables.provenance import FACTS, run_facts
 
 RATE = "total_throughput"
 CPU = {"cpu_model": "CPU A", "cpus": 24, "governor": "performance", "memory_bytes": 64 * 2**30}
@@ -67,7 +67,7 @@ def make_side(fake: FakeSide) -> Side:
                 "benchmark": one.benchmark, "version": one.version, "source": one.source,
                 "started": fake.started or f"2026-01-01T00:00:00+00:00 {fake.role}",
                 "_point": canonical_json(dict(one.point)), "experiment": one.experiment,
-                FACTS: as_text(kept_facts(by_column(_record(fake, one, repeat)))),
+                FACTS: as_text(run_facts(by_column(_record(fake, one, repeat)))),
             }  # fmt: skip
             for (metric, phase), values in one.metrics.items():
                 row[f"{metric}_mean_{phase}"] = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from scalesweep.analysis.multiple import VERDICTS
 from scalesweep.analysis.repeats import more_repeats
 from scalesweep.aspects.scaling.efficiencies import Efficiency, efficiencies
-from scalesweep.core.formatting import PHASES, counted, finite, listed, plain, text_of
+from scalesweep.core.formatting import PHASES, counted, finite, listed, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Series
 from scalesweep.findings.base import (
@@ -32,8 +32,8 @@ from scalesweep.findings.base import (
 
 RULE, OTHER_PHASES = "verdict", "efficiency"
 ABOVE, BELOW, UNDECIDED, UNKNOWN = "above", "below", "undecided", "unknown"
-# So many series have a line each; of more, those that say the same share one, that names a few.
-EACH, MOST_LINES, MOST_NAMED = 2, 6, 3
+# So many series have a line each; of more, those that say the same share one.
+EACH, MOST_LINES = 2, 6
 LEAST_REPEATS = 3
 EITHER = "take either scale: repeats would not decide, unless what scatters is found"
 # That these change along a series is what scaling means.
@@ -218,22 +218,15 @@ def _said(results: ExperimentResults, group: Sequence[Verdict]) -> list[Finding]
 
 
 def _whom(results: ExperimentResults, series: Sequence[Series]) -> str:
-    """Which series: ``batch_size 2``, ``6 series (data synth: model a, model b and model c)``;
-    empty where there is one only."""
+    """Which series: ``batch_size 2``, ``4 series (model a, model b, model c, ...)``; empty where
+    there is one only."""
+    labels, count = [each.label for each in series], counted(len(series), "series", "series")
     if len(series) == 1:
-        return series[0].label
+        return labels[0]
     if len(series) == len(results.series):
-        return f"All {counted(len(series), 'series', 'series')}"
-    names = results.series_labels
-    rows = [each.rows[0] for each in series]
-    shared = [name for name in names if len({plain(row.get(name)) for row in rows}) == 1]
-    own = [results.named(row, [name for name in names if name not in shared]) for row in rows]
-    # Long labels of many series say less than their number.
-    long = len(series) > MOST_NAMED and any("," in text for text in own)
-    named = "" if long else listed([text for text in own if text], MOST_NAMED)
-    inside = ": ".join(filter(None, (results.named(rows[0], shared), named)))
-    count = counted(len(series), "series", "series")
-    return f"{count} ({inside})" if inside else count
+        return f"All {count}"
+    # Labels of several parameters say less than their number.
+    return count if any("," in label for label in labels) else f"{count} ({listed(labels, 3)})"
 
 
 def _at(point: Efficiency, series: int) -> str:

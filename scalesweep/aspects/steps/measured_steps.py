@@ -182,21 +182,12 @@ class MeasuredSteps:
 
 
 def main_rate(data: ExperimentData) -> Measure | None:
-    """The measure whose efficiency the first screen states, if it is a rate of samples.
-
-    The same as ``ExperimentResults.main`` takes, in its steady phase.
-    """
-    entry = data.experiment
-    rows = list(data.row_of.values())
-    known: dict[str, list[str]] = {}
-    for metric, phase in data.measures:
-        if np.isfinite(data.numbers(metric, "mean", phase)[rows]).any():
-            known.setdefault(metric, []).append(phase)
-    wanted = [entry["main_metric"] or "", "total_throughput", *entry["metrics"], *known]
-    metric = next((name for name in wanted if name in known), "")
+    """The measure whose efficiency the first screen states, in its steady phase, if it is a rate
+    of samples."""
+    metric, phases = next(iter(data.ranked.items()), ("", []))
     if not metric or data.quantities[metric].unit not in _OF_SAMPLES:
         return None
-    return metric, "later" if "later" in known[metric] else known[metric][0]
+    return metric, "later" if "later" in phases else phases[0]
 
 
 def measured_steps(

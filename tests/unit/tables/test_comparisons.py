@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,92 +11,61 @@ import pytest
 from scalesweep.analysis.factors import fold_axes, series_parameters
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.find import find
-from scalesweep.aspects.make_tables import make_tables
-from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.comparisons import compared_parameters
-from scalesweep.tables.summary import build_summary
+from tests.fakes.rows import study_of
 
 MAIN = "images_rate"
+METRICS = {
+    MAIN: ("images/s", "higher"), "rank_rate": ("images/s", "higher", "rank"),
+    "model_parameters": ("parameters", "lower", "rank"),
+}  # fmt: skip
 Point = dict[str, Any]
 
 
 class Campaign:
     """A made-up experiment over devices whose runs report a plain rate and a model size."""
 
-    def __init__(self, root: Path, site: str = "here") -> None:
-        self.root, self.site = root, site
-        self.records: list[Path] = []
-        self.experiment: dict[str, Any] = {
-            "name": "e", "benchmark": "cnn", "version": 1, "scaling": "none", "work": [],
-            "linked": [], "metrics": {},
-            "scale": "devices", "scale_parameters": ["devices_per_rank", "ranks"], "axes": [],
-            "main_metric": MAIN, "fixed": {"ranks": 1}, "runs": [], "excluded": [],
-            "profiles": [], "points": 0,
+    def __init__(self) -> None:
+        self.points: list[tuple[Point, list[dict[str, float]]]] = []
+        self.entry: dict[str, Any] = {
+            "scale": "devices", "scale_parameters": ["devices_per_rank", "ranks"],
+            "main_metric": MAIN, "fixed": {"ranks": 1},
             "parameters": {
-                "model": {"default": "a", "unit": None, "workload": True},
-                "layout": {"default": "NHWC", "unit": None},
-                "mode": {"default": "one", "unit": None},
+                "model": {"default": "a", "workload": True}, "layout": {"default": "NHWC"},
+                "mode": {"default": "one"},
             },
         }  # fmt: skip
 
-    def add(self, point: Mapping[str, Any], rates: list[float], **changes: Any) -> None:
-        """Add a point with one run per rate; none: all of its runs are pending."""
+    def add(self, point: Mapping[str, Any], rates: list[float]) -> None:
+        """Add a point with one run per rate; none: it is pending."""
         whole = {"ranks": 1, "devices_per_rank": 1, **point}
         whole["devices"] = whole["ranks"] * whole["devices_per_rank"]
-        runs = self.experiment["runs"]
-        for repeat, rate in enumerate(rates or [0.0]):
-            run_id = f"cnn-r{whole['ranks']}-{len(runs):012x}"
-            runs.append({
-                "run_id": run_id, "repeat": repeat, "point": whole, "cause": "", "detail": "",
-                "status": "done" if rates else "new", "reused": False,
-            })  # fmt: skip
-            if rates:
-                self._record(run_id, whole, repeat, rate, changes)
-        names = [n for n in whole if any(run["point"][n] != whole[n] for run in runs)]
-        axes = {*names, *self.experiment["axes"]}
-        self.experiment["axes"] = sorted(axes, key=lambda n: (n != "devices", n))
-
-    def _record(
-        self, run_id: str, point: Point, repeat: int, rate: float, changes: dict[str, Any]
-    ) -> None:
-        sizes = {"a": 1000.0, **dict.fromkeys("bcdefgh", 5e6)}
-        metrics = {
-            "size_first": {"value": 1.0, "unit": "1", "better": "lower", "scope": "rank"},
-            MAIN: {"value": rate, "unit": "images/s", "better": "higher", "scope": "total"},
-            "rank_rate": {"value": rate, "unit": "images/s", "better": "higher", "scope": "rank"},
-            "model_parameters": {
-                "value": sizes[point.get("model", "a")], "unit": "parameters",
-                "better": "lower", "scope": "rank",
-            },
-        }  # fmt: skip
-        record = {
-            "run_id": run_id, "benchmark": "cnn", "version": 1, "repeat": repeat,
-            "point": {k: v for k, v in point.items() if k != "devices"}, "site": self.site,
-            "source": "measured", "started": "2024-01-01", "ended": "2024-01-01", "wall_s": 1.0,
-            "attempt": 1, "phases": {}, "metrics": metrics, "work": {}, "resources": {},
-            "environment": {}, "notes": {}, "git": None, "command": [], **changes,
-        }  # fmt: skip
-        self.records.append(write_record(self.runs / run_id, record))
-
-    @property
-    def runs(self) -> Path:
-        return self.root / "runs" / self.site
-
-    @property
-    def plan(self) -> dict[str, Any]:
-        return {"site": self.site, "experiments": [self.experiment]}
-
-    def tables(self) -> dict[str, Any]:
-        return make_tables(build_summary(self.records), self.plan)["e"]
+        size = 1000.0 if point.get("model", "a") == "a" else 5e6
+        rows = [
+            {f"{name}_mean_run": value for name, value in
+             zip(METRICS, (rate, rate, size), strict=True)}
+            for rate in rates
+        ]  # fmt: skip
+        self.points.append((whole, rows))
 
     def study(self) -> ExperimentResults:
-        return ExperimentResults(self.experiment, self.tables())
+        points = [point for point, _ in self.points]
+        axes = [name for name in points[0] if any(p[name] != points[0][name] for p in points)]
+        axes.sort(key=lambda name: (name != "devices", name))
+        return study_of(self.points, METRICS, axes=axes, **self.entry)
+
+    @property
+    def experiment(self) -> Any:
+        return self.study().entry
+
+    def tables(self) -> Any:
+        return self.study().tables
 
 
 @pytest.fixture
-def campaign(tmp_path: Path) -> Campaign:
-    return Campaign(tmp_path)
+def campaign() -> Campaign:
+    return Campaign()
 
 
 def around(mean: float, spread: float = 0.01) -> list[float]:
@@ -220,7 +188,7 @@ def test_more_work_is_no_better_setting(campaign: Campaign) -> None:
         campaign.add({"devices_per_rank": devices, "mode": mode}, rate)
     best = rows(campaign, "against == 'best'")
     assert set(best["parameter"]) == {"mode", "devices, mode"}
-    campaign.experiment["scaling"] = "weak"
+    campaign.entry["scaling"] = "weak"
     assert set(rows(campaign, "against == 'best'")["parameter"]) == {"mode"}
 
 

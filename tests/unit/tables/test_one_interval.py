@@ -5,15 +5,13 @@ from dataclasses import astuple
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.steps.ledgers import Ledger, ledgers
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.bookkeeping import as_text
-from tests.fakes.plan import whole_plan
+from tests.fakes.rows import study_of
 from tests.unit.aspects.steps.test_efficiency import account
 
 STEPS = 10  # of an epoch, as in ``account``
@@ -22,32 +20,17 @@ STEPS = 10  # of an epoch, as in ``account``
 def campaign(steps: dict[int, Floats], in_blocks: bool = False) -> ExperimentResults:
     """Weak scaling, 32 samples of a rank in a step, by rate: ``steps`` of each repeat in ms, of
     which 100 ms are computation and the rest transfer, where there are so many."""
-    runs, rows = [], []
-    for number, (ranks, lengths) in enumerate(steps.items()):
-        for repeat, ms in enumerate(lengths.tolist()):
-            run_id, samples = f"r{ranks}-{repeat}", 32 * STEPS * ranks
-            runs.append(
-                {"run_id": run_id, "repeat": repeat, "point": {"ranks": ranks}, "status": "done"}
-            )
-            parts = {"compute": ms} if ranks == 1 else {
-                "compute": min(ms, 100.0), "transfer": max(ms - 100, 0.0)}  # fmt: skip
-            began = f"2026-01-01T00:{repeat:02}:{number:02}+00:00" if in_blocks else "2026-01-01"
-            rows.append(
-                {"run_id": run_id, "source": "measured", "started": began, "benchmark": "b",
-                 "repeat": repeat, "samples": samples, "warnings": None,
-                 "_account": as_text(account(ranks, **parts)),
-                 "rate_mean_run": samples / STEPS / (ms * 1e-3)}
-            )  # fmt: skip
-    entry: dict[str, Any] = {
-        "name": "e", "axes": ["ranks"], "runs": runs, "scaling": "weak", "work": [], "fixed": {},
-        "scale": "ranks", "main_metric": "rate",
-    }  # fmt: skip
-    plan = whole_plan({"experiments": [entry]})
-    summary = pd.DataFrame(rows)
-    summary.attrs["metrics"] = {
-        "b": {"rate": {"unit": "samples/s", "better": "higher", "scope": "total"}}
-    }
-    return ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
+
+    def row(ranks: int, ms: float) -> dict[str, Any]:
+        samples = 32 * STEPS * ranks
+        more = {} if ranks == 1 else {"transfer": max(ms - 100, 0.0)}
+        own = account(ranks, compute=ms if ranks == 1 else min(ms, 100.0), **more)
+        rate = samples / STEPS / (ms * 1e-3)
+        return {"samples": samples, "_account": as_text(own), "rate_mean_run": rate}
+
+    points = [({"ranks": n}, [row(n, ms) for ms in of.tolist()]) for n, of in steps.items()]
+    metrics = {"rate": ("samples/s", "higher")}
+    return study_of(points, metrics, in_blocks, scaling="weak", main_metric="rate")
 
 
 def pairs(study: ExperimentResults) -> list[tuple[Ledger, list[float]]]:

@@ -1,40 +1,25 @@
 """The table of parts: means over repeats, shares of all parts, and what a run does not have."""
 
-import json
-from typing import Any
-
-import pandas as pd
 import pytest
 from matplotlib.text import Annotation
 
-from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.profiles.figure import function_figures, part_figures
 from scalesweep.aspects.profiles.functions import FunctionTime
 from scalesweep.aspects.profiles.table import PartTime, part_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import frame_of
-from scalesweep.tables.bookkeeping import PARTS
+from scalesweep.tables.bookkeeping import PARTS, as_text
 from tests.fakes.plan import whole_plan
+from tests.fakes.rows import study_of
 
 
 def results_of(points: dict[int, list[dict[str, float] | None]]) -> ExperimentResults:
     """An experiment over ranks whose runs have these seconds by part."""
-    rows: list[dict[str, Any]] = []
-    runs = []
-    for ranks, repeats in points.items():
-        for repeat, parts in enumerate(repeats):
-            run_id = f"r{ranks}-{repeat}"
-            runs.append(
-                {"run_id": run_id, "repeat": repeat, "point": {"ranks": ranks}, "status": "done"}
-            )
-            rows.append(
-                {"run_id": run_id, "source": "imported", "samples": pd.NA, "started": None,
-                 "warnings": None, PARTS: None if parts is None else json.dumps(parts)}
-            )  # fmt: skip
-    plan = whole_plan({"experiments": [{"axes": ["ranks"], "runs": runs}]})
-    summary = pd.DataFrame(rows)
-    summary.attrs["metrics"] = {}
-    return ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
+    rows = [
+        ({"ranks": ranks}, [{"source": "imported", PARTS: as_text(parts)} for parts in repeats])
+        for ranks, repeats in points.items()
+    ]
+    return study_of(rows)
 
 
 def test_parts_are_means_over_the_repeats_with_intervals() -> None:

@@ -22,7 +22,7 @@ from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.machine import DATASHEET, MEASURED, Ceiling, Machine, machine_of
 from scalesweep.tables.making import TableInputs
 from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.provenance import FACTS, kept_facts
+from scalesweep.tables.provenance import FACTS, run_facts
 from tests.fakes.campaigns import Campaign
 
 # 100 GFLOP/s and 20 GB/s: the ridge is at 5 FLOP/byte, as in docs/methods/roofline.md.
@@ -172,7 +172,7 @@ def ran_on(campaign: Campaign, experiment: str, tf32: dict[str, Any] | None, gpu
     }  # fmt: skip
     for row in campaign.rows:
         if row["run_id"].rpartition("-")[0] == experiment:
-            row[FACTS] = as_text(kept_facts(record, ["n1"]))
+            row[FACTS] = as_text(run_facts(record, ["n1"]))
 
 
 def test_tf32_and_float32_are_not_held_against_each_other() -> None:

@@ -5,17 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
-from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.bookkeeping import as_text
 from tests.fakes.finding_rows import said
-from tests.fakes.plan import whole_plan
+from tests.fakes.rows import study_of as made_of
 
 # Two ranks, two steps: docs/reference/step_causes.md works with the same numbers.
 STEP_TIMES = np.array([[0.110, 0.110], [0.120, 0.120]])
@@ -107,32 +105,14 @@ def account(ranks: int, **ms: float) -> StepAccount:
 def study_of(
     points: Sequence[tuple[dict[str, Any], Sequence[StepAccount], int]],
     scaling: str = "weak",
-    in_blocks: bool = False,
-    scale: str = "ranks",
 ) -> ExperimentResults:
-    """An experiment of points, each with the accounts of its runs and its samples in all.
-
-    The runs began at once, or in blocks of one repeat of each.
-    """
-    axes = list(points[0][0])
-    runs, rows = [], []
-    for number, (point, accounts, samples) in enumerate(points):
-        for repeat, one in enumerate(accounts):
-            run_id = f"b-{number}-{repeat}"
-            runs.append({"run_id": run_id, "repeat": repeat, "point": point, "status": "done"})
-            began = f"2026-01-01T00:{repeat:02}:{number:02}+00:00" if in_blocks else "2026-01-01"
-            rows.append(
-                {"run_id": run_id, "source": "measured", "started": began,
-                 "repeat": repeat, "samples": samples, "warnings": None,
-                 "_account": as_text(one)}
-            )  # fmt: skip
+    """An experiment of points, each with the accounts of its runs and its samples in all."""
+    rows = [
+        (point, [{"samples": samples, "_account": as_text(one)} for one in accounts])
+        for point, accounts, samples in points
+    ]
     work = ["batch"] if scaling == "strong" else []
-    plan = whole_plan(
-        {"experiments": [{"name": "e", "axes": axes, "runs": runs, "scaling": scaling,
-                          "work": work, "fixed": {}, "scale": scale}]}
-    )  # fmt: skip
-    tables = make_tables(pd.DataFrame(rows), plan)["e"]
-    return ExperimentResults(plan["experiments"][0], tables)
+    return made_of(rows, scaling=scaling, work=work)
 
 
 def noisy(ranks: int, repeats: int = 5, seed: int = 1, **ms: float) -> list[StepAccount]:
