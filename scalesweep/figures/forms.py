@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize, to_rgb
+from matplotlib.colors import LogNorm, Normalize, to_hex, to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -55,6 +55,7 @@ _BY_STYLE = ("ideal", "predicted")  # and those that it names by themselves
 MANY_DOTS, FEW_MARKERS = 300, 24
 MANY_COLUMNS = 24  # of a heat map, whose cells have no room for numbers
 WIDE_RANGE = 20  # times the smallest value: colours go by the logarithm
+PALE = 0.28  # of a colour that is left in a pale part
 LABELLED = 0.07  # of the longest bar: a part with room for its number
 
 
@@ -223,7 +224,7 @@ def _label_rows(ax: Axes, labels: Sequence[str]) -> None:
 @dataclass(frozen=True)
 class Bars(Form):
     """Stacked bars below each other: columns label, part, value; ``start`` where parts do not begin
-    at the end of the one before; low and high of a part's end.
+    at the end of the one before; low and high of a part's end; ``lost``: the others are pale.
 
     ``line``: by label a mark across its bar, and what it means. ``ends``: by label the words at its
     end, the sum without them.
@@ -244,6 +245,7 @@ class Bars(Form):
     def draw(self, ax: Axes, looks: Looks) -> None:
         """A bar for each label; a part with room for it has its number."""
         known = fills(self.frame["part"], self.looks)
+        lost = set(self.frame["part"][self.frame["lost"]]) if "lost" in self.frame else set()
         labels = list(dict.fromkeys(self.frame["label"]))
         sums = self.frame[self.frame["value"] > 0].groupby("label")["value"].sum()
         longest, reach = float(sums.max()) if len(sums) else 1.0, [0.0]
@@ -252,7 +254,12 @@ class Bars(Form):
             for row in _rows(self.frame[self.frame["label"] == label]):
                 sign = 1 if row["value"] >= 0 else -1
                 start = row.get("start", ends[sign])
-                self._part(ax, place, row, start, known[row["part"]], longest)
+                colour, hatch = known[row["part"]]
+                if not row.get("lost", True):
+                    red, green, blue = (1 - PALE * (1 - part) for part in to_rgb(colour))
+                    colour, hatch = to_hex((red, green, blue)), ""
+                    row["named"] = row["part"] in lost
+                self._part(ax, place, row, start, (colour, hatch), longest)
                 ends[sign] = start + row["value"]
                 reach += filter(finite, (start, start + row["value"], row.get("high")))
             words = self.ends.get(label, number(ends[1] + ends[-1]))
@@ -273,9 +280,10 @@ class Bars(Form):
     ) -> None:
         colour, hatch = fill
         own = "start" in row  # the row is named by its part
+        label = "" if own or row.get("named") else row["part"]
         ax.barh(place, row["value"], left=start, height=0.68, color=colour, hatch=hatch,
                 edgecolor=FAINT if colour == "#ffffff" else "white", linewidth=0.4,
-                label=None if own else _once(ax, row["part"]))  # fmt: skip
+                label=_once(ax, label))  # fmt: skip
         if finite(row.get("low"), row.get("high")):
             ax.hlines(place, row["low"], row["high"], color=INK, linewidth=1.1)
         elif not own and row["value"] >= LABELLED * longest and not hatch:

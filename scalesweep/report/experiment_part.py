@@ -45,7 +45,8 @@ _THEME = {
     "#009e73": "var(--s3)",
     "#cc79a7": "var(--s4)",
 }
-_LINES = ("scaling", "parameter", "groups", "warm-up", "control")
+STEP = "ledger"  # beside the figure that answers an experiment's question
+_LINES = ("scaling", "parameter", "groups", "warm-up", "control", STEP)
 
 
 @dataclass
@@ -148,7 +149,8 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
         "id": name,
         "screen": screen,
         "main": [figure for figure in drawn if figure["name"] == screen["figure"]],
-        "figures": [figure for figure in drawn if figure["name"] != screen["figure"]],
+        "step": [figure for figure in drawn if figure["name"] == STEP],
+        "figures": [f for f in drawn if f["name"] not in (screen["figure"], STEP)],
         "layouts": _layouts(results, findings),
         "results": results,
         "constant": constant_words(results.entry),

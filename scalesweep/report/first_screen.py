@@ -11,14 +11,14 @@ from typing import Any
 from scalesweep.aspects.layouts.table import layouts_that_ran
 from scalesweep.aspects.scaling.efficiencies import Efficiency
 from scalesweep.aspects.scaling.findings import EITHER, Verdict, verdicts
-from scalesweep.aspects.steps.ledgers import Ledger
+from scalesweep.aspects.steps.ledgers import Ledger, farthest_series, ledgers
+from scalesweep.aspects.steps.losses import main_loss
 from scalesweep.core.causes import NextJob, facts_of
 from scalesweep.core.formatting import counted, duration, finite, listed, number
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, CLEAR, NOTE, OPEN, SAME, Finding
-from scalesweep.report.step_bars import Loss, farthest_series, main_loss, step_bars
 from scalesweep.tables.provenance import RunFacts
 
 MOST_SENTENCES = 4
@@ -84,17 +84,15 @@ def first_screen(
     failures: Mapping[str, Any],
 ) -> dict[str, Any]:
     """What the template shows first of an experiment; ``figures`` are the names of all of them."""
-    series = farthest_series(results)
-    loss = main_loss(series)
+    series = farthest_series(results, ledgers(results))
     reaches = verdicts(results)
     then = next_step(plan, results, findings, reaches, series, facts)
     figures = sorted(figures, key=_figure_rank)
     load = [finding for finding in findings if finding.rule == LOAD]
     return {
-        "line": line_of(results, findings, reaches, loss, then),
+        "line": line_of(results, findings, reaches, main_loss(series), then),
         "sentences": sentences_of(findings),
         "next": then,
-        "step": step_bars(results, series),
         "figure": figures[0] if figures and _figure_rank(figures[0])[0] < len(_FIGURES) else None,
         "disturbed": int(load[0].numbers[0].value or 0) if load and load[0].numbers else 0,
         "failed": _failures(failures["rows"]),
@@ -139,7 +137,7 @@ def line_of(
     results: ExperimentResults,
     findings: Sequence[Finding],
     reaches: Sequence[Verdict],
-    loss: Loss | None,
+    loss: str,
     then: Next | None,
 ) -> Line:
     """The experiment's line in the table, in the state of the sentences that it rests on."""
@@ -153,7 +151,7 @@ def line_of(
     why = {"clear": CLEAR_WORDS, "open": OPEN_WORDS}.get(state, "")
     noisy = mostly_disturbed(findings) if state else ""
     return Line(
-        run_at, efficiency, loss.text if loss else "", state, "; ".join(filter(None, (why, noisy))),
+        run_at, efficiency, loss, state, "; ".join(filter(None, (why, noisy))),
         then.short if then else "", noisy,
     )  # fmt: skip
 

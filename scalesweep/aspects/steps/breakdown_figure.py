@@ -1,30 +1,61 @@
 """Where the time of a step goes: stacked bars over the scale, from the ideal to the measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from scalesweep.analysis.step_account import EPOCHS, FIRST, STEP_WORDS, STEPS
-from scalesweep.aspects.steps.breakdown import FirstEpochRow
-from scalesweep.aspects.steps.efficiency import LABELS
-from scalesweep.aspects.steps.ledgers import Ledger, largest_points, ledgers, with_other
-from scalesweep.aspects.steps.looks import LOOKS
-from scalesweep.core.formatting import with_interval
+from scalesweep.aspects.steps.breakdown import FirstEpochRow, LedgerRow
+from scalesweep.aspects.steps.causes import NOTABLE
+from scalesweep.aspects.steps.efficiency import IMBALANCE, LABELS, OTHER
+from scalesweep.aspects.steps.ledgers import (
+    SMALL,
+    Ledger,
+    farthest_series,
+    largest_points,
+    ledgers,
+    with_other,
+)
+from scalesweep.aspects.steps.losses import netted
+from scalesweep.core.formatting import number, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of
 from scalesweep.figures.forms import Bars
 from scalesweep.figures.theme import FAINT, INK, Axis
 from scalesweep.table.declared import Estimate
 
-MAX_PANELS = 4
+MAX_PANELS, MOST_BARS = 4, 6
+FARTHEST, ALL = "ledger", "ledger-all"
 ARTICLES = {EPOCHS: "an", FIRST: "the"}  # of what a step is called
-_BY_LABEL = {LABELS[name]: fill for name, fill in LOOKS.items() if name in LABELS}
+# Colours after Okabe and Ito: what was there at the reference is dark, what is lost is bright.
+_GROUPS: Mapping[str, Sequence[str]] = {
+    "#0072B2": ("compute", "busy", "at_reference"),
+    "#56B4E9": ("slower", "local_batch"),
+    "#009E73": ("input",),
+    "#7A5195": ("checkpoint", "validation", "logging", "between"),
+    "#D55E00": ("persistent", IMBALANCE),
+    "#E69F00": ("alternating", "stalls"),
+    "#CC79A7": ("transfer", "communication", "sharded", "tensor", "pipeline"),
+    "#F0E442": ("barrier",),
+    "#9aa1ab": ("unattributed", "outside", OTHER),
+}
+_HATCHES = ("", "////", "----", "xxxx", "\\\\\\\\")
+_BY_LABEL: Mapping[str, tuple[str, str]] = {
+    LABELS[name]: (colour, "" if name in ("busy", "at_reference", IMBALANCE) else _HATCHES[place])
+    for colour, names in _GROUPS.items()
+    for place, name in enumerate(names)
+    if name in LABELS
+}
 
 
 def ledger_figures(results: ExperimentResults) -> list[Drawing]:
-    """The ledger of every point that has one."""
-    return _ledger_figures(results, "ledger", ledgers(results))
+    """The ledgers of the series that is farthest from its ideal; if there are more, of all too."""
+    every = ledgers(results)
+    series = farthest_series(results, every)
+    drawings = _ledger_figures(results, FARTHEST, series, MOST_BARS)
+    return drawings + (_ledger_figures(results, ALL, every) if series != every else [])
 
 
 def first_epoch_figures(results: ExperimentResults) -> list[Drawing]:
@@ -33,29 +64,61 @@ def first_epoch_figures(results: ExperimentResults) -> list[Drawing]:
 
 
 def _ledger_figures(
-    results: ExperimentResults, name: str, every: Sequence[Ledger]
+    results: ExperimentResults, name: str, every: Sequence[Ledger], most: int = MAX_BARS
 ) -> list[Drawing]:
+    """A bar for each ledger, of at most ``most``: what was there at the base pale, then what each
+    term takes more."""
     if not every:
         return []
-    shown = with_other(evenly(every, MAX_BARS))
+    whole = [replace(ledger, parts=netted(ledger)) for ledger in evenly(every, most)]
+    shown = with_other(whole, NOTABLE)
     factor, unit = _unit(shown)
     names, shared = labels_of(results, [ledger.row for ledger in shown])
+    what, of = step_words(shown), ""
+    if name == FARTHEST and results.scale in results.axes:
+        names = [results.scaled(results.scale_of(ledger.row)) for ledger in shown]
+        fixed = [name for name in results.series_labels if name in results.series_names]
+        of = f", {words}" if (words := results.named(shown[0].row, fixed)) else ""
     bars = pd.DataFrame(
-        {"label": label, "part": LABELS[part], "value": term.ms * factor}
+        {"label": label, "part": LABELS[part], "lost": lost, "value": value * factor}
         for label, ledger in zip(names, shown, strict=True)
+        for lost in (False, True)
         for part, term in ledger.parts.items()
+        if (value := _more(term) if lost else term.ms - _more(term))
     )
     ideals = {
         label: ledger.ideal.ms * factor
         for label, ledger in zip(names, shown, strict=True)
         if ledger.ideal
     }
-    what = step_words(shown)
     line = (f"ideal {what.partition(' ')[2]}", ideals) if ideals else None
-    panel = Bars(bars, Axis(f"Time of {what} [{unit}]"), _BY_LABEL, line=line)
+    pale = "; pale: as at the smallest scale, full: lost since" if ideals else ""
+    axis, total = Axis(f"Time of {what} [{unit}]{pale}"), _sum(shown[-1])
+    panel = Bars(bars, axis, _BY_LABEL, "" if name == ALL else total, line)
     note = "Means over repeats; at the end of a bar the measured time."
-    return drawn(results, name, f"where the time of {what} goes", note, [panel],
-                 len(every) - len(shown), detail=shared)  # fmt: skip
+    return drawn(results, name, f"where the time of {what} goes{of}", note, [panel],
+                 len(every) - len(shown), detail="" if of else shared)  # fmt: skip
+
+
+def _more(term: LedgerRow) -> float:
+    return max(term.more or 0.0, 0.0)
+
+
+def _sum(ledger: Ledger) -> str:
+    """``59 ideal + 40 load imbalance + 1.6 other = 101 ms``; empty without losses."""
+    if ledger.ideal is None:
+        return ""
+    factor, unit = _unit([ledger])
+    whole, ideal = ledger.elapsed.ms, ledger.ideal.ms
+    losses = {LABELS[name].lower(): term.more or 0.0 for name, term in ledger.parts.items()}
+    named = {name: loss for name, loss in losses.items() if abs(loss) > NOTABLE * whole}
+    rest = whole - ideal - sum(named.values())
+    terms = sorted(named.items(), key=lambda item: -item[1])
+    terms += [("other", rest)] if abs(rest) > SMALL * whole else []
+    added = [f"{'−' if loss < 0 else '+'} {number(abs(loss) * factor)} {name}"
+             for name, loss in terms]  # fmt: skip
+    ends = f"{number(ideal * factor)} ideal", f"= {number(whole * factor)} {unit}"
+    return " ".join([ends[0], *added, ends[1]]) if added else ""
 
 
 def _unit(shown: Sequence[Ledger]) -> tuple[float, str]:

@@ -53,14 +53,14 @@ class Ledger:
         return share > MOST_OUTSIDE or share < -LONGER_STEPS
 
 
-def with_other(every: Sequence[Ledger]) -> list[Ledger]:
-    """The same for readers: terms below half a per cent of a step at every point, and their losses,
-    are one term ``other``."""
+def with_other(every: Sequence[Ledger], least: float = SMALL) -> list[Ledger]:
+    """The same for readers: terms below a share of a step at every point, and their losses, are one
+    term ``other``."""
 
     def small(name: str) -> bool:
         terms = [(each.elapsed.ms, each.parts[name]) for each in every if name in each.parts]
         return name != "unattributed" and all(
-            max(abs(term.ms), abs(term.more or 0.0)) < SMALL * step for step, term in terms
+            max(abs(term.ms), abs(term.more or 0.0)) < least * step for step, term in terms
         )
 
     names = {name for ledger in every for name in ledger.parts if small(name)}
@@ -90,6 +90,19 @@ def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) 
         whole = terms[ELAPSED]
         ledgers.append(Ledger(whole.row, whole.form, parts, whole, terms.get(IDEAL)))
     return ledgers
+
+
+def farthest_series(results: ExperimentResults, every: Sequence[Ledger]) -> list[Ledger]:
+    """The ledgers of the series that is farthest from its ideal at its largest scale."""
+    series: dict[tuple[object, ...], list[Ledger]] = {}
+    for ledger in every:
+        key = (*results.key(ledger.row, results.series_names), ledger.row["source"])
+        series.setdefault(key, []).append(ledger)
+
+    def behind(of: list[Ledger]) -> float:
+        return of[-1].elapsed.ms / of[-1].ideal.ms if of[-1].ideal else 0.0
+
+    return max(series.values(), key=behind, default=[])
 
 
 def largest_points(results: ExperimentResults, every: Sequence[Ledger]) -> list[Ledger]:

@@ -1,6 +1,6 @@
 """Findings on the ledger: what keeps the largest scale of a series from the ideal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from scalesweep.analysis.multiple import STEP
@@ -135,6 +135,18 @@ def netted(ledger: Ledger) -> Mapping[str, LedgerRow]:
             parts[name] = replace(parts[name], loss=Estimate(loss.value - less, *ends))
             left -= less
     return parts
+
+
+def main_loss(series: Sequence[Ledger]) -> str:
+    """The largest loss at the largest scale of a series: ``load imbalance 39 %`` (of its step);
+    empty if nothing is known or lost there."""
+    if not series or series[-1].ideal is None:
+        return ""
+    whole = series[-1].elapsed.ms
+    losses = {name: term.more or 0.0 for name, term in netted(series[-1]).items()}
+    term = max(losses, key=lambda name: losses[name], default="")
+    share = losses[term] / whole if term else 0.0
+    return f"{LABELS[term].lower()} {100 * share:.0f} %" if share >= NOTABLE else ""
 
 
 def _unnamed(results: ExperimentResults, ledger: Ledger, largest: float) -> Finding | None:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from scalesweep.aspects.find import find
+from scalesweep.aspects.steps.breakdown_figure import ledger_figures
+from scalesweep.aspects.steps.ledgers import farthest_series, ledgers
+from scalesweep.aspects.steps.losses import main_loss
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, Finding, number_of
 from scalesweep.report.first_screen import LOAD, MOST_SENTENCES, first_screen
-from scalesweep.report.step_bars import farthest_series, main_loss, step_bars
 from tests.acceptance.faults import Program, always
 from tests.fakes.imported_table import imported
 from tests.fakes.planted_steps import planted_study
@@ -132,12 +134,12 @@ def test_runs_that_failed_alike_are_told_once(tmp_path: Path) -> None:
 
 def test_the_parts_of_a_bar_are_the_measured_step(tmp_path: Path) -> None:
     study = planted_study(tmp_path, Program(faults={"compute": always(40, 1)}))
-    series = farthest_series(study)
-    loss = main_loss(series)
-    assert loss is not None and loss.name == "Load imbalance" and loss.value == pytest.approx(40, 2)
-    bars = step_bars(study, series)
-    assert bars is not None and [bar.label for bar in bars.bars] == ["1 rank", "2 ranks"]
-    last = bars.bars[-1]
-    assert sum(part.share for part in last.segments) == pytest.approx(100, abs=1)
-    assert any(part.lost and part.term == "persistent" for part in last.segments)
-    assert bars.sum.startswith(f"{bars.bars[0].measured} ideal + ") and "load imbalance" in bars.sum
+    series = farthest_series(study, ledgers(study))
+    assert re.fullmatch(r"load imbalance \d\d %", main_loss(series))
+    (drawing,) = ledger_figures(study)
+    panel = drawing.panels[0]
+    last = panel.frame[panel.frame["label"] == "2 ranks"]
+    assert last["value"].sum() == pytest.approx(series[-1].elapsed.ms, rel=0.01)
+    lost = last[last["lost"]].set_index("part")["value"]
+    assert lost["Load imbalance"] == pytest.approx(40, abs=2)
+    assert re.match(r"[\d.]+ ideal \+ [\d.]+ load imbalance", panel.title)
