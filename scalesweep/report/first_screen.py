@@ -2,10 +2,11 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from scalesweep.aspects.layouts.table import layouts_that_ran
@@ -31,6 +32,7 @@ _BEST = ("best layout", "best")
 _FIRST = (VERDICT, *_BEST, LOSS, "causes")
 # What is sure comes first.
 _ORDER: Mapping[str, int] = {CLEAR: 0, ATTENTION: 1, OPEN: 2, NOTE: 3}
+_QUIET = "repeat on a quiet machine"
 # How the figure begins that answers an experiment's question, the plainest first.
 _FIGURES = ("scaling", "layouts-scale", "heatmap", "compare", "parameter", "groups")
 CLEAR_WORDS, OPEN_WORDS = (
@@ -62,11 +64,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Next:
-    """What to do next; ``code`` can be copied, ``cost`` is what it takes."""
+    """What to do next; ``code`` can be copied, and takes so many ``runs``."""
 
     text: str
     code: str = ""
-    cost: str = ""
+    runs: int = 0
 
     @property
     def short(self) -> str:
@@ -86,15 +88,17 @@ def first_screen(
     """What the template shows first of an experiment; ``figures`` are the names of all of them."""
     series = farthest_series(results, ledgers(results))
     reaches = verdicts(results)
-    then = next_step(plan, results, findings, reaches, series, facts)
+    again = f"cd {shlex.quote(str(Path.cwd()))} && scalesweep run {plan['file']}"
+    steps = steps_of(results, findings, reaches, series, again)
+    then = next((step for step in steps if step.text), None)
     figures = sorted(figures, key=_figure_rank)
-    load = [finding for finding in findings if finding.rule == LOAD]
     return {
         "line": line_of(results, findings, reaches, main_loss(series), then),
         "sentences": sentences_of(findings),
         "next": then,
+        "cost": _cost(results, facts, then.runs) if then and then.runs else "",
         "figure": figures[0] if figures and _figure_rank(figures[0])[0] < len(_FIGURES) else None,
-        "disturbed": int(load[0].numbers[0].value or 0) if load and load[0].numbers else 0,
+        "disturbed": _disturbed(findings),
         "failed": _failures(failures["rows"]),
     }
 
@@ -154,6 +158,12 @@ def line_of(
         run_at, efficiency, loss, state, "; ".join(filter(None, (why, noisy))),
         then.short if then else "", noisy,
     )  # fmt: skip
+
+
+def _disturbed(findings: Sequence[Finding]) -> int:
+    """How many runs other processes disturbed."""
+    load = [f for f in findings if f.rule == LOAD and f.numbers]
+    return int(load[0].numbers[0].value or 0) if load else 0
 
 
 def mostly_disturbed(findings: Sequence[Finding]) -> str:
@@ -222,52 +232,41 @@ def _of_best(results: ExperimentResults, findings: Sequence[Finding]) -> tuple[s
     return results.describe(key, names), f"{number(value)} {main.unit}" if finite(value) else ""
 
 
-def next_step(
-    plan: Plan,
+def steps_of(
     results: ExperimentResults,
     findings: Sequence[Finding],
     reaches: Sequence[Verdict],
     series: Sequence[Ledger],
-    facts: Mapping[str, RunFacts],
-) -> Next | None:
-    """What is missing first, then what to act on, then what would decide, then what comes next."""
-    again = f"cd {shlex.quote(str(Path.cwd()))} && scalesweep run {plan['file']}"
-    if missing := _missing(results, facts, again):
-        return missing
-    if results.control or set(results.sources) == {"imported"}:
-        said = () if results.control else sentences_of(findings)
-        return next((Next(finding.next) for finding in said if finding.next), None)
-    if noisy := mostly_disturbed(findings):
-        cost = _cost(
-            results, facts, sum(run["status"] == Status.DONE for run in results.entry["runs"])
-        )
-        return Next(f"repeat on a quiet machine: {noisy}", f"{again} --again {results.name}", cost)
-    losses = [finding for finding in findings if finding.rule == LOSS]
-    if sure := [loss for loss in losses if loss.state == CLEAR]:
-        return Next(sure[0].next)
-    if results.entry.get("noexchange") and not series:
-        text = "separate communication from computation: steps on GPUs have no time stamps"
-        return Next(text, f"{again} --profiler noexchange")
-    advised = [loss.next for loss in losses]
-    advised += [finding.next for finding in sentences_of(findings)]
-    measured = _measure(results, findings, reaches, facts, again)
-    return measured or next((Next(text) for text in advised if text), None)
-
-
-def _missing(results: ExperimentResults, facts: Mapping[str, RunFacts], again: str) -> Next | None:
-    """What is pending, or failed and may be repeated."""
+    again: str,
+) -> Iterator[Next]:
+    """What is missing first, then what to act on, then what would decide, then what comes next;
+    ``again`` is the command that runs the campaign. Steps without a text are none."""
     runs = results.entry["runs"]
     if pending := sum(run["status"] == Status.NEW for run in runs):
-        text = f"run the {counted(pending, 'pending run')}"
-        return Next(text, again, _cost(results, facts, pending))
-    failed = [run for run in runs if run["status"] == Status.FAILED and run["to_run"]]
-    if failed:
+        yield Next(f"run the {counted(pending, 'pending run')}", again, pending)
+    if failed := [run for run in runs if run["status"] == Status.FAILED and run["to_run"]]:
         text = f"repeat {counted(len(failed), 'failed run')}: what stopped them may pass"
         lasting = Counter(run["cause"] for run in failed if not _may_pass(run["cause"]))
         for cause, count in lasting.most_common(1):
             text = f"mend {cause} of {counted(count, 'run')}: the same would fail again"
-        return Next(text, again, _cost(results, facts, len(failed)))
-    return None
+        yield Next(text, again, len(failed))
+    if results.control:
+        return
+    said = [Next(finding.next) for finding in sentences_of(findings)]
+    if set(results.sources) == {"imported"}:
+        yield from said
+        return
+    if noisy := mostly_disturbed(findings):
+        done = sum(run["status"] == Status.DONE for run in runs)
+        yield Next(f"{_QUIET}: {noisy}", f"{again} --again {results.name}", done)
+    losses = [finding for finding in findings if finding.rule == LOSS]
+    yield from (Next(loss.next) for loss in losses if loss.state == CLEAR)
+    if results.entry.get("noexchange") and not series:
+        text = "separate communication from computation: steps on GPUs have no time stamps"
+        yield Next(text, f"{again} --profiler noexchange")
+    yield from _measure(results, findings, reaches, again)
+    yield from (Next(loss.next) for loss in losses)
+    yield from said
 
 
 def _may_pass(cause: str) -> bool:
@@ -276,12 +275,8 @@ def _may_pass(cause: str) -> bool:
 
 
 def _measure(
-    results: ExperimentResults,
-    findings: Sequence[Finding],
-    reaches: Sequence[Verdict],
-    facts: Mapping[str, RunFacts],
-    again: str,
-) -> Next | None:
+    results: ExperimentResults, findings: Sequence[Finding], reaches: Sequence[Verdict], again: str
+) -> Iterator[Next]:
     """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
     unclear = any(finding.rule == VERDICT and finding.state == OPEN for finding in findings)
     undecided = [
@@ -289,43 +284,33 @@ def _measure(
         for reach in reaches
         if reach.beyond is not None and (unclear or reach.beyond.side != "below")
     ]
-    load = [finding for finding in findings if finding.rule == LOAD and finding.numbers]
     unsure = any(finding.rule == LOSS and finding.state == OPEN for finding in findings)
-    if load and (undecided or unsure):
-        runs = int(load[0].numbers[0].value or 0)
-        text = f"repeat on a quiet machine: other processes disturbed {counted(runs, 'run')}"
-        return Next(text, f"{again} --again disturbed", _cost(results, facts, runs))
+    if (noisy := _disturbed(findings)) and (undecided or unsure):
+        text = f"{_QUIET}: other processes disturbed {counted(noisy, 'run')}"
+        yield Next(text, f"{again} --again disturbed", noisy)
     if undecided:
-        return _deciding(results, undecided, facts)
+        strange = [verdict.next for verdict, _ in undecided
+                   if verdict.cited.odd or verdict.why == SAME]  # fmt: skip
+        needed = [verdict.repeats_for(point) for verdict, point in undecided]
+        if strange or None in needed:
+            # More than twice as many repeats: what makes the numbers as they are comes first.
+            yield Next(strange[0] if strange else EITHER)
+        single = any(point.low is None for _, point in undecided)
+        why = "they give the efficiency an interval" if single else "that may decide"
+        yield _repeat(results, max(more or 1 for more in needed), why)
     if reaches and all(reach.beyond is None for reach in reaches):
         last = max(reach.held_at for reach in reaches)
         counts = ", ".join(str(count) for count in [*results.values(results.scale), 2 * last])
         code = f"experiments:\n  {results.name}:\n    axes:\n      {results.scale}: [{counts}]"
-        runs = len(reaches) * (1 + max(run["repeat"] for run in results.entry["runs"]))
+        repeats = 1 + max(run["repeat"] for run in results.entry["runs"])
         text = "measure a larger scale: nothing has stopped scaling yet"
-        return Next(text, code, _cost(results, facts, runs))
+        yield Next(text, code, len(reaches) * repeats)
     if not reaches and results.points and all(row.get("repeats") == 1 for row in results.points):
-        return _repeat(results, 2, "they give every point an interval", facts)
-    return None
+        yield _repeat(results, 2, "they give every point an interval")
 
 
-def _deciding(
-    results: ExperimentResults,
-    undecided: Sequence[tuple[Verdict, Efficiency]],
-    facts: Mapping[str, RunFacts],
-) -> Next:
-    """Repeats if at most twice as many would decide; else what makes the numbers as they are."""
-    strange = [verdict.next for verdict, _ in undecided if verdict.cited.odd or verdict.why == SAME]
-    needed = [verdict.repeats_for(point) for verdict, point in undecided]
-    if strange or None in needed:
-        return Next(strange[0] if strange else EITHER)
-    single = any(point.low is None for _, point in undecided)
-    why = "they give the efficiency an interval" if single else "that may decide"
-    return _repeat(results, max(more or 1 for more in needed), why, facts)
-
-
-def _repeat(results: ExperimentResults, more: int, why: str, facts: Mapping[str, RunFacts]) -> Next:
-    """More repeats as lines of the campaign file, with what they cost."""
+def _repeat(results: ExperimentResults, more: int, why: str) -> Next:
+    """More repeats as lines of the campaign file."""
     runs = results.entry["runs"]
     repeats = str(max((int(run["repeat"]) for run in runs), default=0) + 1 + more)
     points = len({results.key(run["point"], results.axes) for run in runs})
@@ -333,16 +318,11 @@ def _repeat(results: ExperimentResults, more: int, why: str, facts: Mapping[str,
         until = f"until: {100 * rule['until']:.6g} %"
         repeats = f"{{min: {repeats}, max: {max(int(repeats), rule['most'])}, {until}}}"
     code = f"experiments:\n  {results.name}:\n    repeats: {repeats}"
-    text = f"measure {counted(more, 'more repeat')}: {why}"
-    return Next(text, code, _cost(results, facts, points * more))
+    return Next(f"measure {counted(more, 'more repeat')}: {why}", code, points * more)
 
 
 def _cost(results: ExperimentResults, facts: Mapping[str, RunFacts], runs: int) -> str:
     """``6 runs, about 4 min``."""
-    walls = [
-        facts[run["run_id"]].wall_s or 0.0
-        for run in results.entry["runs"]
-        if run["run_id"] in facts
-    ]
-    mean = sum(walls) / len(walls) if walls else 0.0
-    return counted(runs, "run") + (f", about {duration(mean * runs)}" if mean else "")
+    ran = [facts[run["run_id"]] for run in results.entry["runs"] if run["run_id"] in facts]
+    seconds = runs * fmean(run.wall_s or 0.0 for run in ran) if ran else 0.0
+    return counted(runs, "run") + (f", about {duration(seconds)}" if seconds else "")

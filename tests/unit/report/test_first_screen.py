@@ -92,9 +92,9 @@ def test_of_layouts_the_best_of_each_scale_decide(tmp_path: Path) -> None:
 
 
 def test_what_can_be_copied_has_its_cost(tmp_path: Path) -> None:
-    then = screen(tmp_path, Fake("e", WEAK, "weak", repeats=5))["next"]
-    assert then.code == "experiments:\n  e:\n    axes:\n      ranks: [1, 2, 4, 8]"
-    assert then.cost == "5 runs"
+    shown = screen(tmp_path, Fake("e", WEAK, "weak", repeats=5))
+    assert shown["next"].code == "experiments:\n  e:\n    axes:\n      ranks: [1, 2, 4, 8]"
+    assert shown["cost"] == "5 runs"
 
 
 def test_disturbed_runs_are_repeated_before_more_repeats_are_asked_for(tmp_path: Path) -> None:
