@@ -11,81 +11,57 @@ import pytest
 from scalesweep.core.plan_format import read_plan
 from scalesweep.report import export_tables
 from scalesweep.tables.summary import build_summary
-from tests.fakes.training import SITE, Training, make_training
+from tests.fakes.results import SITE, Fake, make_results
+
+pytestmark = pytest.mark.slow
 
 
-class Campaign:
-    """A results folder, of which the plan says what is there."""
+class Results:
+    """A results folder with three experiments, of which the plan says what is there."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.runs = root, root / "runs" / SITE
+        of_ranks = [Fake(name, {"ranks": [1, 2]}, "weak", repeats=2) for name in "ab"]
+        make_results(root, [*of_ranks, Fake("c", {"mode": ["x", "y"]}, repeats=2)])
+        self.root, self.runs, self.plan = root, root / "runs" / SITE, root / "plan.json"
+        assert self.changed() == "a b c" and self.changed() == ""
 
-    def edit(self, change: Callable[[dict[str, Any]], None]) -> None:
-        plan = json.loads((self.root / "plan.json").read_text())
+    def changed(self, change: Callable[[dict[str, Any]], object] = lambda plan: None) -> str:
+        """The experiments whose file changes if the plan changes so, or something has happened."""
+        before = {path: path.read_bytes() for path in self.root.glob("plan/*")}
+        plan = json.loads(self.plan.read_text())
         change(plan)
-        (self.root / "plan.json").write_text(json.dumps(plan))
+        for run in (run for entry in plan["experiments"] for run in entry["runs"]):
+            run["status"] = self.status(run["run_id"])
+        self.plan.write_text(json.dumps(plan))
+        summary = build_summary([*self.runs.glob("*/record.json")])
+        export_tables.note_inputs(summary, read_plan(self.plan), self.runs, self.root)
+        new = [at for at in self.root.glob("plan/*") if before.get(at) != at.read_bytes()]
+        return " ".join(sorted(path.stem for path in new))
 
-    def run(self, experiment: str, place: int) -> Path:
-        entries = read_plan(self.root / "plan.json")["experiments"]
-        (entry,) = [each for each in entries if each["name"] == experiment]
-        return self.runs / entry["runs"][place]["run_id"]
-
-    def changed(self) -> str:
-        """The experiments whose file has changed by what has happened."""
-
-        def look(plan: dict[str, Any]) -> None:
-            for run in (run for entry in plan["experiments"] for run in entry["runs"]):
-                folder = self.runs / run["run_id"]
-                failed, done = (
-                    (folder / f"{name}.json").exists() for name in ("failure", "record")
-                )
-                run["status"] = "done" if done else "failed" if failed else "new"
-                run["cause"] = "TIMEOUT" if failed else ""
-
-        def inputs() -> dict[str, int]:
-            return {path.stem: path.stat().st_mtime_ns for path in self.root.glob("plan/*")}
-
-        before = inputs()
-        self.edit(look)
-        records = [path / "record.json" for path in self.runs.iterdir()]
-        summary = build_summary([path for path in records if path.exists()])
-        export_tables.note_inputs(summary, read_plan(self.root / "plan.json"), self.runs, self.root)
-        return " ".join(sorted(name for name, at in inputs().items() if before.get(name) != at))
+    def status(self, run_id: str) -> str:
+        there = {path.stem for path in (self.runs / run_id).glob("*.json")}
+        return "done" if "record" in there else "failed" if "failure" in there else "new"
 
 
-@pytest.fixture
-def campaign(tmp_path: Path) -> Campaign:
-    """Three experiments: power in the first, names in the last."""
-    unpowered: dict[str, Any] = {"repeats": 2, "watts": lambda point, repeat: None}
-    make_training(
-        tmp_path,
-        Training({"ranks": [1, 2]}, "a", repeats=2),
-        Training({"ranks": [1, 2]}, "b", **unpowered),
-        Training({"mode": ["x", "y"]}, "c", **unpowered),
-    )
-    made = Campaign(tmp_path)
-    assert made.changed() == "a b c" and made.changed() == ""
-    return made
-
-
-@pytest.mark.slow
-def test_runs_come_go_and_fail(campaign: Campaign, tmp_path: Path) -> None:
-    run, away = campaign.run("b", -1), tmp_path / "away"
-    for here, there in ((run, away), (away, run)):
+def test_runs_come_go_and_fail(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results")
+    first = {entry["name"]: results.runs / entry["runs"][0]["run_id"]
+             for entry in read_plan(results.plan)["experiments"]}  # fmt: skip
+    for here, there in ((first["b"], tmp_path / "away"), (tmp_path / "away", first["b"])):
         here.rename(there)
-        assert campaign.changed() == "b"
-    gone = campaign.run("c", 0)
-    shutil.rmtree(gone)
-    assert campaign.changed() == "c"
-    gone.mkdir()
-    (gone / "failure.json").write_text(json.dumps({"cause": "TIMEOUT", "detail": "made up"}))
-    assert campaign.changed() == "c"
+        assert results.changed() == "b"
+    shutil.rmtree(first["c"])
+    assert results.changed() == "c"
+    first["c"].mkdir()
+    (first["c"] / "failure.json").write_text("{}")
+    assert results.changed() == "c"
 
 
-@pytest.mark.slow
 def test_the_campaign_and_the_code_are_edited(
-    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    results = Results(tmp_path)
+
     def texts(plan: dict[str, Any]) -> None:
         plan |= {"description": "Another one.", "created": "2026-03-11T12:00:00+00:00"}
         for entry in plan["experiments"]:
@@ -93,18 +69,14 @@ def test_the_campaign_and_the_code_are_edited(
             for place, run in enumerate(entry["runs"]):
                 run |= {"position": 50 - place, "reused": place == 1, "to_run": False}
 
-    campaign.edit(texts)
-    assert campaign.changed() == ""
-    campaign.edit(lambda plan: plan["experiments"][2]["parameters"]["mode"].update(unit="m"))
-    assert campaign.changed() == "c"
+    assert results.changed(texts) == ""
+    unit = {"unit": "m"}
+    assert results.changed(lambda p: p["experiments"][2]["parameters"]["mode"].update(unit)) == "c"
     for name in ("tables", "figures"):
-        (campaign.root / name / "b").mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / "b").mkdir(parents=True, exist_ok=True)
     removed: list[Any] = []
-    campaign.edit(lambda plan: removed.append(plan["experiments"].pop(1)))
-    assert campaign.changed() == ""
-    left = [campaign.root / name for name in ("plan/b.json", "tables/b", "figures/b")]
-    assert not any(path.exists() for path in left)
-    campaign.edit(lambda plan: plan["experiments"].append(removed[0]))
-    assert campaign.changed() == "b"
+    assert results.changed(lambda plan: removed.append(plan["experiments"].pop(1))) == ""
+    assert not any((tmp_path / at).exists() for at in ("plan/b.json", "tables/b", "figures/b"))
+    assert results.changed(lambda plan: plan["experiments"].append(removed[0])) == "b"
     monkeypatch.setattr(export_tables, "code_digest", lambda *names: "other")
-    assert campaign.changed() == "a b c"
+    assert results.changed() == "a b c"
