@@ -85,8 +85,7 @@ rule all:
     input:
         SWEEP.pending_markers(),
         SWEEP.session(),
-        lambda wildcards: SWEEP.parts("tables", checkpoints.summarise.get()),
-        lambda wildcards: SWEEP.parts("figures", checkpoints.summarise.get()),
+        lambda wildcards: SWEEP.parts(checkpoints.summarise.get()),
         # Each by name: Snakemake makes a lost file again only if it is asked for.
         [
             f"{RESULTS}/{name}"
@@ -105,6 +104,5 @@ include: "workflow/rules/run.smk"
 include: "workflow/rules/summarise.smk"
 include: "workflow/rules/accounting.smk"
 include: "workflow/rules/tables.smk"
-include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/history.smk"

@@ -29,7 +29,7 @@ from bench.lib.pairs import figure, run
 from bench.lib.steps import take_steps
 from scalesweep.core.paths import RESOURCES
 
-STEPS = ("tables", "figures", "page")
+STEPS = ("tables", "page")
 SECONDS, SIZE_MB, PAINT = 20.0, 10.0, 2.0
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]

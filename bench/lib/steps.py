@@ -18,8 +18,7 @@ def step_words(made: Made) -> dict[str, list[str]]:
         "inventory": ["--campaign", made.campaign, "--write"],
         "summarise": [*plan, *runs, "--out", summary[1], *several],
         "accounting": [*plan, *runs, "--out", "results/jobs.csv"],
-        "tables": [*plan, *summary, *runs, "--out", tables, *several],
-        "figures": [*plan, "--tables", tables, "--out", figures, *several],
+        "tables": [*plan, *summary, *runs, "--out", tables, "--figures", figures, *several],
         "page": [
             *plan, *summary, *runs, "--jobs", "results/jobs.csv", "--tables", tables,
             "--figures", figures, "--out", "results/report.html",
@@ -32,8 +31,8 @@ def take_steps(made: Made, *names: str) -> dict[str, Cost]:
     words = step_words(made)
     costs = {}
     for name in names or words:
-        if name in ("tables", "figures"):
-            shutil.rmtree(made.results / name, ignore_errors=True)  # as Snakemake does first
+        for folder in ("tables", "figures") if name == "tables" else ():
+            shutil.rmtree(made.results / folder, ignore_errors=True)  # as Snakemake does first
         command = [sys.executable, "workflow/scripts/step.py", name, *words[name]]
         costs[name] = timed(command, made.folder)
     return costs

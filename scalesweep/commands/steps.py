@@ -94,42 +94,26 @@ def tables(
     plan: Path,
     runs: Path,
     out: Path,
+    figures: Path,
     experiments: Sequence[str] = (),
     processes: int = 1,
 ) -> None:
-    """Make the tables of experiments (of all, or of these) from the summary: CSV and Parquet,
-    LaTeX for papers."""
+    """Make tables and figures of experiments (of all, or of these) from the summary: CSV, Parquet,
+    and LaTeX for papers; SVG, PDF and PNG, and an index of them."""
     from scalesweep.analysis.table_io import read_table
     from scalesweep.report.export_tables import write_all
-
-    files = write_all(read_table(summary), read_plan(plan), runs, out, experiments, processes)
-    print(f"{files} files in {out}")
-
-
-def figures(
-    plan: Path, tables: Path, out: Path, experiments: Sequence[str] = (), processes: int = 1
-) -> None:
-    """Draw the figures of experiments (of all, or of these): SVG, PDF and PNG, and an index."""
-    from scalesweep.aspects.draw import write_figures
-    from scalesweep.core.shown_plan import shown
-    from scalesweep.experiment.load import load_results
     from scalesweep.smk.cli import warn
 
-    studies = [
-        load_results(entry, tables)
-        for entry in shown(read_plan(plan))["experiments"]
-        if not experiments or entry["name"] in experiments
-    ]
+    frame, whole = read_table(summary), read_plan(plan)
     # Figures are many small objects that live long: looking for garbage took a tenth of the time.
     gc.freeze()
     gc.set_threshold(20_000)
-    drawn = [
-        entry for results in studies for entry in write_figures(results, out, processes=processes)
-    ]
+    files, drawn = write_all(frame, whole, runs, out, experiments, processes, figures)
     for entry in drawn:
         if "missing" in entry:
             warn(f"figure {entry['experiment']}/{entry['name']} not drawn: {entry['missing']}")
-    print(f"{sum('missing' not in entry for entry in drawn)} figures in {out}")
+    print(f"{files} files in {out}")
+    print(f"{sum('missing' not in entry for entry in drawn)} figures in {figures}")
 
 
 def page(

@@ -1,4 +1,4 @@
-"""All tables of a campaign, and its findings: made and written, an experiment at a time.
+"""All tables, findings and figures of a campaign: made and written, an experiment at a time.
 
 ``plan/<experiment>.json`` changes with all that those of an experiment are made of: its entry in
 the plan, the rows of its runs, the files of its runs that tables read, the
@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -54,14 +55,9 @@ class _Part:
     machine: Machine  # where runs have timed layers, or tell where the time of steps went
 
     @property
-    def entry(self) -> PlanExperiment:
-        """The experiment in the plan."""
-        return self.plan["experiments"][0]
-
-    @property
     def key(self) -> str:
         """Digest of all that the tables are made of; of profiles the files are looked at."""
-        folders = [self.runs / run["run_id"] for run in self.entry["profiles"]]
+        folders = [self.runs / run["run_id"] for run in self.plan["experiments"][0]["profiles"]]
         files = [str(path) for folder in folders for path in sorted(folder.rglob("*"))]
         bare = without_attrs(self.summary).dropna(axis="columns", how="all")
         return digest_of(
@@ -85,12 +81,15 @@ def _parts(summary: pd.DataFrame, plan: Plan, runs: Path) -> dict[str, _Part]:
         **plan, "description": "", "file": "", "results": "", "created": "", "jobs": None,
         "order": {"seed": None, "of": 0},
     }  # fmt: skip
-    parts = {}
+    parts, meant = {}, summary.attrs.get("metrics", {})
     predicts = any(entry.get("predict") for entry in plan["experiments"])
     machine = (predicting_machine if predicts else known_machine)(summary, plan)
     for entry in shown(plan)["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
-        own = _taken(summary, [rows[run_id] for run_id in ids if run_id in rows], entry)
+        taken = [rows[run_id] for run_id in ids if run_id in rows]
+        own = without_attrs(summary).take(taken).reset_index(drop=True)
+        named = [name for name in benchmarks_of(entry) if name in meant]
+        own.attrs = {"metrics": {name: meant[name] for name in named}}
         own_plan: Plan = {**shared, "experiments": [lasting(entry)]}
         parts[entry["name"]] = _Part(own_plan, own, runs, _known_to(entry, own, machine))
     return parts
@@ -106,31 +105,34 @@ def _known_to(entry: PlanExperiment, rows: pd.DataFrame, machine: Machine) -> Ma
     return replace(machine, grown=()) if held else UNKNOWN
 
 
-def _taken(frame: pd.DataFrame, rows: list[int], entry: PlanExperiment) -> pd.DataFrame:
-    """Rows of a summary, with the meaning of the metrics of an experiment's benchmarks."""
-    taken = without_attrs(frame).take(rows).reset_index(drop=True)
-    known = frame.attrs.get("metrics", {})
-    taken.attrs = {"metrics": {name: known[name] for name in benchmarks_of(entry) if name in known}}
-    return taken
+@dataclass(frozen=True)
+class _Work:
+    out: Path
+    figures: Path | None
+    processes: int  # for figures: several of a single experiment
 
 
-def _write(out: Path, part: _Part) -> list[Path]:
-    """Make and write the tables of an experiment; returns their files."""
-    name = part.entry["name"]
+def _write(work: _Work, part: _Part) -> tuple[int, list[dict[str, Any]]]:
+    """Make and write tables and figures of an experiment: how many files, and the index."""
+    (entry,) = part.plan["experiments"]
+    name = entry["name"]
     tables = make_tables(part.summary, part.plan, part.runs, machine=part.machine)
-    data = ExperimentData(part.summary, part.entry)
-    for metric, meant in data.unlike.items():
+    for metric, meant in ExperimentData(part.summary, entry).unlike.items():
         of_each = (
             f"{of.unit}, {of.better} is better, {of.scope}, in {each}" for each, of in meant.items()
         )
-        words = listed([*of_each])
-        _log.warning("%s: metric %s is left out: it is %s", name, metric, words)
-    files = write_tables(tables, out)
+        _log.warning("%s: metric %s is left out: it is %s", name, metric, listed([*of_each]))
+    files = write_tables(tables, work.out)
     # As the page reads them: what is there of an earlier call beside these is none of them.
-    results = load_results(part.entry, out, tables[name])
+    results = load_results(entry, work.out, tables[name])
     table = findings_table(results, find(results))
-    files += write_tables({name: {FINDINGS: table}}, out)
-    return files + write_latex(results, part.plan["campaign"], out)
+    files += write_tables({name: {FINDINGS: table}}, work.out)
+    files += write_latex(results, part.plan["campaign"], work.out)
+    if work.figures is None:
+        return len(files), []
+    from scalesweep.aspects.draw import write_figures
+
+    return len(files), write_figures(results, work.figures, processes=work.processes)
 
 
 def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> None:
@@ -160,15 +162,19 @@ def write_all(
     out: Path,
     only: Collection[str] = (),
     processes: int = 1,
-) -> int:
-    """Write the tables of all experiments, or of these; how many files.
+    figures: Path | None = None,
+) -> tuple[int, list[dict[str, Any]]]:
+    """Write the tables of all experiments, or of these, and their figures if there is a folder for
+    them; how many files of tables, and the index of figures.
 
     ``runs`` is the folder of the site's runs. Raises UserError if plan and summary do not belong
     together.
     """
-    parts = _parts(summary, plan, runs)
-    entries = [entry for entry in shown(plan)["experiments"] if not only or entry["name"] in only]
-    for entry in entries:
-        (out / entry["name"]).mkdir(parents=True, exist_ok=True)
-    written = shared_map(_write, out, [parts[entry["name"]] for entry in entries], processes)
-    return sum(map(len, written))
+    parts = [part for name, part in _parts(summary, plan, runs).items() if not only or name in only]
+    for part in parts:
+        (out / part.plan["experiments"][0]["name"]).mkdir(parents=True, exist_ok=True)
+    if figures is not None:  # which the processes below have then
+        import scalesweep.aspects.draw  # noqa: F401
+    work = _Work(out, figures, processes if len(parts) == 1 else 1)
+    written = shared_map(_write, work, parts, processes)
+    return sum(files for files, _ in written), [each for _, index in written for each in index]

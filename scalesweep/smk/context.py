@@ -34,6 +34,7 @@ CALLS = ".call"
 # Set by `scalesweep run`, which calls Snakemake block by block, and at last for the report.
 ROUND = "SCALESWEEP_ROUND"
 FIRST, LATER, LAST = "first", "later", "last"
+FOLDERS = ("tables", "figures")  # with one of each experiment
 
 
 @dataclass
@@ -145,10 +146,11 @@ class SnakemakeContext:
         said = f"{counted(len(more), 'more run')} planned by what was measured"
         return said if self.round else f"{said}: call again, or `scalesweep run`, which goes on"
 
-    def parts(self, folder: str, made: object = None) -> list[str]:
-        """The folders of all experiments in ``tables`` or ``figures``, once ``made`` says (a
+    def parts(self, made: object = None) -> list[str]:
+        """The folders of all experiments in ``tables`` and ``figures``, once ``made`` says (a
         checkpoint) that Snakemake knows which of them are to be made again."""
-        return [f"{self.results}/{folder}/{name}" for name in shown_experiments(self.campaign)]
+        names = shown_experiments(self.campaign)
+        return [f"{self.results}/{folder}/{name}" for folder in FOLDERS for name in names]
 
     @cached_property
     def together(self) -> list[str]:
@@ -161,8 +163,7 @@ class SnakemakeContext:
             begun = list(self.campaign.experiments)
         names = {experiment.part_of or experiment.name for experiment in begun}
         there = [
-            {path.name for path in self.campaign.results.glob(f"{folder}/*/")}
-            for folder in ("tables", "figures")
+            {path.name for path in self.campaign.results.glob(f"{folder}/*/")} for folder in FOLDERS
         ]
         stale = [
             name

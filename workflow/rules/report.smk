@@ -15,8 +15,7 @@ rule page:
         plan=f"{RESULTS}/plan.json",
         summary=f"{RESULTS}/summary.parquet",
         jobs=f"{RESULTS}/jobs.csv",
-        tables=lambda wildcards: SWEEP.parts("tables", checkpoints.summarise.get()),
-        figures=lambda wildcards: SWEEP.parts("figures", checkpoints.summarise.get()),
+        experiments=lambda wildcards: SWEEP.parts(checkpoints.summarise.get()),
         template=ROOT / "resources" / "report.html.j2",
         parts=[
             ROOT / "resources" / f"{name}.html.j2"

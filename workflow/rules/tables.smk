@@ -1,20 +1,20 @@
-# Tables of an experiment (docs/reference/files.md lists them); CSV and Parquet.
+# Tables and figures of an experiment (docs/reference/files.md lists them), by one process.
 
 from scalesweep.aspects.registry import shown_tables
 
 
 localrules:
     tables,
-    experiment_tables,
+    experiment,
 
 
-# All of them: `snakemake tables`.
+# Those of all experiments: `snakemake tables`.
 rule tables:
     input:
-        lambda wildcards: SWEEP.parts("tables", checkpoints.summarise.get()),
+        lambda wildcards: SWEEP.parts(checkpoints.summarise.get()),
 
 
-rule experiment_tables:
+rule experiment:
     input:
         # It changes with what the tables are made of; plan and summary are there by then.
         f"{RESULTS}/plan/{{experiment}}.json",
@@ -28,8 +28,17 @@ rule experiment_tables:
             subcategory="{experiment}",
             labels={"table": "{table}", "format": "{format}"},
         ),
+        report(
+            directory(f"{RESULTS}/figures/{{experiment}}"),
+            # One format is enough there. (An SVG without a size of its own is not shown.)
+            patterns=["{figure,[A-Za-z0-9_-]+}.png"],
+            caption="../report/figure.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels={"figure": "{figure}"},
+        ),
     log:
-        f"{RESULTS}/logs/tables-{{experiment}}.log",
+        f"{RESULTS}/logs/experiment-{{experiment}}.log",
     wildcard_constraints:
         experiment="[^/]+",
     threads: 4
@@ -40,33 +49,34 @@ rule experiment_tables:
         captions=shown_tables(),
         experiments=lambda wildcards: wildcards.experiment,
     message:
-        "Making tables of {params.experiments}"
+        "Making tables and figures of {params.experiments}"
     shell:
         "{params.script} --plan {params.results:q}/plan.json"
         " --summary {params.results:q}/summary.parquet --runs {params.runs:q}"
-        " --out {params.results:q}/tables --processes {threads}"
-        " --experiments {params.experiments:q} > {log:q} 2>&1"
+        " --out {params.results:q}/tables --figures {params.results:q}/figures"
+        " --processes {threads} --experiments {params.experiments:q} > {log:q} 2>&1"
 
 
 # To start a process takes longer than the tables of most experiments.
 if SWEEP.together:
 
     localrules:
-        tables_together,
+        experiments_together,
 
-    ruleorder: tables_together > experiment_tables
+    ruleorder: experiments_together > experiment
 
-    use rule experiment_tables as tables_together with:
+    use rule experiment as experiments_together with:
         input:
             expand(f"{RESULTS}/plan/{{name}}.json", name=SWEEP.together),
         output:
             directory(expand(f"{RESULTS}/tables/{{name}}", name=SWEEP.together)),
+            directory(expand(f"{RESULTS}/figures/{{name}}", name=SWEEP.together)),
         log:
-            f"{RESULTS}/logs/tables.log",
+            f"{RESULTS}/logs/experiments.log",
         params:
             script=f"{SCRIPT} tables",
             results=lambda wildcards: RESULTS,
             runs=RUNS,
             experiments=SWEEP.together,
         message:
-            f"Making tables of {len(SWEEP.together)} experiments"
+            f"Making tables and figures of {len(SWEEP.together)} experiments"
