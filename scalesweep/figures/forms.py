@@ -1,5 +1,5 @@
 """The four forms that figures are made of, each of a frame: lines (or dots) with intervals, values
-below each other, stacked bars, heat map.
+below each other, bars, heat map.
 
 A form is data until it is drawn. Columns of its frame that are not needed may be missing.
 """
@@ -57,6 +57,7 @@ MANY_COLUMNS = 24  # of a heat map, whose cells have no room for numbers
 WIDE_RANGE = 20  # times the smallest value: colours go by the logarithm
 PALE = 0.28  # of a colour that is left in a pale part
 LABELLED = 0.07  # of the longest bar: a part with room for its number
+BEYOND = 1.5  # of the longest bar: how far intervals are shown
 
 
 class Form:
@@ -177,8 +178,8 @@ class Lines(Form):
 
 @dataclass(frozen=True)
 class Dots(Form):
-    """Values below each other: columns label, value, and as far as there are any low, high, series,
-    note. An axis from 0 makes bars of them."""
+    """Values below each other: columns label, value, and as far as there are any low, high,
+    series."""
 
     frame: pd.DataFrame
     x: Axis
@@ -191,28 +192,19 @@ class Dots(Form):
 
     def draw(self, ax: Axes, looks: Looks) -> None:
         """A row for each label, the first on top."""
-        rows, bars = list(dict.fromkeys(self.frame["label"])), self.x.kind == "zero"
+        labels = list(dict.fromkeys(self.frame["label"]))
         for row in _rows(self.frame):
-            place, series, value = rows.index(row["label"]), row.get("series", ""), row["value"]
-            style, end = look(looks.get(series, 0)), value if finite(value) else 0.0
-            if finite(value) and bars:
-                ax.barh(place, value, height=0.62, color=style["color"], alpha=0.8,
-                        label=_once(ax, series))  # fmt: skip
-            elif finite(value):
-                ax.plot(value, place, **style | {"linestyle": ""}, label=_once(ax, series))
+            place, series, value = labels.index(row["label"]), row.get("series", ""), row["value"]
+            style = look(looks.get(series, 0)) | {"linestyle": ""}
+            ax.plot(value, place, **style, label=_once(ax, series))
             if finite(row.get("low"), row.get("high")):
                 ax.hlines(place, row["low"], row["high"], color=INK, linewidth=1.2)
-                end = max(end, min(row["high"], value * 1.5)) if bars else end
-            if bars or "series" not in self.frame:
-                note = row.get("note") or (number(value) if finite(value) else "no value")
-                ax.annotate(note, (end, place), (6, 0) if bars else (0, 5), fontsize=7.5,
-                            textcoords="offset points", ha="left" if bars else "center",
-                            va="center" if bars else "bottom")  # fmt: skip
+            if "series" not in self.frame:
+                ax.annotate(number(value), (value, place), (0, 5), textcoords="offset points",
+                            fontsize=7.5, ha="center", va="bottom")  # fmt: skip
         ends = [*_column(self.frame, "low"), *_column(self.frame, "high")]
         set_axis(ax, "x", self.x, _column(self.frame, "value"), ends)
-        if bars:
-            ax.set_xlim(ax.get_xlim()[0], ax.get_xlim()[1] * 1.15)
-        _label_rows(ax, rows)
+        _label_rows(ax, labels)
 
 
 def _label_rows(ax: Axes, labels: Sequence[str]) -> None:
@@ -223,11 +215,11 @@ def _label_rows(ax: Axes, labels: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Bars(Form):
-    """Stacked bars below each other: columns label, part, value; ``start`` where parts do not begin
-    at the end of the one before; low and high of a part's end; ``lost``: the others are pale.
+    """Bars below each other: columns label, value, and as far as there are any part, of which
+    several are stacked; low and high of a part's end; ``start`` where parts do not begin at the end
+    of the one before; ``lost``: the others are pale; ``note`` at the end, instead of the sum.
 
-    ``line``: by label a mark across its bar, and what it means. ``ends``: by label the words at its
-    end, the sum without them.
+    ``line``: by label a mark across its bar, and what it means.
     """
 
     frame: pd.DataFrame
@@ -235,7 +227,6 @@ class Bars(Form):
     looks: Mapping[str, Look] = field(default_factory=dict)
     title: str = ""
     line: tuple[str, Mapping[str, float]] | None = None
-    ends: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def height(self) -> float:
@@ -243,40 +234,49 @@ class Bars(Form):
         return 0.6 + 0.32 * self.frame["label"].nunique()
 
     def draw(self, ax: Axes, looks: Looks) -> None:
-        """A bar for each label; a part with room for it has its number."""
-        known = fills(self.frame["part"], self.looks)
-        lost = set(self.frame["part"][self.frame["lost"]]) if "lost" in self.frame else set()
-        labels = list(dict.fromkeys(self.frame["label"]))
-        sums = self.frame[self.frame["value"] > 0].groupby("label")["value"].sum()
-        longest, reach = float(sums.max()) if len(sums) else 1.0, [0.0]
+        """A bar for each label; of several parts each with room for it has its number."""
+        frame = self.frame.assign(part=self.frame.get("part", ""))
+        known = fills(frame["part"], self.looks)
+        lost = set(frame["part"][frame["lost"]]) if "lost" in frame else set()
+        sums = frame[frame["value"] > 0].groupby("label")["value"].sum()
+        longest = float(sums.max()) if len(sums) else 1.0
+        reach = [0.0]
+        labels = list(dict.fromkeys(frame["label"]))
         for place, label in enumerate(labels):
-            ends = {1: 0.0, -1: 0.0}
-            for row in _rows(self.frame[self.frame["label"] == label]):
+            parts = frame[frame["label"] == label]
+            ends, far = {1: 0.0, -1: 0.0}, [0.0]
+            rows = [row for row in _rows(parts) if finite(row["value"])]
+            for row in rows:
                 sign = 1 if row["value"] >= 0 else -1
                 start = row.get("start", ends[sign])
+                ends[sign] = start + row["value"]
                 colour, hatch = known[row["part"]]
                 if not row.get("lost", True):
                     red, green, blue = (1 - PALE * (1 - part) for part in to_rgb(colour))
                     colour, hatch = to_hex((red, green, blue)), ""
                     row["named"] = row["part"] in lost
-                self._part(ax, place, row, start, (colour, hatch), longest)
-                ends[sign] = start + row["value"]
-                reach += filter(finite, (start, start + row["value"], row.get("high")))
-            words = self.ends.get(label, number(ends[1] + ends[-1]))
-            ax.annotate(words, (max(reach) if self.ends else ends[1], place), xytext=(5, 0),
-                        textcoords="offset points", va="center", fontsize=8)  # fmt: skip
+                roomy = len(rows) > 1 and row["value"] >= LABELLED * longest
+                self._part(ax, place, row, start, (colour, hatch), roomy)
+                # No interval makes bars short.
+                high = row["high"] if finite(row.get("high")) else 0.0
+                far += [start, ends[sign], min(high, BEYOND * longest)]
+            words = number(ends[1] + ends[-1]) if rows else "no value"
+            words = next(filter(None, parts.get("note", ())), words)
+            ax.annotate(words, (max(far), place), xytext=(5, 0), textcoords="offset points",
+                        va="center", fontsize=8)  # fmt: skip
+            reach += [*far, *ends.values()]
             if self.line and label in self.line[1]:
                 at = self.line[1][label]
                 reach.append(at)
                 ax.plot([at, at], [place - 0.44, place + 0.44], color=INK, linewidth=1.6,
                         label=_once(ax, self.line[0]))  # fmt: skip
-        room = max(reach) - min(reach)
+        room = max(reach) - min(reach) or 1.0
         ax.set_xlim(min(reach) - (0.03 * room if min(reach) < 0 else 0), max(reach) + 0.16 * room)
-        set_axis(ax, "x", Axis(self.x.label), [])
+        set_axis(ax, "x", self.x, [])
         _label_rows(ax, labels)
 
     def _part(
-        self, ax: Axes, place: int, row: Mapping[str, Any], start: float, fill: Look, longest: float
+        self, ax: Axes, place: int, row: Mapping[str, Any], start: float, fill: Look, roomy: bool
     ) -> None:
         colour, hatch = fill
         own = "start" in row  # the row is named by its part
@@ -286,7 +286,7 @@ class Bars(Form):
                 label=_once(ax, label))  # fmt: skip
         if finite(row.get("low"), row.get("high")):
             ax.hlines(place, row["low"], row["high"], color=INK, linewidth=1.1)
-        elif not own and row["value"] >= LABELLED * longest and not hatch:
+        elif roomy and not own and not hatch:
             ax.text(start + row["value"] / 2, place, number(row["value"]), ha="center",
                     va="center", fontsize=8, color=_ink(to_rgb(colour)))  # fmt: skip
 

@@ -13,7 +13,7 @@ from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, PointState, Row
 from scalesweep.figures.drawing import Drawing, bounds, drawn
-from scalesweep.figures.forms import Dots, Heat, Lines
+from scalesweep.figures.forms import Bars, Heat, Lines
 from scalesweep.figures.theme import Axis
 
 MAX_SIDE, MAX_ROWS = 24, 40
@@ -204,13 +204,14 @@ def single_panel(
     phase: str,
     points: Sequence[Row],
     title: str = "",
-) -> Dots | Lines:
+) -> Bars | Lines:
     """Points that differ in one parameter: lines over numbers, bars by names."""
     rows = [_value(results, main, name, phase, row) for row in points]
     title = title or PHASES[phase]
     frame = pd.DataFrame(rows)
     if not results.numeric(name):
-        return Dots(frame[:MAX_ROWS], Axis(main.axis_label, "zero"), title)
+        bars = frame[:MAX_ROWS].rename(columns={"series": "part"})
+        return Bars(bars, Axis(main.axis_label), title=title)
     holes = {row["x"]: row["note"] for row in rows if row["value"] is None}
     frame = frame.rename(columns={"value": "y"}).sort_values("x")
     return Lines(

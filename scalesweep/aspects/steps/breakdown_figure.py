@@ -92,8 +92,8 @@ def _ledger_figures(
         if ledger.ideal
     }
     line = (f"ideal {what.partition(' ')[2]}", ideals) if ideals else None
-    pale = "; pale: as at the smallest scale, full: lost since" if ideals else ""
-    axis, total = Axis(f"Time of {what} [{unit}]{pale}"), _sum(shown[-1])
+    full = ", in full colour: lost" if ideals else ""
+    axis, total = Axis(f"Time of {what} [{unit}]{full}"), _sum(shown[-1])
     panel = Bars(bars, axis, _BY_LABEL, "" if name == ALL else total, line)
     note = "Means over repeats; at the end of a bar the measured time."
     return drawn(results, name, f"where the time of {what} goes{of}", note, [panel],
@@ -146,9 +146,8 @@ def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
     for ledger in shown:
         rows = _steps(ledger, factor)
         title = results.describe(ledger.row) if results.axes else ""
-        ends = {row["label"]: row["text"] for row in rows}
         looks = {**_BY_LABEL, "Ideal": (FAINT, ""), "Measured": (INK, "")}
-        panels.append(Bars(pd.DataFrame(rows), axis, looks, title, ends=ends))
+        panels.append(Bars(pd.DataFrame(rows), axis, looks, title))
     head = f"from the ideal {what.split()[1]} to the measured one"
     note = "Each bar begins where the one above it ends; lines and brackets: 95 % intervals."
     return drawn(results, "waterfall", head, note, panels, len(last) - len(shown))
@@ -180,7 +179,7 @@ def _step(label: str, start: float, size: Estimate, sign: str = "") -> dict[str,
         "part": label,
         "start": start,
         "value": size.value,
-        "text": text,
+        "note": text,
         **ends,
     }
 
