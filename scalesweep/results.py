@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -91,7 +91,7 @@ class Results:
 
         from scalesweep.aspects.draw import draw
         from scalesweep.experiment.load import load_results
-        from scalesweep.figures.theme import RC
+        from scalesweep.figures.theme import STYLE
 
         entry = self._entry(experiment)
         made = draw(load_results(entry, self.folder / "tables"))
@@ -99,7 +99,7 @@ class Results:
         if of_name:
             drawing = min(of_name, key=lambda drawing: "later" not in drawing.name)
             if axes is None:
-                with rc_context(cast(Any, RC)):
+                with rc_context(fname=STYLE):
                     return drawing.figure
             own = list(axes) if isinstance(axes, Iterable) else [axes]
             drawing.draw_on(own)

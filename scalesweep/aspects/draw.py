@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import matplotlib as mpl
 
@@ -21,11 +21,15 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.parallel import shared_map
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.control import control_figures
 from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.files import CONVERTERS, svg_text
-from scalesweep.figures.parameters import group_figures, heatmap_figures, single_figures
-from scalesweep.figures.theme import RC
+from scalesweep.figures.parameters import (
+    control_figures,
+    group_figures,
+    heatmap_figures,
+    single_figures,
+)
+from scalesweep.figures.theme import STYLE
 
 FORMATS = ("svg", "pdf", "png")
 INDEX = "index.json"
@@ -69,7 +73,7 @@ def _made(work: _Work, make: Maker) -> list[dict[str, Any]]:
     """
     name = work.results.name
     try:
-        with mpl.rc_context(cast(Any, RC)):
+        with mpl.rc_context(fname=STYLE):
             return [_save(work, drawing) for drawing in make(work.results)]
     except (UserError, OSError):
         raise

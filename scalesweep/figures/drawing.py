@@ -1,5 +1,6 @@
 """A figure as data: forms in panels, with what the report says about them."""
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from scalesweep.core.formatting import apart, counted, shorten, text_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.forms import Form, Lines
-from scalesweep.figures.theme import MAX_LINES, NARROW, WIDE, heading
+from scalesweep.figures.theme import MAX_LINES, NARROW, WIDE
 
 MAX_BARS = 24
 FEW = 6  # names that have room in a panel
@@ -49,7 +50,10 @@ class Drawing:
             ax.set_title(shorten(panel.title, int(84 / self.columns)))
         for ax in axes[len(self.panels) :]:
             ax.axis("off")
-        heading(figure, self.title, self.detail)
+        room = int(width * 11.3)  # characters of this bold type
+        text = textwrap.wrap(self.title, room, max_lines=2, placeholder=" …")
+        text += [shorten(self.detail, room)] if self.detail else []
+        figure.suptitle("\n".join(text), x=0.01, ha="left", fontsize=9.5, fontweight="bold")
         rows = self._legend(figure)
         figure.set_figheight(0.5 + sum(heights) + 0.19 * rows + (0.18 if self.detail else 0))
         return figure

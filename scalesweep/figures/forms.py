@@ -5,6 +5,7 @@ A form is data until it is drawn. Columns of its frame that are not needed may b
 """
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +28,6 @@ from scalesweep.figures.theme import (
     Axis,
     Look,
     fills,
-    in_lines,
     look,
     set_axis,
     tick,
@@ -207,8 +207,12 @@ class Dots(Form):
         _label_rows(ax, labels)
 
 
+def _in_lines(label: str) -> str:
+    return "\n".join(textwrap.wrap(label, 44, max_lines=3, placeholder=" …"))
+
+
 def _label_rows(ax: Axes, labels: Sequence[str]) -> None:
-    ax.set_yticks(range(len(labels)), [in_lines(label, 44) for label in labels])
+    ax.set_yticks(range(len(labels)), [_in_lines(label) for label in labels])
     ax.set_ylim(len(labels) - 0.4, -0.7)
     ax.grid(axis="y", visible=False)
 

@@ -1,4 +1,5 @@
-"""Figures over the parameters that vary: heat maps and lines of two, one figure of a single one."""
+"""Figures over the parameters that vary: heat maps and lines of two, one figure of a single one;
+and of the control point, of which none does."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from scalesweep.core.plan_format import parameter_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, PointState, Row
+from scalesweep.experiment.timeline import moment, timeline
 from scalesweep.figures.drawing import Drawing, bounds, drawn
 from scalesweep.figures.forms import Bars, Heat, Lines
 from scalesweep.figures.theme import Axis
@@ -181,6 +183,21 @@ def _grouped(
         pd.concat([frame, means]), Axis(results.label(over), kind),
         Axis(main.axis_label),
     )  # fmt: skip
+
+
+def control_figures(results: ExperimentResults) -> list[Drawing]:
+    """The values of the control point in order of start; none for other experiments."""
+    main, line = results.main, timeline(results)
+    if not results.control or main is None or not line.times:
+        return []
+    values = [value * main.factor for value in line.values]
+    frame = pd.DataFrame({"x": range(1, len(values) + 1), "y": values, "style": "dots"})
+    frame["series"] = [str(row.get("hosts") or "") for row in line.rows]
+    sessions = {moment(line.times[place]): place + 0.5 for place in line.sessions if place}
+    start = Axis("Control run, in order of start", marks=sessions)
+    what = f"{main.label[:1].lower()}{main.label[1:]}, {PHASES[main.steady_phase]}"
+    note = "The same point, measured throughout the campaign. Upright lines: a session begins."
+    return drawn(results, "control", what, note, [Lines(frame, start, Axis(main.axis_label))])
 
 
 def single_figures(results: ExperimentResults) -> list[Drawing]:

@@ -1,13 +1,11 @@
 """Colours, sizes and axes that all figures share."""
 
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import (
     FixedLocator,
     FuncFormatter,
@@ -17,7 +15,8 @@ from matplotlib.ticker import (
     PercentFormatter,
 )
 
-from scalesweep.core.formatting import finite, shorten
+from scalesweep.core.formatting import finite
+from scalesweep.core.paths import RESOURCES
 
 # Okabe and Ito's palette, which the common kinds of colour blindness can tell apart; its yellow
 # is too faint for lines on white, and its black is for means.
@@ -38,34 +37,7 @@ REACH = 0.6  # of what means span: how far beyond them intervals are shown
 Look = tuple[str, str]  # colour and hatch
 percents = PercentFormatter(1, decimals=0, symbol=" %")
 
-RC: dict[str, Any] = {
-    "font.family": ["DejaVu Sans"],
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.titleweight": "normal",
-    "axes.titlelocation": "left",
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e3e6ea",
-    "grid.linewidth": 0.7,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-    "hatch.linewidth": 0.6,
-    "lines.linewidth": 1.5,
-    "lines.markersize": 5,
-    "text.parse_math": False,  # names may hold a dollar sign
-    "svg.fonttype": "none",
-    "figure.constrained_layout.use": True,
-}
+STYLE = RESOURCES / "figures.mplstyle"  # fonts, sizes, and what is where
 
 
 @dataclass(frozen=True)
@@ -105,19 +77,6 @@ def fills(names: Iterable[str], known: Mapping[str, Look] | None = None) -> dict
         free = (COLOURS[place % count], HATCHES[place // count % len(HATCHES)])
         taken[name] = (known or {}).get(name, free)
     return taken
-
-
-def heading(figure: Figure, text: str, detail: str = "") -> None:
-    """Title at the upper left, wrapped to the figure's width, and a plainer second part."""
-    room = int(figure.get_figwidth() * 11.3)  # characters of this bold type
-    lines = textwrap.wrap(text, room, max_lines=2, placeholder=" …")
-    lines += [shorten(detail, room)] if detail else []
-    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9.5, fontweight="bold")
-
-
-def in_lines(text: str, room: int) -> str:
-    """A label in up to three lines of so many characters."""
-    return "\n".join(textwrap.wrap(text, room, max_lines=3, placeholder=" …"))
 
 
 def set_axis(

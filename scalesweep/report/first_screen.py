@@ -10,7 +10,6 @@ from statistics import fmean
 from typing import Any
 
 from scalesweep.aspects.layouts.table import layouts_that_ran
-from scalesweep.aspects.scaling.efficiencies import Efficiency
 from scalesweep.aspects.scaling.findings import EITHER, Verdict, verdicts
 from scalesweep.aspects.steps.ledgers import Ledger, farthest_series, ledgers
 from scalesweep.aspects.steps.losses import main_loss

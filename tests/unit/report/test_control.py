@@ -15,7 +15,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.core.record import RECORD, write_record
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.control import control_figures
+from scalesweep.figures.parameters import control_figures
 from scalesweep.findings.base import Finding
 from scalesweep.planning.plan import build_plan
 from scalesweep.report.page import render_report
