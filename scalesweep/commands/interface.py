@@ -59,8 +59,9 @@ def whole_numbers(text: str) -> list[int]:
 
 def whole_number(text: str) -> int:
     """A number of 1 or more."""
-    (number,) = whole_numbers(text.replace(",", "."))
-    return number
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be a whole number of 1 or more")
+    return int(text)
 
 
 def values(text: str) -> tuple[str, list[Any]]:

@@ -30,6 +30,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.expressions import Expression
+from scalesweep.core.formatting import written
 
 _Model = TypeVar("_Model", bound="Model")
 
@@ -323,12 +324,12 @@ def _is_not(given: Any, wanted: str) -> str:
     if given is None:
         return f"is empty; write {wanted}" if wanted != "allowed here" else "is empty"
     if wanted == "text" and isinstance(given, bool | int | float):
-        text = str(given).lower() if isinstance(given, bool) else str(given)
-        return f'{text} is not text; write "{text}" in quotes'
+        return f'{short(given)} is not text; write "{short(given)}" in quotes'
     return f"{short(given)} is not {wanted}"
 
 
 def short(value: Any) -> str:
-    """A value for a message: its ``repr``, cut at 60 characters."""
-    text = repr(value)
+    """A value for a message: true, false and null as YAML has them, else its ``repr``, cut at 60
+    characters."""
+    text = written(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
