@@ -38,7 +38,10 @@ _Model = TypeVar("_Model", bound="Model")
 class Model(BaseModel):
     """A mapping of a file. ``FORM``: what may stand in its place, in words; empty: nothing else."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    # Built when it is first used: a model within others is not built for itself as well.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True
+    )
     FORM: ClassVar[str] = ""
 
     @model_validator(mode="wrap")
