@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from harness import ranks
-from torch_training import benchmark, inputs, models, optimizers, stamps, steps
+from torch_training import benchmark, inputs, models, optimizers, steps
 from torch_training.models.network import initial_values
 
 
@@ -82,9 +82,6 @@ def own_loops(params: dict[str, Any]) -> dict[str, Callable[[int], Any]]:
     device = torch.device("cpu")
     shared, optimizer = benchmark.build(params, device)
     read = inputs.make(params, None, inputs.Place(0, 1), device)
-    taken = stamps.Stamps(stamps.clock_of(device))
-    taken.attach(optimizer)
-    shared.attach(taken)
     without = optimizers.make(params, shared.parameters())  # no hooks
 
     def bare(count: int) -> None:
@@ -94,7 +91,7 @@ def own_loops(params: dict[str, Any]) -> dict[str, Callable[[int], Any]]:
             without.zero_grad(set_to_none=True)
             loss.item()
 
-    return {"own": lambda count: steps.take(shared, optimizer, read, count, taken), "bare": bare}
+    return {"own": lambda count: steps.take(shared, optimizer, read, count), "bare": bare}
 
 
 def main() -> None:

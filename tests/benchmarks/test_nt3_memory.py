@@ -39,9 +39,8 @@ def tree(folder, *nodes, cache=False):
     ],
 )
 def test_modes(tmp_path, nodes, cache, model, expected):
-    found = memory.facts(model, tree(tmp_path / "node", *nodes, cache=cache))
-    assert found["mode"] == expected
-    assert [each["memory_bytes"] for each in found["nodes"]] == [kb << 10 for kb, _ in nodes]
+    found = memory.mode(model, tree(tmp_path / "node", *nodes, cache=cache))
+    assert found == expected
     for mode in ("cache", "flat"):
         problem = memory.mismatch(mode, found, "nid00012")
         assert (problem is None) == (mode == expected)

@@ -67,11 +67,3 @@ def test_tf32_is_allowed_for_convolutions_and_not_for_matrix_products(both):
     assert facts["tf32"] == {
         "products": False, "convolutions": True, "in": ["resnet20", "resnet50"],
     }  # fmt: skip
-
-
-def test_memory_of_the_gpu_and_of_the_host_are_told_apart(both):
-    *_, facts = both
-    gpu, host, other = facts["out_of_memory"]
-    said = "in timed steps: CUDA out of memory. Tried to allocate 20.00 GiB."
-    assert gpu == [79, f"out of memory on the GPU, {said}"]
-    assert (host[0], other) == (71, None)

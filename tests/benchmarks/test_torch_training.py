@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from scalesweep.compute.error_lines import reason_of
+from scalesweep.core.causes import Cause
 from tests.benchmarks import cnn_programs
 from tests.benchmarks.programs import read, start_torch
 from tests.benchmarks.torch_programs import DEFAULTS, stage, start
@@ -137,10 +139,7 @@ def test_training_is_that_of_cnn_training(tmp_path):
     assert native["work"] == {"samples_per_epoch": 32, "samples": 32, "phases": ["timed"]}
 
 
-def test_a_network_beyond_the_hosts_memory_is_one_line(tmp_path):
-    done, out = start(tmp_path, width=3_000_000)
-    assert done.returncode == 71 and done.stderr.count("\n") == 1
-    left = json.loads((out / "native_error.json").read_text())
-    assert left["exit_code"] == 71
-    said = "out of memory on the host, building the network: "
-    assert left["message"].startswith(said)
+def test_why_a_network_beyond_the_hosts_memory_failed_is_seen(tmp_path):
+    done, _ = start(tmp_path, width=3_000_000)
+    reason = reason_of(done.stderr.splitlines(), of_one_rank=True)
+    assert (done.returncode, reason.cause) == (1, Cause.OUT_OF_MEMORY)

@@ -39,7 +39,7 @@ class Stream:
 
 
 class Cuda:
-    """What `StreamClock` needs of `torch.cuda`, on made-up streams."""
+    """What stamps need of `torch.cuda`, on made-up streams."""
 
     def __init__(self):
         self.stream = Stream()
@@ -68,7 +68,7 @@ class Cuda:
 def on_a_made_up_gpu():
     """Seconds of three steps whose work is known; the host never waits for the stream."""
     cuda = Cuda()
-    own, computing = stamps.Stamps(stamps.StreamClock(cuda)), cuda.stream
+    own, computing = stamps.Stamps(cuda), cuda.stream
     own.of_ddp(SimpleNamespace(_sync_buffers=len))
     for number in range(3):
         computing.work(0.5)  # between
@@ -124,17 +124,13 @@ def take(params, steps_taken):
     read = inputs.make(
         params, None, inputs.Place(shared.position.data, shared.shape.data_ranks), device
     )
-    own = stamps.Stamps(stamps.clock_of(device))
-    own.attach(optimizer)
-    shared.attach(own)
-    taken = steps.take(shared, optimizer, read, steps_taken, own)
-    own.close()
+    taken = steps.take(shared, optimizer, read, steps_taken)
     return {
         "losses": shared.losses(taken.losses).tolist(),
         "about": shared.about(),
         "exchange": shared.exchange(),
         "seconds": {name: float(array[1:].sum()) for name, array in taken.seconds.items()},
-        "lacking": own.lacking,
+        "lacking": shared.stamps.lacking,
     }, shared
 
 

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 from harness import seeded, torch_ranks
-from harness.program import ProgramError
-from torch_training import benchmark, flops, inputs, memory, models
+from torch_training import benchmark, flops, inputs, models
 from torch_training.mesh import Shape
 from torch_training.models.network import count, initial_values
 
@@ -78,23 +77,6 @@ def transformer():
     }
 
 
-def out_of_memory():
-    """Exit code and message by what PyTorch raises; None where it is something else."""
-    said = "CUDA out of memory. Tried to allocate 20.00 GiB. If reserved but unallocated memory is"
-    host = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes."
-    other = "mat1 and mat2 shapes cannot be multiplied"
-    ends = []
-    for error in (torch.OutOfMemoryError(said), *map(RuntimeError, (host, other))):
-        try:
-            with memory.told_when_out("in timed steps"):
-                raise error
-        except ProgramError as ended:
-            ends.append([ended.code, str(ended)])
-        except RuntimeError:
-            ends.append(None)
-    return ends
-
-
 def main():
     torch.set_num_threads(1)
     seed = int(sys.argv[2])
@@ -102,7 +84,7 @@ def main():
     tf32 = {kind: torch_ranks.tf32_state(kind == "convolutions")[0] for kind in KINDS}
     names = ("mlp", "resnet20", "resnet50", "transformer")
     tf32["in"] = [n for n in names if benchmark.convolves(n)]
-    print(json.dumps(transformer() | {"out_of_memory": out_of_memory(), "tf32": tf32}))
+    print(json.dumps(transformer() | {"tf32": tf32}))
 
 
 if __name__ == "__main__":

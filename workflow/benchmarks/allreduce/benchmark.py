@@ -11,22 +11,18 @@ import tensorflow as tf
 from allreduce.messages import SIZES, bus_factor, split
 from harness.frame import Arrays
 from harness.native import Metric, metric
-from harness.sweep import SECONDS, Case, Sweep, ceiling_metrics, rates
+from harness.sweep import SECONDS, Case, ceiling_metrics, rates
 from harness.tf_probe import Probe, wait
 
 
 class Program(Probe):
     """Time by message size."""
 
-    rate_name, rate_unit = "bus_bandwidth", "bytes/s"
+    rate_name, by, unit = "bus_bandwidth", "message size", "bytes"
 
     def threads(self) -> tuple[int, int]:
         """Return this rank's threads; operations that wait for Horovod take none."""
         return 0, self.params["threads"]
-
-    def make_sweep(self) -> Sweep:
-        """Return the sweep over message sizes."""
-        return Sweep("message size", "bytes", "bytes")
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each message size."""

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from compute_peak.work import channels, flop, least_bytes
-from harness.sweep import Case, Chain, Sweep, works_of
+from harness.sweep import Case, Chain, works_of
 from harness.tf_probe import Probe, wait
 
 EAGER, GRAPH, CHAIN, XLA = "eager", "graph", "chain", "XLA"
@@ -22,12 +22,12 @@ TRIALS, TRIAL_S = 10, 0.2  # of each way: at most so many calls, and none more a
 class Program(Probe):
     """Floating-point operations per second by size."""
 
-    rate_name, rate_unit = "flops", "FLOP/s"
+    rate_name, rate_unit, amount_unit = "flops", "FLOP/s", "FLOP"
 
-    def make_sweep(self) -> Sweep:
-        """Return the sweep over sizes."""
-        by = "matrix size" if self.params["operation"] == "matmul" else "channels"
-        return Sweep(by, None, "FLOP")
+    @property
+    def by(self) -> str:
+        """What sizes are of."""
+        return "matrix size" if self.params["operation"] == "matmul" else "channels"
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each size."""

@@ -16,7 +16,7 @@ from harness import cuda, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.program import EXIT_UNSUPPORTED
-from harness.sweep import SECONDS, Case, Sweep
+from harness.sweep import SECONDS, Case
 from harness.tf_probe import Probe, wait
 
 CPU = "/device:CPU:0"
@@ -25,7 +25,7 @@ CPU = "/device:CPU:0"
 class Program(Probe):
     """Bytes per second by size of the message."""
 
-    rate_name, rate_unit = "copy_bandwidth", "bytes/s"
+    rate_name, by, unit = "copy_bandwidth", "message size", "bytes"
 
     def start(self) -> None:
         """Start the rank, with two GPUs where it copies between them; else each with its own."""
@@ -90,10 +90,6 @@ class Program(Probe):
                 return tf.identity(array)
 
         return eagerly
-
-    def make_sweep(self) -> Sweep:
-        """Return the sweep over sizes."""
-        return Sweep("message size", "bytes", "bytes")
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each size."""

@@ -41,9 +41,12 @@ class Format(staging.DataSet):
     @property
     def file_bytes(self) -> int:
         """Size of one file before compression, in bytes; exact."""
-        x_bytes = 2 * int(np.prod(self.sample_shape, dtype=np.int64))
-        payload = example_bytes(b"", np.zeros(TARGETS, np.float32), x_length=x_bytes)
-        return self.samples_per_file * (staging.RECORD_FRAME + len(payload) + x_bytes)
+        value = 2 * int(np.prod(self.sample_shape, dtype=np.int64))
+        # An Example has features, of which one is named x and has a list of one value.
+        entry = _field(1) + _field(_field(_field(value)))
+        return self.samples_per_file * (
+            staging.RECORD_FRAME + _field(_field(entry) + Y_ENTRY_BYTES)
+        )
 
     def is_complete(self, path: str | Path) -> bool:
         """Tell whether a file is there with the size it must have.
@@ -62,49 +65,17 @@ class Format(staging.DataSet):
 
     def write(self, path: str, split: str, index: int) -> None:
         """Write the serialised samples of a file."""
-        records = (example_bytes(x.tobytes(), y) for x, y in samples(self, split, index))
-        staging.write_records(path, records, self.compression)
+        every = ({"x": x.tobytes(), "y": y} for x, y in samples(self, split, index))
+        staging.write_examples(path, every, self.compression)
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _field(number: int, length: int) -> bytes:
-    """Tag and length of a length-delimited protobuf field."""
-    return _varint(number << 3 | 2) + _varint(length)
-
-
-def example_bytes(x: bytes, y: np.ndarray, x_length: int | None = None) -> bytes:
-    """Serialise one ``tf.train.Example`` with features ``x`` (bytes) and ``y`` (float32 list).
-
-    Written out by hand because the order of a protobuf map is not fixed, and files are to be
-    reproducible byte for byte. With `x_length` the lengths are those of an x of that many bytes.
-    """
-    length = len(x) if x_length is None else x_length
-    packed = y.astype("<f4").tobytes()
-    y_list = _field(1, len(packed)) + packed
-    y_feature = _field(2, len(y_list)) + y_list
-    y_entry = _field(1, 1) + b"y" + _field(2, len(y_feature)) + y_feature
-
-    x_head = _field(1, length)
-    x_feature = _field(1, len(x_head) + length) + x_head
-    x_size = len(x_feature) + length
-    x_entry = _field(1, 1) + b"x" + _field(2, x_size) + x_feature
-    x_entry_size = len(x_entry) + length
-
-    head = _field(1, x_entry_size) + x_entry
-    tail = _field(1, len(y_entry)) + y_entry
-    return b"".join((_field(1, len(head) + length + len(tail)), head, x, tail))
+def _field(length: int) -> int:
+    """Return the bytes of a protobuf field of so many: its tag, its length and themselves."""
+    return 1 + max(1, -(-length.bit_length() // 7)) + length
 
 
 def parse(record: bytes, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return x int16 of `shape` and y float32 ``[4]`` of a message of `example_bytes`."""
+    """Return x int16 of `shape` and y float32 ``[4]`` of a record, in which y is last."""
     values = int(np.prod(shape))
     begin = len(record) - Y_ENTRY_BYTES - 2 * values
     x = np.frombuffer(record, "<i2", values, begin)

@@ -10,14 +10,14 @@ from harness import page_cache, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.program import EXIT_BAD_DATA, ProgramError
-from harness.sweep import Case, Sweep
+from harness.sweep import Case
 from harness.tf_probe import Probe, start_without_gpus
 
 
 class Program(Probe):
     """Bytes per second by number of readers."""
 
-    rate_name, rate_unit = "read_bandwidth", "bytes/s"
+    rate_name, by, unit = "read_bandwidth", "readers", "threads"
 
     def start(self) -> None:
         """Start the ranks; reading needs no GPU, and so leaves its memory be."""
@@ -36,10 +36,6 @@ class Program(Probe):
         mine = range(ranks.rank() * most, (ranks.rank() + 1) * most)
         self.paths = [data.path(self.run.data, "read", number) for number in mine]
         self.resident: list[float | None] = []
-
-    def make_sweep(self) -> Sweep:
-        """Return the sweep over numbers of readers."""
-        return Sweep("readers", "threads", "bytes")
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each number of readers."""

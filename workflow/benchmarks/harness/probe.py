@@ -21,7 +21,10 @@ class SweepProbe(Benchmark):
     """A benchmark with the parameters repeats, seconds_per_repeat and seconds_per_value."""
 
     rate_name: str  # the main metric
-    rate_unit: str
+    rate_unit = "bytes/s"
+    by: str  # what the values of the sweep are of, and their unit
+    unit: str | None = None
+    amount_unit = "bytes"
     sweep: Sweep
     # What the framework raises where it has no code for a call.
     lacking: ClassVar[tuple[type[Exception], ...]] = ()
@@ -31,17 +34,13 @@ class SweepProbe(Benchmark):
         return 0, self.params["threads"]
 
     @abstractmethod
-    def make_sweep(self) -> Sweep:
-        """Return the sweep without values yet."""
-
-    @abstractmethod
     def cases(self) -> Iterable[Case]:
         """Return what is timed, in the order of growing work."""
 
     def measure(self) -> None:
         """Time the sweep. Raises ProgramError (code 69) where nothing of it can be measured."""
         params = self.params
-        self.sweep = self.make_sweep()
+        self.sweep = Sweep(self.by, self.unit, self.amount_unit)
         clock = Clock(time.perf_counter, ranks.barrier, _largest)
         repeats, least = params["repeats"], params["seconds_per_repeat"]
         with self.phases("timed"):
@@ -50,7 +49,8 @@ class SweepProbe(Benchmark):
                     self.sweep, self.cases(), repeats, least, params["seconds_per_value"], clock
                 )
             except self.lacking as error:
-                line = self.why_lacking(error).splitlines()[0][:200]
+                # TensorFlow's message without the node that it names.
+                line = str(getattr(error, "message", error)).splitlines()[0][:200]
                 raise ProgramError(EXIT_UNSUPPORTED, f"{self.asked()}: {line}") from None
         if not self.sweep.values:
             why = next(iter(self.sweep.left_out.values()), "nothing was asked for")
@@ -61,10 +61,6 @@ class SweepProbe(Benchmark):
     def asked(self) -> str:
         """Return the parameters, in words, that a machine may not be able to do."""
         return self.sweep.by
-
-    def why_lacking(self, error: Exception) -> str:
-        """Return what the framework says of a call that it has no code for."""
-        return str(error)
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather the times of all ranks: ``[value, repeat, rank]``."""

@@ -13,15 +13,13 @@ import numpy as np
 from harness import profiling, watch
 from harness.phases import since_start
 
-# Exit codes, after sysexits.h; the launcher turns 65, 66, 69, 71, 75 and 79 into BAD_RESULT,
-# MISSING_DATA, an unsupported point, OUT_OF_MEMORY, LAUNCH_FAILED and GPU_OUT_OF_MEMORY.
+# Exit codes, after sysexits.h; the launcher turns 65, 66, 69 and 75 into BAD_RESULT,
+# MISSING_DATA, an unsupported point and LAUNCH_FAILED.
 EXIT_FAILED = 1  # as of an error that nobody has foreseen
 EXIT_PARAMETERS = 2
 EXIT_BAD_DATA = os.EX_DATAERR
 EXIT_MISSING_DATA = os.EX_NOINPUT
 EXIT_UNSUPPORTED = os.EX_UNAVAILABLE  # this machine cannot do what the point asks
-EXIT_HOST_MEMORY = os.EX_OSERR  # the host has no more memory for the program
-EXIT_GPU_MEMORY = 79  # a GPU has none
 EXIT_LAUNCH = os.EX_TEMPFAIL  # not all ranks were started, or they cannot reach each other
 
 

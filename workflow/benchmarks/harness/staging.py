@@ -132,31 +132,28 @@ def write_file(job: Job) -> int:
     return path.stat().st_size
 
 
-def write_records(path: str, records: Iterable[bytes], compression: str = "none") -> None:
-    """Write a TFRecord file, for a data set's `write`; `compression` is ``GZIP`` or ``none``."""
+def write_examples(
+    path: str, examples: Iterable[Mapping[str, Any]], compression: str = "none"
+) -> None:
+    """Write a TFRecord file of ``tf.train.Example``, whose features are in a fixed order.
+
+    A feature is an integer, bytes or an array of float32; `compression` is ``GZIP`` or ``none``.
+    """
     import tensorflow as tf
+
+    def feature(value: Any) -> tf.train.Feature:
+        if isinstance(value, bytes):
+            return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+        if isinstance(value, int):
+            return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+        return tf.train.Feature(float_list=tf.train.FloatList(value=value))
 
     kind = "" if compression == "none" else compression
     with tf.io.TFRecordWriter(path, tf.io.TFRecordOptions(compression_type=kind)) as writer:
-        for record in records:
-            writer.write(record)
-
-
-def write_examples(path: str, examples: Iterable[dict[str, int | bytes]]) -> None:
-    """Write a TFRecord file of ``tf.train.Example``, whose features are in a fixed order."""
-    import tensorflow as tf
-
-    def feature(value: int | bytes) -> tf.train.Feature:
-        if isinstance(value, bytes):
-            return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
-
-    def record(example: dict[str, int | bytes]) -> bytes:
-        features = {name: feature(value) for name, value in example.items()}
-        message = tf.train.Example(features=tf.train.Features(feature=features))
-        return message.SerializeToString(deterministic=True)
-
-    write_records(path, map(record, examples))
+        for example in examples:
+            features = {name: feature(value) for name, value in example.items()}
+            message = tf.train.Example(features=tf.train.Features(feature=features))
+            writer.write(message.SerializeToString(deterministic=True))
 
 
 def record_count(path: str | Path) -> int | None:

@@ -19,16 +19,8 @@ class Probe(SweepProbe):
     def start(self) -> None:
         """Start the ranks as training does, each on a GPU of its own where there are any."""
         inter, intra = self.threads()
-        names = ("fusion_threshold_mb", "cycle_time_ms", "hierarchical_allreduce")
-        horovod = {name: self.params.get(name) for name in names[:2]}
-        horovod[names[2]] = self.params.get(names[2], False)
-        shared = {"ranks": self.params["ranks"], "inter_threads": inter, "intra_threads": intra}
-        tf_training.start(shared | horovod)
+        tf_training.start(self.params | {"inter_threads": inter, "intra_threads": intra})
         ranks.barrier()
-
-    def why_lacking(self, error: Exception) -> str:
-        """Return TensorFlow's message without the node that it names."""
-        return str(getattr(error, "message", error))
 
 
 def wait(result: Any) -> Any:

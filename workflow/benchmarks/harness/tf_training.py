@@ -46,12 +46,12 @@ def start(params: dict[str, Any]) -> None:
 
 
 def set_knobs(params: dict[str, Any]) -> None:
-    """Set the variables that Horovod reads when it starts: parameters of these names."""
-    megabytes = params["fusion_threshold_mb"]
+    """Set the variables that Horovod reads when it starts: parameters of these names, if any."""
+    megabytes = params.get("fusion_threshold_mb")
     knobs = {
         "HOROVOD_FUSION_THRESHOLD": None if megabytes is None else megabytes << 20,
-        "HOROVOD_CYCLE_TIME": params["cycle_time_ms"],
-        "HOROVOD_HIERARCHICAL_ALLREDUCE": int(params["hierarchical_allreduce"]) or None,
+        "HOROVOD_CYCLE_TIME": params.get("cycle_time_ms"),
+        "HOROVOD_HIERARCHICAL_ALLREDUCE": int(params.get("hierarchical_allreduce", False)) or None,
     }
     os.environ.update({name: str(value) for name, value in knobs.items() if value is not None})
 

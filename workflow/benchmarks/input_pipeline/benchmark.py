@@ -81,11 +81,6 @@ class Program(Benchmark):
             )
         ranks.raise_together(self.problem)
 
-    def close(self) -> None:
-        """End the processes that make samples."""
-        if self.workers is not None:
-            self.workers.close()
-
     def prepare(self, epoch: int) -> None:
         """Have the kernel forget the files, where that is asked for; not timed."""
         if self.params["page_cache"] == "cold":

@@ -71,79 +71,51 @@ def shuffled(tasks: Iterable[Task], buffer: int, seed: int) -> Iterator[Task]:
 class Workers:
     """Processes of Python that make samples, and hand them over through a pipe each.
 
-    Of a pipe that several write to (a Pool, a ProcessPoolExecutor) nobody reads to the end what a
-    process that was killed had begun to write: its reader waits for ever.
+    A Pool and a ProcessPoolExecutor have one pipe for all, which halves the samples a second.
     """
 
     def __init__(self, count: int) -> None:
         """Start them as new interpreters: none is forked off the threads of TensorFlow."""
         context = get_context("spawn")
-        self._ends: list[Connection] = []
-        self._processes = []
+        self.ends: list[Connection] = []
         for _ in range(count):
             end, other = context.Pipe()
-            process = context.Process(target=_work, args=(other,), daemon=True)
-            process.start()
+            context.Process(target=_work, args=(other,), daemon=True).start()
             other.close()  # the worker alone has it: where it ends, so does the pipe
-            self._ends.append(end)
-            self._processes.append(process)
-        for end in self._ends:
-            self._result(end)  # it has begun
+            self.ends.append(end)
+        for end in self.ends:
+            end.recv()  # it has begun
 
     def samples(self, tasks: Iterable[Task]) -> Iterator[Any]:
         """Yield the samples of `tasks` in their order, two for each worker being made ahead.
 
-        Raises RuntimeError where a worker was ended meanwhile, as by the kernel for its memory, and
-        what a worker raised.
+        Raises what a worker raised, and EOFError or OSError if one was ended meanwhile, as by the
+        kernel for its memory.
         """
         pending: deque[Connection] = deque()
-        try:
-            for task, end in zip(tasks, cycle(self._ends)):
-                if len(pending) >= 2 * len(self._ends):
-                    yield self._result(pending.popleft())
-                self._send(end, task)
-                pending.append(end)
-            while pending:
-                yield self._result(pending.popleft())
-        finally:
-            for end in pending:  # of a reader that stopped early: none is the next one's
-                with contextlib.suppress(Exception):
-                    self._result(end)
-
-    def _send(self, end: Connection, task: Task) -> None:
-        try:
+        for task, end in zip(tasks, cycle(self.ends)):
+            if len(pending) >= 2 * len(self.ends):
+                yield _result(pending.popleft())
             end.send(task)
-        except OSError:
-            raise RuntimeError(_ENDED) from None
-
-    def _result(self, end: Connection) -> Any:
-        try:
-            made, result = end.recv()
-        except (EOFError, OSError):
-            raise RuntimeError(_ENDED) from None
-        if not made:
-            raise result
-        return result
-
-    def close(self) -> None:
-        """End them."""
-        for end in self._ends:
-            end.close()
-        for process in self._processes:
-            process.join()
+            pending.append(end)
+        while pending:
+            yield _result(pending.popleft())
 
 
-_ENDED = "a worker process was ended while it made samples"
+def _result(end: Connection) -> Any:
+    if isinstance(result := end.recv(), Exception):
+        raise result
+    return result
 
 
 def _work(end: Connection) -> None:
     """Make samples until the rank closes the pipe, or has ended, however that was."""
-    result: tuple[bool, Any] = (True, None)  # that it has begun
+    result: Any = None  # that it has begun
     with contextlib.suppress(EOFError, OSError):
         while True:
             end.send(result)
             task = end.recv()
             try:
-                result = (True, make_sample(task))
+                result = make_sample(task)
             except Exception as error:
-                result = (False, error)
+                result = error

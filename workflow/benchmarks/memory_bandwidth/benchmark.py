@@ -12,56 +12,35 @@ from harness import cuda, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.program import EXIT_UNSUPPORTED
-from harness.sweep import SECONDS, Case, Chain, Sweep, rates
+from harness.sweep import SECONDS, Case, Chain, rates
 from harness.tf_probe import Probe, wait
 from memory_bandwidth import caches, kernels
 
 IN_A_ROW = 8  # kernels that a GPU starts before one is waited for
-ARRAYS_ON_GPU = 4  # operands, the last result and the one before
 
 
 class Program(Probe):
     """Bytes per second by kernel and library."""
 
-    rate_name, rate_unit = "bandwidth", "bytes/s"
+    rate_name, by = "bandwidth", "kernel"
 
     def threads(self) -> tuple[int, int]:
         """Return the threads: those asked for, or one for each core of this rank."""
         return 0, self.params["threads"] or len(os.sched_getaffinity(0))
 
     def set_up(self) -> None:
-        """Find out how large arrays are; end with code 69 where a node's memory is too small."""
+        """Find out how large arrays are, and where TensorFlow's lie; code 69 if there is
+        no GPU and one is asked for."""
         # Alike on every rank, also where nodes differ.
         self.bytes = int(max(ranks.gather_json(caches.array_bytes(self.params["array_mib"]))))
-        # On each node: the arrays of one library at a time, of all its ranks.
-        needed = 3 * self.bytes * min(self.params["ranks_per_node"], self.params["ranks"])
-        there = caches.available_bytes()
-        problem = self.place()
-        host = not self.gpu or "numpy" in self.params["libraries"]
-        if host and problem is None and there is not None and needed > there:
-            words = f"three arrays of {self.bytes >> 20} MiB"
-            problem = (EXIT_UNSUPPORTED, f"{words} a rank do not fit in {there >> 20} MiB")
-        ranks.raise_together(problem)
-
-    def place(self) -> tuple[int, str] | None:
-        """Find where TensorFlow's arrays lie, and how large they are; return what stands against
-        it: no GPU, or one whose memory is too small."""
         asked, gpus = self.params["device"], tf.config.get_visible_devices("GPU")
         self.gpu = "" if asked == "cpu" or not gpus else str(gpus[0].name.rpartition(":")[2])
+        lacking = (EXIT_UNSUPPORTED, "device gpu: TensorFlow sees no GPU here")
+        ranks.raise_together(lacking if asked == "gpu" and not gpus else None)
         self.on_gpu = self.bytes
-        if not self.gpu:
-            said = EXIT_UNSUPPORTED, "device gpu: TensorFlow sees no GPU here"
-            return said if asked == "gpu" else None
-        cache, memory = cuda.cache_bytes(int(self.gpu)), cuda.memory_bytes(int(self.gpu))
-        self.on_gpu = caches.gpu_array_bytes(self.params["array_mib"], cache, memory)
-        if memory is not None and (ARRAYS_ON_GPU + 1) * self.on_gpu > memory:
-            words = f"{ARRAYS_ON_GPU} arrays of {self.on_gpu >> 20} MiB"
-            return EXIT_UNSUPPORTED, f"{words} do not fit in the GPU's {memory >> 20} MiB"
-        return None
-
-    def make_sweep(self) -> Sweep:
-        """Return the sweep over kernels."""
-        return Sweep("kernel", None, "bytes")
+        if self.gpu:
+            cache, memory = cuda.cache_bytes(int(self.gpu)), cuda.memory_bytes(int(self.gpu))
+            self.on_gpu = caches.gpu_array_bytes(self.params["array_mib"], cache, memory)
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each kernel of each library; arrays are made by its first kernel."""

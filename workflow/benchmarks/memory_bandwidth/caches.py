@@ -50,13 +50,3 @@ def gpu_array_bytes(array_mib: int | None, cache: int | None, memory: int | None
         return array_mib << 20
     size = max(GPU_LEAST_BYTES, TIMES * (cache or 0))
     return size if memory is None else min(size, memory // 8 // 8 * 8)
-
-
-def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """Return the memory that can be had without swapping; None where the kernel does not tell."""
-    try:
-        lines = meminfo.read_text().splitlines()
-        kib = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
-        return int(kib) << 10
-    except (OSError, StopIteration, ValueError, IndexError):
-        return None

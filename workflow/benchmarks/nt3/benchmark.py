@@ -82,20 +82,21 @@ class Program(Benchmark):
         }
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
-        """Return each host's memory and what has read the tables too."""
+        """Return each host's memory mode and what has read the tables too."""
         data = self.data
         loaded = {"reader": data.reader, "package": data.package, "file_bytes": data.bytes}
         notes = tf_training.training_notes(self.params, self.trainer, self.history, self.seed)
-        return {"memory": self.memory, "loading": loaded} | notes
+        return {"memory_mode": self.memory, "loading": loaded} | notes
 
 
-def look_at_memory(asked: str) -> dict[str, Any]:
-    """Return the memory of every host by its name; ProgramError on all if one is in another mode.
+def look_at_memory(asked: str) -> dict[str, str | None]:
+    """Return the mode of every host's memory by its name; ProgramError on all if one is in another.
 
     A host is asked by its first rank.
     """
     host = socket.gethostname()
-    facts = memory.facts(cpu_model()) if ranks.first_on_host() else None
-    problem = memory.mismatch(asked, facts, host) if facts else None
+    there = memory.mode(cpu_model()) if ranks.first_on_host() else None
+    problem = memory.mismatch(asked, there, host) if ranks.first_on_host() else None
     ranks.raise_together((EXIT_UNSUPPORTED, problem) if problem else None)
-    return dict(each for each in ranks.gather_json([host, facts]) if each[1])
+    known = ranks.gather_json([host, ranks.first_on_host(), there])
+    return {name: mode for name, first, mode in known if first}

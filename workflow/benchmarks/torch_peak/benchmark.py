@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from harness import torch_ranks
-from harness.sweep import Case, Chain, Sweep
+from harness.sweep import Case, Chain
 from harness.torch_probe import Probe, wait
 
 CHAINED = 4  # products that the device is given in a row, each of what the one before gave
@@ -18,13 +18,8 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a value
 class Program(Probe):
     """Floating-point operations per second by size."""
 
-    framework = "torch"
-
-    rate_name, rate_unit = "flops", "FLOP/s"
-
-    def make_sweep(self) -> Sweep:
-        """Return the sweep over sizes."""
-        return Sweep("matrix size", None, "FLOP")
+    framework, by = "torch", "matrix size"
+    rate_name, rate_unit, amount_unit = "flops", "FLOP/s", "FLOP"
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each size."""

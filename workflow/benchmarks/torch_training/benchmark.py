@@ -25,7 +25,6 @@ from torch_training import (
     models,
     optimizers,
     sharing,
-    stamps,
     steps,
 )
 
@@ -43,7 +42,9 @@ def build(
     if params["data_format"] == "NHWC":
         network = network.to(memory_format=torch.channels_last)
     shared = sharing.make(params, network, ranks.rank(), device)
-    return shared, optimizers.make(params, shared.parameters())
+    optimizer = optimizers.make(params, shared.parameters())
+    shared.stamps.attach(optimizer)
+    return shared, optimizer
 
 
 def convolves(model: str) -> bool:
@@ -76,12 +77,8 @@ class Program(Benchmark):
         shape = mesh.shape_of(params)
         place = inputs.Place(mesh.position_of(shape, ranks.rank()).data, shape.data_ranks)
         ranks.raise_together(inputs.check(params, self.run.data, place, self.device))
-        with memory.told_when_out("building the network"):
-            self.sharing, self.optimizer = build(params, self.device)
-            self.read = inputs.make(params, self.run.data, place, self.device)
-        self.stamps = stamps.Stamps(stamps.clock_of(self.device))
-        self.stamps.attach(self.optimizer)
-        self.sharing.attach(self.stamps)
+        self.sharing, self.optimizer = build(params, self.device)
+        self.read = inputs.make(params, self.run.data, place, self.device)
 
     def warm_up(self) -> None:
         """Take the first steps, in which PyTorch compiles and allocates."""
@@ -98,8 +95,8 @@ class Program(Benchmark):
 
     def take(self, kind: str, number: int) -> steps.Taken:
         """Take steps; ProgramError on all ranks when the loss of one is not finite."""
-        with memory.told_when_out(f"in {kind} steps"), told_without_compiler():
-            taken = steps.take(self.sharing, self.optimizer, self.read, number, self.stamps)
+        with told_without_compiler():
+            taken = steps.take(self.sharing, self.optimizer, self.read, number)
         taken = taken._replace(losses=self.sharing.losses(taken.losses))
         ranks.raise_together(self.divergence(kind, taken.losses))
         return taken
@@ -189,7 +186,7 @@ class Program(Benchmark):
             "mode": {"strategy": self.sharing.by, "step_times": "of each rank"},
             "devices": [about["device"] for about in about_ranks],
             "threads": [about["threads"] for about in about_ranks],
-            "spans": self.stamps.notes(params["batches"], params["pp"]),
+            "spans": self.sharing.stamps.notes(params["batches"], params["pp"]),
             "batch": {"global": self.samples_per_step, "per_device": params["batch_size"]},
             "exchange": self.sharing.exchange(),
             "layout": self.sharing.layout([about["share"] for about in about_ranks])

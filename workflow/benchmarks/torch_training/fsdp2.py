@@ -19,10 +19,9 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
+from torch_training.data_parallel import Wrapping
 from torch_training.models.network import Network
 from torch_training.stamps import DATA_PARALLEL, Stamps
-from torch_training.traffic import Traffic
-from torch_training.wrapping import Wrapping
 
 GATHERED, SCATTERED, REDUCED = "gathered_bytes", "reduce_scattered_bytes", "all_reduced_bytes"
 KINDS = (GATHERED, SCATTERED, REDUCED)
@@ -41,7 +40,8 @@ class FullyShard(Wrapping):
     alone: bool = False
 
     def wrapped(self, network: Network) -> nn.Module:
-        """Return the network, whose weights are now in shards."""
+        """Return the network, whose weights are now in shards; stamps are told of the waits for
+        weights and gradients. FSDP2 copies them for a single rank too, which waits for nobody."""
         mixed = self.params["precision"] == "mixed_bfloat16"
         kinds = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32} if mixed else {}
         within = MixedPrecisionPolicy(**kinds)
@@ -53,30 +53,26 @@ class FullyShard(Wrapping):
             self._shard(block, within, reshard)
         # Gathered for the forward pass, weights outside of blocks are needed soon after it.
         self._shard(network, around, False)
+        if self.mesh.size() > 1 and not self.alone:
+            self.stamps.of_fsdp2()
         return network
 
     def _shard(self, module: Any, policy: MixedPrecisionPolicy, reshard: bool) -> None:
         fully_shard(module, mesh=self.mesh, mp_policy=policy, reshard_after_forward=reshard)
-        module.set_custom_all_gather(_Gather(self.traffic, self.alone))
-        module.set_custom_reduce_scatter(_Scatter(self.traffic, self.alone, self.mesh.ndim == 2))
+        module.set_custom_all_gather(_Gather(self.stamps, self.alone))
+        module.set_custom_reduce_scatter(_Scatter(self.stamps, self.alone, self.mesh.ndim == 2))
 
     def exchanging(self, module: Any, last: bool) -> AbstractContextManager[Any]:
         """Return the context of a micro-step: gradients stay whole but in the last."""
         module.set_requires_gradient_sync(last)
         return nullcontext()
 
-    def attach(self, module: Any, stamps: Stamps) -> None:
-        """Have stamps told of the waits for weights and gradients; FSDP2 copies them for a single
-        rank too, which waits for nobody."""
-        if self.mesh.size() > 1 and not self.alone:
-            stamps.of_fsdp2()
-
     def exchange(self, modules: Sequence[Any]) -> dict[str, Any] | None:
         """Return the gradients of a step, and what the newest one has gathered and scattered; None
         where there is nobody to exchange with."""
         if self.mesh.size() == 1 or self.alone:
             return None
-        sent = {what: self.traffic.messages.get(what, []) for what in KINDS}
+        sent = {what: self.stamps.messages.get(what, []) for what in KINDS}
         parameters = [tensor for module in modules for tensor in module.parameters()]
         return {
             "by": self.by,
@@ -101,8 +97,8 @@ def _share(parameter: Any) -> int:
 class _Comm:
     """What FSDP2 calls to exchange a group of weights: `torch.distributed`, and counted."""
 
-    def __init__(self, traffic: Traffic, alone: bool, copies: bool = False) -> None:
-        self.traffic, self.alone, self.copies = traffic, alone, copies
+    def __init__(self, stamps: Stamps, alone: bool, copies: bool = False) -> None:
+        self.stamps, self.alone, self.copies = stamps, alone, copies
 
     def allocate(self, size: Any, *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         return torch.empty(*size, dtype=dtype, device=device)
@@ -121,8 +117,8 @@ class _Gather(_Comm):
                 if number != group.rank():  # where it is already
                     part.copy_(input_tensor.view(-1))
             return None
-        self.traffic.count(GATHERED, output_tensor)
-        with self.traffic.stamps.waiting(DATA_PARALLEL):
+        self.stamps.count(GATHERED, output_tensor)
+        with self.stamps.waiting(DATA_PARALLEL):
             return dist.all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
 
 
@@ -138,8 +134,8 @@ class _Scatter(_Comm):
         if self.alone:
             output_tensor.copy_(input_tensor.view(group.size(), -1)[group.rank()])
             return None
-        self.traffic.count(SCATTERED, input_tensor)
+        self.stamps.count(SCATTERED, input_tensor)
         if self.copies:
-            self.traffic.count(REDUCED, output_tensor)
-        with self.traffic.stamps.waiting(DATA_PARALLEL):
+            self.stamps.count(REDUCED, output_tensor)
+        with self.stamps.waiting(DATA_PARALLEL):
             return dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group, async_op)

@@ -6,24 +6,18 @@ activations between stages (``pp``).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Ranks along each dimension of the mesh."""
+class Shape(NamedTuple):
+    """Ranks along each dimension of the mesh; neighbours are so in the last one."""
 
     pp: int
     dp_replicate: int
     dp_shard: int
     tp: int
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The sizes by name; neighbouring ranks are neighbours in the last dimension."""
-        names = ("pp", "dp_replicate", "dp_shard", "tp")
-        return {name: getattr(self, name) for name in names}
 
     @property
     def ranks(self) -> int:
@@ -36,8 +30,7 @@ class Shape:
         return self.dp_replicate * self.dp_shard
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """Where a rank lies on the mesh."""
 
     pp: int
@@ -65,9 +58,7 @@ def shape_of(params: Mapping[str, Any]) -> Shape:
 
 def position_of(shape: Shape, rank: int) -> Position:
     """Where a rank lies."""
-    rest, tp = divmod(rank, shape.tp)
-    rest, shard = divmod(rest, shape.dp_shard)
-    pp, copy = divmod(rest, shape.dp_replicate)
+    pp, copy, shard, tp = (int(place) for place in np.unravel_index(rank, shape))
     return Position(pp, copy, shard, tp, data=copy * shape.dp_shard + shard)
 
 

@@ -17,7 +17,6 @@ from torch.distributed.pipelining import PipelineStage
 from torch_training import mesh, models
 from torch_training.models.network import Network
 from torch_training.stamps import BACKWARD, FORWARD, Stamps
-from torch_training.traffic import Traffic
 from torch_training.whole import Batch, Sharing
 
 SENT = "activations_sent_bytes"  # and their gradients, to neighbours
@@ -44,14 +43,14 @@ def parts(network: Network, stages: int, numbers: Sequence[int]) -> list[Network
 class _Stage(PipelineStage):
     """A stage that counts what it sends, and tells when it computes."""
 
-    traffic: Traffic
+    stamps: Stamps
 
     def forward_maybe_with_nosync(self, *args: Any, **kwargs: Any) -> Any:
-        with self.traffic.stamps.doing(FORWARD):
+        with self.stamps.doing(FORWARD):
             return super().forward_maybe_with_nosync(*args, **kwargs)
 
     def perform_reduce_grad(self, grad_scale_factor: int) -> None:
-        with self.traffic.stamps.doing(BACKWARD):
+        with self.stamps.doing(BACKWARD):
             super().perform_reduce_grad(grad_scale_factor)
 
     def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
@@ -62,7 +61,7 @@ class _Stage(PipelineStage):
 
     def _counted(self, operations: list[dist.P2POp]) -> list[dist.P2POp]:
         for operation in operations:
-            self.traffic.count(SENT, operation.tensor)
+            self.stamps.count(SENT, operation.tensor)
         return operations
 
 
@@ -70,7 +69,9 @@ class Pipeline(Sharing):
     """A rank that computes its stages for every micro-batch, and waits for those beside it."""
 
     def connect(self, group: dist.ProcessGroup) -> None:
-        """Connect the stages of the ranks of a group, which are in a row."""
+        """Connect the stages of the ranks of a group, which are in a row; stamps are told of what
+        this rank waits for of its neighbours."""
+        self.stamps.of_pipeline()
         params, self.group = self.params, group
         numbers = mesh.stages_of(self.position, self.shape, params["virtual_stages"])
         count = self.shape.pp * params["virtual_stages"]
@@ -79,7 +80,7 @@ class Pipeline(Sharing):
             taken, given = self._shapes(number == 0, number == count - 1)
             device = self.wrapping.device
             stages.append(_Stage(module, number, count, device, taken, given, group=group))
-            stages[-1].traffic = self.traffic
+            stages[-1].stamps = self.stamps
         self.schedule = SCHEDULES[params["pp_schedule"]](
             stages if params["pp_schedule"] == "interleaved" else stages[0],
             n_microbatches=micro_batches(params) * params["accumulation"],
@@ -87,7 +88,7 @@ class Pipeline(Sharing):
         )
 
     def _loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        with self.traffic.stamps.doing(FORWARD):
+        with self.stamps.doing(FORWARD):
             return models.loss(outputs, targets)
 
     def _shapes(self, first: bool, last: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -113,15 +114,9 @@ class Pipeline(Sharing):
             outputs = torch.empty((count, *places, 1), requires_grad=True)  # stays with its loss
         return inputs if first else between, outputs if last else between
 
-    def attach(self, stamps: Stamps) -> None:
-        """Have stamps told of what this rank waits for, its neighbours too."""
-        super().attach(stamps)
-        stamps.of_pipeline()
-
     def step(self, batch: Batch) -> torch.Tensor:
         """Add the gradients of the mean loss over all micro-batches; return that loss, known to
         the last stage only (elsewhere NaN)."""
-        self.traffic.begin_step()
         inputs, targets = (_joined(each) for each in zip(*batch, strict=True))
         first, last = self.position.pp == 0, self.position.pp == self.shape.pp - 1
         losses: list[torch.Tensor] = []
@@ -144,7 +139,7 @@ class Pipeline(Sharing):
 
     def sent(self) -> dict[str, list[int]]:
         """Return the messages of the newest step besides those of data-parallel ranks."""
-        return super().sent() | {"pp": self.traffic.messages.get(SENT, [])}
+        return super().sent() | {"pp": self.stamps.messages.get(SENT, [])}
 
 
 def micro_batches(params: dict[str, Any]) -> int:

@@ -15,9 +15,9 @@ this stream reaches when it has done what was enqueued before: the host waits fo
 the times are read when they are over.
 
 Backward passes are seen in `torch.autograd.backward`, waits in `torch.distributed.Work.wait`, which
-are replaced while a step is timed, and put back at its end; the optimiser by its hooks. The other
-names are not public ones. A version of PyTorch without them has no stamps (`Stamps.lacking`),
-because waiting would count as computation.
+are replaced once and for all; the optimiser by its hooks. The other names are not public ones. A
+version of PyTorch without them has no stamps (`Stamps.lacking`), because waiting would count as
+computation.
 """
 
 import threading
@@ -25,7 +25,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,83 +40,54 @@ HOST, EVENTS = "hooks and the host's clock", "hooks and events on the GPU's stre
 # Methods of FSDP2's groups of parameters that wait, besides what they copy.
 _FSDP_WAITS = ("wait_for_unshard", "post_backward", "finalize_backward")
 
-Mark = Any  # s, or an event
+Mark = Any  # an event
 
 
-class HostClock:
-    """The host's clock: on a CPU, what was called is done when it returns."""
+class HostTime:
+    """What is taken of `torch.cuda`, on a CPU: what was called is done when it returns."""
 
-    method = HOST
+    @staticmethod
+    def current_stream() -> None:
+        """Return that there is none."""
 
-    def mark(self) -> Mark:
-        """Return now."""
-        return time.perf_counter()
+    class Event:
+        """A moment of the host's clock."""
 
-    def is_past(self, mark: Mark) -> bool:
-        """Return whether the time of a mark is known."""
-        return True
+        def __init__(self, enable_timing: bool) -> None:
+            """Be of no moment yet."""
 
-    def wait(self, mark: Mark) -> None:
-        """Wait until the time of a mark is known."""
+        def record(self, _stream: None) -> None:
+            """Be of now."""
+            self.at = time.perf_counter()
 
-    def seconds(self, begin: Mark, end: Mark) -> float:
-        """Return the seconds between two marks."""
-        return float(end - begin)
+        def query(self) -> bool:
+            """Return that the moment has come."""
+            return True
 
+        def synchronize(self) -> None:
+            """Wait for nothing."""
 
-class StreamClock:
-    """Events on the stream that computes. Without a GPU, `api` stands for `torch.cuda`."""
-
-    method = EVENTS
-
-    def __init__(self, api: Any = torch.cuda) -> None:
-        """Take the stream that is current now as the one that computes."""
-        self.api, self.stream, self._used = api, api.current_stream(), deque[Any]()
-
-    def mark(self) -> Mark | None:
-        """Record an event; None where another stream is current, which does not compute."""
-        if self.api.current_stream() != self.stream:
-            return None
-        event = self._used.popleft() if self._used else self.api.Event(enable_timing=True)
-        event.record(self.stream)
-        return event
-
-    def is_past(self, mark: Mark) -> bool:
-        """Return whether the stream has come to a mark."""
-        return bool(mark.query())
-
-    def wait(self, mark: Mark) -> None:
-        """Wait until the stream has come to a mark."""
-        mark.synchronize()
-
-    def seconds(self, begin: Mark, end: Mark) -> float:
-        """Return the seconds between two marks that the stream has passed."""
-        return float(begin.elapsed_time(end)) / 1e3
-
-    def again(self, marks: list[Mark]) -> None:
-        """Take events back whose times are read: making one takes longer than recording it."""
-        self._used.extend(marks)
+        def elapsed_time(self, end: "HostTime.Event") -> float:
+            """Return the milliseconds from here to another moment."""
+            return 1e3 * (end.at - self.at)
 
 
-Clock = HostClock | StreamClock
-
-
-def clock_of(device: torch.device) -> Clock:
+def api_of(device: torch.device) -> Any:
     """Return what times the work of a device."""
-    return StreamClock() if device.type == "cuda" else HostClock()
+    return torch.cuda if device.type == "cuda" else HostTime
 
 
 class Stamps:
-    """The stamps of one rank's steps.
+    """The stamps of one rank's steps, and the messages of the newest one.
 
     `begin`, `fed` and `end` are called by the loop, `doing` by what computes; the rest is heard
-    from hooks, those of the process between `begin` and `end` only. `arrays` returns seconds of
-    each step by name.
+    from hooks, between `begin` and `end` only. `arrays` returns seconds of each step by name.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        """Take no stamps yet: a step has to begin."""
-        self._clock = clock
+    def __init__(self, api: Any = HostTime) -> None:
+        """Take no stamps yet: a step has to begin. `api` is `torch.cuda` on a GPU, whose current
+        stream is the one that computes."""
+        self._api, self._stream, self._used = api, api.current_stream(), deque[Mark]()
         self._waits: list[str] = []  # that have begun and not ended, the innermost last
         self._phase = REST
         self._nested = False  # a backward pass may take others
@@ -125,22 +96,23 @@ class Stamps:
         self._open: deque[tuple[Mark | None, list[tuple[Mark, str]], Mark]] = deque()
         self._rows: list[dict[str, float]] = []
         self._threads = {threading.get_ident()}
-        self._replaced: list[tuple[Any, str, Any, Any]] = []  # owner, name, what is there, or own
-        self._listening = False
-        self._undo: list[Callable[[], None]] = []
         self._usual = DATA_PARALLEL  # what a wait is that nobody names
         self._named: str | None = None  # what it is now
         self._at_end: str | None = None  # what the end of a backward pass waits for
         self.exchanged = "gradients"
         self.kinds: list[str] = []  # of waits that the layout has
         self.lacking: list[str] = []  # names that this version of PyTorch does not have
+        self.messages: dict[str, list[int]] = {}  # bytes by what they are for
+
+    def count(self, what: str, tensor: torch.Tensor) -> None:
+        """Count a message by the bytes of its tensor."""
+        self.messages.setdefault(what, []).append(tensor.numel() * tensor.element_size())
 
     # The loop's own stamps.
 
     def begin(self) -> None:
-        """Begin a step, and listen to the process: the step asks for its batch."""
-        self._listen()
-        self._phase, self._marks = INPUT, []
+        """Begin a step, which asks for its batch."""
+        self._phase, self._marks, self.messages = INPUT, [], {}
         self._stamp(INPUT)
 
     def fed(self) -> None:
@@ -149,26 +121,13 @@ class Stamps:
 
     def end(self) -> None:
         """End the step; times of earlier ones are read where they are known."""
-        marks, end = self._marks, self._clock.mark()
+        marks, end = self._marks, self._mark()
         if marks is None or end is None:
             raise RuntimeError("a step ends that has not begun, or on another stream")
         self._open.append((self._before, marks, end))
-        self._before = end
-        self.leave()
-        while self._open and self._clock.is_past(self._open[0][2]):
+        self._before, self._marks, self._phase = end, None, REST
+        while self._open and self._open[0][2].query():
             self._read()
-
-    def leave(self) -> None:
-        """Stop listening to the process; forget a step that has not ended."""
-        self._marks, self._phase, self._named, self._nested = None, REST, None, False
-        self._waits.clear()
-        if self._listening:
-            for owner, name, _, own in reversed(self._replaced):
-                if own is None:
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, own)
-            self._listening = False
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return seconds ``[step]`` of the steps since the last call, under their names in
@@ -178,7 +137,7 @@ class Stamps:
         from computing (`lacking`).
         """
         while self._open:
-            self._clock.wait(self._open[0][2])
+            self._open[0][2].synchronize()
             self._read()
         rows, self._rows = self._rows, []
 
@@ -197,7 +156,8 @@ class Stamps:
         """Return what a record notes of spans: `harness.spans.about`, what data-parallel ranks
         exchange, the stages of the pipeline that ranks are divided into in their order, and what
         is lacking."""
-        notes = spans.about(spans.NONE if self.lacking else self._clock.method, steps)
+        method = HOST if self._api is HostTime else EVENTS
+        notes = spans.about(spans.NONE if self.lacking else method, steps)
         notes |= {"exchanged": self.exchanged, "stages": stages}
         return notes | ({"lacking": list(self.lacking)} if self.lacking else {})
 
@@ -236,32 +196,37 @@ class Stamps:
             self._waits.pop()
             self._stamp(self._phase)
 
+    def _mark(self) -> Mark | None:
+        """Record an event; None where another stream is current, which does not compute."""
+        if self._api.current_stream() != self._stream:
+            return None
+        event = self._used.popleft() if self._used else self._api.Event(enable_timing=True)
+        event.record(self._stream)
+        return event
+
     def _stamp(self, what: str) -> None:
-        mark = self._clock.mark()
+        mark = self._mark()
         if mark is not None and self._marks is not None:
             self._marks.append((mark, what))
 
     def _read(self) -> None:
         before, marks, end = self._open.popleft()
-        seconds, ends = self._clock.seconds, [*(mark for mark, _ in marks[1:]), end]
-        first = marks[0][0]
-        row = {"step": seconds(first, end)}
-        row["between"] = 0.0 if before is None else seconds(before, first)
+        first, ends = marks[0][0], [*(mark for mark, _ in marks[1:]), end]
+        row = {"step": first.elapsed_time(end) / 1e3}
+        row["between"] = 0.0 if before is None else before.elapsed_time(first) / 1e3
         for (mark, what), until in zip(marks, ends, strict=True):
-            row[what] = row.get(what, 0.0) + seconds(mark, until)
+            row[what] = row.get(what, 0.0) + mark.elapsed_time(until) / 1e3
         self._rows.append(row)
-        if isinstance(self._clock, StreamClock):
-            # The end of a step is the begin of what lies between it and the next.
-            self._clock.again([*(mark for mark, _ in marks), *([before] if before else [])])
+        # Making an event takes longer than recording it again. The end of a step is the begin of
+        # what lies between it and the next.
+        self._used += [*(mark for mark, _ in marks), *([before] if before else [])]
 
     # Hooks.
 
     def attach(self, optimizer: torch.optim.Optimizer) -> None:
-        """Listen to an optimiser, and in each step to all backward passes and waits of the
-        process."""
-        begun = optimizer.register_step_pre_hook(lambda *_: self.phase(OPTIMIZER))
-        ended = optimizer.register_step_post_hook(lambda *_: self.phase(REST))
-        self._undo += [begun.remove, ended.remove]
+        """Listen to an optimiser, and to all backward passes and waits of the process."""
+        optimizer.register_step_pre_hook(lambda *_: self.phase(OPTIMIZER))
+        optimizer.register_step_post_hook(lambda *_: self.phase(REST))
         self._replace(torch.autograd, "backward", self._backward)
         self._replace(dist.Work, "wait", lambda wait: self._waits_in(wait, None))
 
@@ -290,8 +255,8 @@ class Stamps:
             return
         for name in _FSDP_WAITS:
             self._replace(FSDPParamGroup, name, lambda call: self._named_in(call, DATA_PARALLEL))
-        if isinstance(self._clock, StreamClock):
-            self._replace(self._clock.api.Stream, "wait_event", self._stream_waits)
+        if self._api is not HostTime:
+            self._replace(self._api.Stream, "wait_event", self._stream_waits)
 
     def of_tensor_parallel(self) -> None:
         """Listen to DTensor: waits for functional collectives, in eager mode."""
@@ -312,31 +277,17 @@ class Stamps:
 
         self._replace(schedules, "_batch_p2p", lambda call: self._waits_in(call, PIPELINE))
 
-    def close(self) -> None:
-        """Stop listening for good."""
-        self.leave()
-        self._replaced.clear()
-        while self._undo:
-            self._undo.pop()()
-
     def _kind(self, kind: str) -> None:
         if kind not in self.kinds:
             self.kinds.append(kind)
 
-    def _listen(self) -> None:
-        if not self._listening:
-            for owner, name, ours, _ in self._replaced:
-                setattr(owner, name, ours)
-            self._listening = True
-
     def _replace(self, owner: Any, name: str, of: Callable[[Any], Any]) -> None:
-        """Have `of(what is there)` in its place while a step is timed; note the name where it is
-        missing."""
-        own, there = vars(owner).get(name), getattr(owner, name, None)
+        """Put `of(what is there)` in its place; note the name where it is missing."""
+        there = getattr(owner, name, None)
         if there is None:
             self.lacking.append(f"{getattr(owner, '__name__', type(owner).__name__)}.{name}")
-            return
-        self._replaced.append((owner, name, of(there), own))
+        else:
+            setattr(owner, name, of(there))
 
     def _waits_in(self, call: Any, kind: str | None) -> Any:
         """A function that does as `call`, which waits for other ranks."""
@@ -363,7 +314,7 @@ class Stamps:
         """`Stream.wait_event`: a wait where the stream computes and the wait has a name."""
 
         def wait_event(stream: Any, event: Any) -> Any:
-            if self._named is None or stream != cast(StreamClock, self._clock).stream:
+            if self._named is None or stream != self._stream:
                 return call(stream, event)
             with self.waiting(self._named):
                 return call(stream, event)

@@ -7,8 +7,7 @@ import torch
 
 from harness import watch
 from torch_training.inputs import Read
-from torch_training.sharing import Sharing
-from torch_training.stamps import HostClock, Stamps
+from torch_training.whole import Sharing
 
 
 class Taken(NamedTuple):
@@ -18,30 +17,21 @@ class Taken(NamedTuple):
     losses: np.ndarray
 
 
-def take(
-    sharing: Sharing,
-    optimizer: torch.optim.Optimizer,
-    read: Read,
-    steps: int,
-    stamps: Stamps | None = None,
-) -> Taken:
-    """Take steps: batch, gradients, update. Stamps that listen to nothing see the input alone.
+def take(sharing: Sharing, optimizer: torch.optim.Optimizer, read: Read, steps: int) -> Taken:
+    """Take steps: batch, gradients, update.
 
     Reading the loss waits for a GPU, and for the update in it, which was enqueued before.
     """
-    stamps = stamps or Stamps(HostClock())
+    stamps = sharing.stamps
     losses = np.empty(steps)
-    try:
-        for number in range(steps):
-            stamps.begin()
-            batch = read()
-            stamps.fed()
-            loss = sharing.step(batch)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            losses[number] = loss.item()
-            stamps.end()
-            watch.advance()
-    finally:
-        stamps.leave()
+    for number in range(steps):
+        stamps.begin()
+        batch = read()
+        stamps.fed()
+        loss = sharing.step(batch)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses[number] = loss.item()
+        stamps.end()
+        watch.advance()
     return Taken(stamps.arrays(), losses)

@@ -20,8 +20,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from torch_training.models.network import Network
-from torch_training.stamps import TENSOR_PARALLEL
-from torch_training.traffic import Traffic
+from torch_training.stamps import TENSOR_PARALLEL, Stamps
 
 REDUCED = "activations_reduced_bytes"  # and their gradients, over the tp group
 
@@ -30,48 +29,49 @@ class _Enter(torch.autograd.Function):
     """A tensor that all ranks hold as a DTensor; its gradient is summed over them."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, mesh: DeviceMesh, traffic: Traffic) -> DTensor:
-        ctx.traffic = traffic
+    def forward(ctx: Any, x: torch.Tensor, mesh: DeviceMesh, stamps: Stamps) -> DTensor:
+        ctx.stamps = stamps
         return DTensor.from_local(x, mesh, [Replicate()], run_check=False)
 
     @staticmethod
     def backward(ctx: Any, gradient: DTensor) -> tuple[torch.Tensor, None, None]:
-        return _summed(gradient, ctx.traffic), None, None
+        return _summed(gradient, ctx.stamps), None, None
 
 
 class _Leave(torch.autograd.Function):
     """The sum over the ranks of what each has computed, as a tensor that all hold."""
 
     @staticmethod
-    def forward(ctx: Any, output: DTensor, traffic: Traffic) -> torch.Tensor:
+    def forward(ctx: Any, output: DTensor, stamps: Stamps) -> torch.Tensor:
         ctx.mesh = output.device_mesh
-        return _summed(output, traffic)
+        return _summed(output, stamps)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[DTensor, None]:
         return DTensor.from_local(gradient, ctx.mesh, [Replicate()], run_check=False), None
 
 
-def _summed(value: DTensor, traffic: Traffic) -> torch.Tensor:
-    with traffic.stamps.waiting(TENSOR_PARALLEL):
+def _summed(value: DTensor, stamps: Stamps) -> torch.Tensor:
+    with stamps.waiting(TENSOR_PARALLEL):
         local = value.redistribute(placements=[Replicate()]).to_local()
         wait = getattr(local, "wait", None)  # where the collective is still under way
         local = local if wait is None else wait()
-    traffic.count(REDUCED, local)
+    stamps.count(REDUCED, local)
     return local
 
 
-def split(network: Network, mesh: DeviceMesh, traffic: Traffic) -> None:
+def split(network: Network, mesh: DeviceMesh, stamps: Stamps) -> None:
     """Split the layers of a network, or of a part of it, in place."""
+    stamps.of_tensor_parallel()
 
     # Outside of compiled graphs, in which nobody would see how long a rank waits.
     @torch.compiler.disable
     def enter(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[Any, ...]:
-        return _Enter.apply(inputs[0], mesh, traffic), *inputs[1:]
+        return _Enter.apply(inputs[0], mesh, stamps), *inputs[1:]
 
     @torch.compiler.disable
     def leave(_: nn.Module, __: Any, output: DTensor) -> torch.Tensor:
-        return _Leave.apply(output, traffic)
+        return _Leave.apply(output, stamps)
 
     by_rows = RowwiseParallel(output_layouts=Partial(), use_local_output=False)
     for part, entered, columns, rows in _plans(network):

@@ -10,11 +10,11 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 
 from torch_training import models
+from torch_training.data_parallel import Wrapping
 from torch_training.mesh import Position, Shape
 from torch_training.models.network import Network
-from torch_training.stamps import FORWARD, Stamps
+from torch_training.stamps import FORWARD
 from torch_training.tensor_parallel import REDUCED
-from torch_training.wrapping import Wrapping
 
 Batch = Sequence[tuple[torch.Tensor, torch.Tensor]]  # inputs and targets of each micro-step
 
@@ -38,7 +38,7 @@ class Sharing:
         """Wrap what this rank has of a network with so many trained values: a stage, or several."""
         self.values = values
         self.params, self.shape, self.position = params, shape, position
-        self.wrapping, self.traffic = wrapping, wrapping.traffic
+        self.wrapping, self.stamps = wrapping, wrapping.stamps
         cut = shape.pp * shape.tp > 1 or wrapping.by == "fsdp2"
         self.modules = [self._wrapped(network, params["compile"] and cut) for network in networks]
         whole = params["compile"] and not cut
@@ -72,22 +72,13 @@ class Sharing:
         """Return the parts of it that this rank holds."""
         return [p.to_local() if isinstance(p, DTensor) else p for p in self.parameters()]
 
-    def attach(self, stamps: Stamps) -> None:
-        """Have stamps told of what this rank waits for."""
-        self.traffic.stamps = stamps
-        if self.shape.tp > 1:
-            stamps.of_tensor_parallel()
-        for module in self.modules:
-            self.wrapping.attach(module, stamps)
-
     def step(self, batch: Batch) -> torch.Tensor:
         """Add the gradients of the mean loss over all micro-steps; return that loss."""
-        self.traffic.begin_step()
         (module,), (compute,) = self.modules, self.computes
         parts = []
         for number, (inputs, targets) in enumerate(batch, start=1):
             with self.wrapping.exchanging(module, number == len(batch)):
-                with self.traffic.stamps.doing(FORWARD):
+                with self.stamps.doing(FORWARD):
                     loss = models.loss(compute(inputs), targets)
                     if len(batch) > 1:
                         loss = loss / len(batch)
@@ -102,7 +93,7 @@ class Sharing:
     def sent(self) -> dict[str, list[int]]:
         """Return the bytes of each message of the newest step, besides those of data-parallel
         ranks, by the dimension of the mesh."""
-        return {"tp": self.traffic.messages.get(REDUCED, [])}
+        return {"tp": self.stamps.messages.get(REDUCED, [])}
 
     def exchange(self) -> dict[str, Any] | None:
         """Return what this rank exchanges in a step, for the record; None where it does not.
@@ -121,7 +112,7 @@ class Sharing:
 
     def about(self) -> dict[str, Any]:
         """Return how many values this rank holds, and the bytes of its messages in a step."""
-        messages = {what: sum(sizes) for what, sizes in self.traffic.messages.items()}
+        messages = {what: sum(sizes) for what, sizes in self.stamps.messages.items()}
         return {"parameters": sum(p.numel() for p in self.local_parameters()), "bytes": messages}
 
     def layout(self, about_ranks: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -129,7 +120,7 @@ class Sharing:
         each rank holds and exchanges in a step, from `about` of each: a list by rank."""
         kinds = sorted({what for about in about_ranks for what in about["bytes"]})
         return {
-            "mesh": self.shape.sizes,
+            "mesh": self.shape._asdict(),
             "parameters": [about["parameters"] for about in about_ranks],
             "bytes": {w: [about["bytes"].get(w, 0) for about in about_ranks] for w in kinds},
         }

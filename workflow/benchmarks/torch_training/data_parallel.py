@@ -1,24 +1,49 @@
-"""DistributedDataParallel: a copy of the network on every rank, gradients averaged by buckets."""
+"""How data-parallel ranks keep the same weights: not at all, or by DistributedDataParallel.
+
+With DDP each rank has a copy of the network, and gradients are averaged by buckets.
+"""
 
 import inspect
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from torch_training.models.network import Network
 from torch_training.stamps import Stamps
-from torch_training.wrapping import Wrapping
 
 MIB = 1 << 20
 DEFAULT_MB = 25  # DDP's, whose first bucket is then smaller
 _ARGUMENTS = inspect.signature(DistributedDataParallel).parameters
 # Whether statistics of rank 0 are sent to all: the argument's name depends on PyTorch's version.
 _SYNCHRONISED = next(n for n in ("forward_sync_buffers", "broadcast_buffers") if n in _ARGUMENTS)
+
+
+@dataclass
+class Wrapping:
+    """Ranks that exchange no gradients, and what the run asks of them."""
+
+    by: ClassVar[str] = "none"
+    params: dict[str, Any]
+    device: torch.device
+    stamps: Stamps
+
+    def wrapped(self, network: Network) -> nn.Module:
+        """Return what exchanges gradients in its backward pass: here the network as it is."""
+        return network
+
+    def exchanging(self, module: Any, last: bool) -> AbstractContextManager[Any]:
+        """Return the context of a micro-step, which exchanges gradients if it is the last."""
+        return nullcontext()
+
+    def exchange(self, modules: Sequence[Any]) -> dict[str, Any] | None:
+        """Return what the rank exchanges in a step, for the record; None for nothing."""
+        return None
 
 
 @dataclass
@@ -32,10 +57,11 @@ class DataParallel(Wrapping):
     group: dist.ProcessGroup
 
     def wrapped(self, network: Network) -> nn.Module:
-        """Return the network in DDP, which takes the weights of the group's first rank."""
+        """Return the network in DDP, which takes the weights of the group's first rank; stamps are
+        told of the wait for the last bucket."""
         params = self.params
         own_statistics = {_SYNCHRONISED: False}
-        return DistributedDataParallel(
+        module = DistributedDataParallel(
             network,
             device_ids=[self.device] if self.device.type == "cuda" else None,
             process_group=self.group,
@@ -44,14 +70,12 @@ class DataParallel(Wrapping):
             static_graph=params["static_graph"],
             **own_statistics,
         )
+        self.stamps.of_ddp(module)
+        return module
 
     def exchanging(self, module: Any, last: bool) -> AbstractContextManager[Any]:
         """Return the context of a micro-step: gradients stay where they are but in the last."""
         return nullcontext() if last else module.no_sync()
-
-    def attach(self, module: Any, stamps: Stamps) -> None:
-        """Have stamps told of the wait for the last bucket."""
-        stamps.of_ddp(module)
 
     def exchange(self, modules: Sequence[Any]) -> dict[str, Any]:
         """Return the tensors and the buckets of a step, as DDP has formed them."""
