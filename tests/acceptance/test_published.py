@@ -29,6 +29,7 @@ import pytest
 import yaml
 
 from tests.acceptance import studies
+from tests.acceptance.made import make_tables
 from tests.acceptance.places import NORMAL, Row, experiments, fixed, read
 from tests.conftest import ROOT, Project, make_project
 
@@ -66,18 +67,22 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 @pytest.fixture(scope="module")
-def results_of(project: Project) -> Callable[[str], Path]:
-    """Where a study is imported: those of this repository into one folder, with one report."""
+def results_of(project: Project, whole: bool) -> Callable[[str], Path]:
+    """Where a study is imported: those of this repository into one folder, with one report, or by
+    `make test` with the tables alone."""
 
     @cache
     def imported(folder: str) -> Path:
         names = SHIPPED if folder == "shipped" else [folder]
         calls = [words for name in names for words in import_words(name, project.path)]
+        results = f"results/{folder}"
         for words in calls:
-            report = [] if words is calls[-1] else ["--no-report"]
-            done = project.scalesweep("import", *words, "--results", f"results/{folder}", *report)
+            report = [] if whole and words is calls[-1] else ["--no-report"]
+            done = project.scalesweep("import", *words, "--results", results, *report)
             assert done.returncode == 0, done.stdout + done.stderr
-        return project.path / "results" / folder
+        if not whole:
+            make_tables(project, f"{results}/campaign")
+        return project.path / results
 
     return lambda name: imported("shipped" if name in SHIPPED else name)
 

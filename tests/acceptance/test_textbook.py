@@ -16,6 +16,7 @@ from statistics import fmean
 
 import pytest
 
+from tests.acceptance.made import make_tables
 from tests.acceptance.places import FIGURES, TABLES_RULE, read
 from tests.conftest import Project, make_project
 
@@ -85,7 +86,9 @@ def test_a_weak_time_ideally_stays(project: Project) -> None:
     more += more.replace("start:", "read:").replace("total", "total, kind: extensive")
     more += "  rate: {column: rate, unit: samples/s, better: higher, scope: total}\n"
     columns = map_of("weak") + more
-    folder = imported(project, "weak", f"nodes,time_s,start_s,rate\n{rows}", columns)
+    table = f"nodes,time_s,start_s,rate\n{rows}"
+    folder = imported(project, "weak", table, columns, "--no-report")
+    make_tables(project, "weak/campaign")
     for row in read(folder, "scaling", "cluster_weak"):
         ratio, nodes = 100 / GROWING[int(row["nodes"])], int(row["nodes"])
         assert number(row, "time", "ideal") == 100

@@ -15,17 +15,18 @@ from scalesweep.core.orphans import MARK, mark, marked
 from scalesweep.smk import results_lock
 from scalesweep.smk.results_lock import Claims
 from tests.conftest import Project
+from tests.fakes.snakemake_calls import python
 from tests.soak.launching import wait_until
 
 CAMPAIGN = "campaign: c\nsite: toy\nexperiments: {{e: {{benchmark: toy, axes: {{size: {}}}}}}}\n"
 WORDS = ("--configfile", "c.yaml")
 
 
-def call(project: Project, *words: str) -> "subprocess.Popen[str]":
+def call(project: Project, *words: str, python: str) -> "subprocess.Popen[str]":
     """Start Snakemake in a project, on the results that all share."""
     shared = project.path.parent / "shared"
     return subprocess.Popen(
-        [sys.executable, "-m", "snakemake", *words, *WORDS, "--config", f"results={shared}"],
+        [python, "-m", "snakemake", *words, *WORDS, "--config", f"results={shared}"],
         cwd=project.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": ""},
     )  # fmt: skip
@@ -43,11 +44,11 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(
     project.write("hold", "0")
     other = Project(shutil.copytree(project.path, tmp_path / "other"))
     runs = tmp_path / "shared" / "runs" / "toy"
-    first = call(project)
+    first = call(project, python=sys.executable)  # is to be killed
     wait_until(lambda: bool(list(runs.glob("*/attempt-1/*.log"))), "a run")
 
-    second, third = call(project), call(other)
-    lookers = [call(other, word) for word in ("plan", "--dry-run", "report")]
+    second, third = call(project, python=python()), call(other, python=python())
+    lookers = [call(other, word, python=python()) for word in ("plan", "--dry-run", "report")]
     for refused in (second, third):
         said = refused.communicate(timeout=120)[1]
         (line,) = errors(said)
@@ -62,7 +63,7 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(
     first.kill()
     (other.path / "hold").unlink()
     (attempt,) = runs.glob("*/attempt-1")
-    again = call(other)
+    again = call(other, python=python())
     first.communicate(timeout=60)
     said = again.communicate(timeout=120)[1]
     assert again.returncode == 0, said
@@ -96,10 +97,10 @@ def test_a_record_outlives_the_failure_of_its_job(project: Project) -> None:
     project.write("c.yaml", CAMPAIGN.format("[1]"))
     launch = project.path / "scalesweep" / "commands" / "launch.py"
     # Killed between its record and its end, which are milliseconds apart.
-    whole, then = launch.read_text(), "    if args.marker and (code == 0 or args.forgive):\n"
+    whole, then = launch.read_text(), "    if marker and (code == 0 or forgive):\n"
     assert then in whole
     launch.write_text(whole.replace(then, f"    import os\n    os.kill(os.getpid(), 9)\n{then}"))
-    failed = project.snakemake(*WORDS)
+    failed = project.snakemake(*WORDS, "--until", "run")
     assert failed.returncode == 1 and "a job execution failed" in failed.stderr
     (record,) = project.path.glob("results/runs/toy/*/record.json")
     launch.write_text(whole)  # the next call has nothing to run

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from scalesweep.compute.launcher import launch
 from scalesweep.core.record import read_failure, read_record
 from tests.conftest import ROOT, Project
+from tests.fakes.snakemake_calls import python
 from tests.soak.launching import order, start, wait_until
 
 # What programs do: fill the disk down to so many bytes.
@@ -109,7 +109,7 @@ def test_a_campaign_goes_on_once_there_is_space(disk: Path, project: Project) ->
         """Fill the disk when there are so many records; exit code and errors of the call."""
         # Neither a further run nor what is made of them goes on before the disk is full.
         project.write("hold", str(until))
-        words = [sys.executable, "-m", "snakemake", *WORDS]
+        words = [python(), "-m", "snakemake", *WORDS]
         with (
             (project.path / "said").open("w") as said,
             subprocess.Popen(

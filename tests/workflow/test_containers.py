@@ -44,7 +44,7 @@ def test_runs_of_a_site_with_a_container(project: Project) -> None:
     assert not project.records()
 
     first = image(project.path / "image.sif")
-    done = project.snakemake("--configfile", "c.yaml")
+    done = project.snakemake("--configfile", "c.yaml", "--until", "run")
     assert done.returncode == 0, done.stderr
     path = str(project.path / "image.sif")
     for file in project.path.glob("results/runs/toy/*/record.json"):

@@ -1,4 +1,4 @@
-"""The examples of the docs, as they are written there: from nothing to a report.
+"""The examples of the docs, as they are written there: from nothing to tables.
 
 All of them are experiments of one campaign, so that Snakemake is called once. What the docs leave
 to the reader (OSU's benchmark, which is not installed) is a script that prints the same.
@@ -97,7 +97,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Project:
     campaign["experiments"]["osu"] = {"benchmark": "osu_allreduce", "fixed": {"ranks_per_node": 2}}
     campaign["experiments"]["guide"] = guide_experiment(project.path)
     project.write("c.yaml", yaml.safe_dump(campaign, sort_keys=False))
-    done = project.snakemake("--configfile", "c.yaml")
+    done = project.snakemake("tables", "--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     return project
 
@@ -117,7 +117,6 @@ def test_the_step_by_step_example(reported: Project) -> None:
     for name in ("images_per_second", "total_images_per_second", "loss"):
         assert (frame[f"{name}_mean_run"] > 0).all()
     assert frame["loss_mean_run"].round(3).unique().tolist() == [0.667]
-    assert "my_training_batches" in (reported.path / "results" / "report.html").read_text()
 
 
 def test_the_first_campaign_of_the_guide(reported: Project) -> None:

@@ -48,7 +48,7 @@ def foreign_project(path: Path) -> Project:
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = foreign_project(tmp_path_factory.mktemp("foreign") / "project")
-    done = project.snakemake("--configfile", "c.yaml")
+    done = project.snakemake("tables", "--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(project.records()) == 4 and starts(project) == 6
     return project
@@ -89,13 +89,13 @@ def test_changed_patterns_read_again_and_run_nothing(finished: Project) -> None:
     before = finished.records()
     old = records(finished)
     edit(finished, r"'total: (\S+)'", r"'step 0: (\S+)'")
-    stale = finished.snakemake("--configfile", "c.yaml")
+    stale = finished.snakemake("tables", "--configfile", "c.yaml")
     assert stale.returncode == 0 and "4 runs of 4 are stale" in stale.stderr
     assert "to read their logs again, `scalesweep reread c.yaml`" in stale.stderr
     assert finished.records() == before and starts(finished) == 6
     done = finished.scalesweep("reread", "c.yaml")
     assert "logs of 4 runs read again, 0 failed; nothing was run" in done.stdout + done.stderr
-    done = finished.snakemake("--configfile", "c.yaml")
+    done = finished.snakemake("tables", "--configfile", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert totals(finished) == [4, 8, 4, 8] and starts(finished) == 6
     for record, past in zip(records(finished), old, strict=True):
