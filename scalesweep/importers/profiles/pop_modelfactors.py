@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scalesweep.analysis.pop import MODELFACTORS, VARIANTS, Replay, computation_scaling, pop_factors
+from scalesweep.analysis.pop import SPLIT, pop_factors
 from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.profile_account import IDEAL_RUNTIME
 from scalesweep.importers.imported_run import ImportRefusedError, metric
@@ -67,23 +67,22 @@ def _profile(
     def printed(name: str) -> float:
         return rows[name][place] / 100 if name in rows else math.nan
 
-    replay = Replay(seconds(_IDEAL), seconds(_IDEAL_MAX))
-    known = math.isfinite(replay.runtime) and math.isfinite(replay.max_useful)
+    replay = seconds(_IDEAL), seconds(_IDEAL_MAX)
+    known = all(map(math.isfinite, replay))
     where = f"{counts[place]:.0f} processes"
     try:
-        factors = pop_factors(
-            seconds(_MEAN), seconds(_MAX), seconds(_RUNTIME), replay if known else None
-        )
+        times = seconds(_MEAN), seconds(_MAX), seconds(_RUNTIME)
+        factors = pop_factors(*times, replay if known else None)
     except ValueError as error:
         raise ImportRefusedError(f"{where}: {error}") from None
     if not math.isclose(seconds(_MEAN) * counts[place], seconds(_TOTAL), rel_tol=_AGREE):
         raise ImportRefusedError(f"{where}: average and total useful duration do not agree")
     # The work is the same in all (strong), or grows with the processes (weak): as is printed.
     growth = counts[place] / counts[base]
-    useful = seconds(_TOTAL), seconds(_TOTAL, base)
-    weak = abs(computation_scaling(*useful, weak_factor=growth) - printed(_SCALING)) <= _AGREE
+    computation = seconds(_TOTAL, base) / seconds(_TOTAL)
+    weak = abs(computation * growth - printed(_SCALING)) <= _AGREE
     factor = growth if weak and growth > 1 else 1.0
-    computation = computation_scaling(*useful, weak_factor=factor)
+    computation *= factor
     values = {
         "load_balance": factors.load_balance,
         "communication_efficiency": factors.communication,
@@ -106,13 +105,13 @@ def _profile(
         **{name: metric(value, "1", "higher") for name, value in values.items()},
     }
     if known:
-        metrics[IDEAL_RUNTIME] = metric(replay.runtime, "s", "lower")
+        metrics[IDEAL_RUNTIME] = metric(replay[0], "s", "lower")
     for line, (name, unit) in _PLAIN.items():
         if math.isfinite(printed(line)):
             metrics[name] = metric(rows[line][place], unit, "higher")
     notes: dict[str, object] = {"scaling": "weak" if factor > 1 else "strong"}
-    if factors.variant:
-        notes["communication_split"] = f"{factors.variant}: {VARIANTS[MODELFACTORS]}"
+    if known:
+        notes["communication_split"] = SPLIT
     return Profile(
         tool="modelfactors", file=file, ranks=int(counts[place]), elapsed_s=seconds(_RUNTIME),
         factors=factors, metrics=metrics, notes=notes,

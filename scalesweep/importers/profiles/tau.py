@@ -6,8 +6,7 @@ their function's own row says; they are skipped.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,31 +26,8 @@ _ROW = re.compile(
     r"\s+[\d.eE+-]+\s(?P<name>.*\S)\s*"
 )
 _HEADING = re.compile(r"\s*(?:%Time\s+Exclusive|msec\s+total msec|-{20,})")
+_MEAN = -1
 _AGAIN = re.compile(r"\[ .*\]$| => ")
-
-
-@dataclass
-class _Section:
-    """Rows of a node's thread, or (node None) of the mean over all."""
-
-    node: int | None
-    thread: tuple[int, int]
-    rows: list[Function] = field(default_factory=list)
-
-    @property
-    def elapsed(self) -> float:
-        """Inclusive time of what contains all others."""
-        return max((row.inclusive_s or 0.0 for row in self.rows), default=0.0)
-
-    @property
-    def mpi(self) -> float:
-        """Exclusive time of MPI's functions."""
-        return sum(row.exclusive_s for row in self.rows if MPI.match(row.name))
-
-    @property
-    def unlisted(self) -> float:
-        """Time that no row has as its own; 0 if that is what the digits leave open."""
-        return unlisted(self.elapsed, (row.exclusive_s for row in self.rows))
 
 
 def sign(head: str) -> bool:
@@ -67,31 +43,31 @@ def _profiles(file: Path, ranks: int | None) -> Iterable[Profile]:
     """
     sections = _sections(lines_of(file))
     # The first thread of a node is its process; others work for it at the same time.
-    first = {it.node: it for it in sections if it.node is not None and it.thread == (0, 0)}
+    first = {key[0]: rows for key, rows in sections.items() if key[1:] == (0, 0)}
+    means = [first.pop(_MEAN)] if _MEAN in first else []
     if missing := [node for node in range(len(first)) if node not in first]:
         raise ImportRefusedError(f"node {missing[0]} is missing")
     if ranks and first and ranks != len(first):
         raise ImportRefusedError(f"has {len(first)} nodes, but --ranks {ranks}")
-    means = [section for section in sections if section.node is None]
     shown = [first[node] for node in range(len(first))] or means
-    elapsed, mpi = (np.array([getattr(it, of) for it in shown]) for of in ("elapsed", "mpi"))
+    elapsed, mpi = np.array([_times(rows) for rows in shown]).reshape(-1, 2).T
     if not shown or not (elapsed > 0).all() or (mpi > elapsed * (1 + CLOSE)).any():
         raise ImportRefusedError("no section, functions without time (cut off?), or MPI's above it")
     threads = len(sections) - len(first) - len(means)
     for mean in means if first and not threads else ():
-        for own, theirs in ((mean.elapsed, elapsed.mean()), (mean.mpi, mpi.mean())):
+        for own, theirs in zip(_times(mean), (elapsed.mean(), mpi.mean()), strict=True):
             if abs(own - theirs) > CLOSE * elapsed.mean():
                 raise ImportRefusedError(
                     f"the mean has {own:.4g} s, the nodes {theirs:.4g} s on average: sections or "
                     "rows are missing or changed"
                 )
     useful = np.maximum(elapsed - mpi, 0.0)
-    rests = [section.unlisted for section in shown]
     # What is not listed has an entry, so that shares stay right.
-    rows = [row for section in shown for row in section.rows]
+    rests = [unlisted(_times(rows)[0], (row.exclusive_s for row in rows)) for rows in shown]
+    rows = [row for section in shown for row in section]
     rows += [
-        Function(NOT_LISTED, section.node, "cpu", 1, rest, rest)
-        for section, rest in zip(shown, rests, strict=True)
+        Function(NOT_LISTED, node if first else None, "cpu", 1, rest, rest)
+        for node, rest in enumerate(rests)
         if rest
     ]
     notes: dict[str, object] = {"times": "of each node" if first else "means over all ranks"}
@@ -101,45 +77,51 @@ def _profiles(file: Path, ranks: int | None) -> Iterable[Profile]:
     whole = bool(first) and bool((useful > 0).all()) and not any(rests)
     runtime = float(elapsed.max())
     yield Profile(
-        tool="tau",
-        file=file,
-        ranks=len(first) or ranks,
-        elapsed_s=runtime,
+        tool="tau", file=file, ranks=len(first) or ranks, elapsed_s=runtime,
         rank_times=RankTimes(elapsed, useful, mpi) if whole else None,
         factors=rank_factors(useful, runtime) if whole else None,
-        functions=tuple(rows),
+        functions=tuple(rows), notes=notes,
         metrics=times_of(runtime, float(mpi.mean()), float(useful.mean())),
-        notes=notes,
-    )
+    )  # fmt: skip
 
 
 read = each(_profiles)
 
 
-def _sections(lines: Iterable[str]) -> list[_Section]:
-    """Sections of nodes and of the mean."""
-    sections: dict[tuple[int | None, tuple[int, int]], _Section] = {}
-    current: _Section | None = None
+def _times(rows: Sequence[Function]) -> tuple[float, float]:
+    """Seconds of a section (the inclusive time of what contains all others), and those of MPI."""
+    mpi = sum(row.exclusive_s for row in rows if MPI.match(row.name))
+    return max((row.inclusive_s or 0.0 for row in rows), default=0.0), mpi
+
+
+def _sections(lines: Iterable[str]) -> dict[tuple[int, int, int], list[Function]]:
+    """The rows of each section by node, context and thread; of the mean over all, by ``_MEAN``."""
+    sections: dict[tuple[int, int, int], list[Function]] = {}
+    current: list[Function] | None = None
+    node = _MEAN
     for line, content in enumerate(lines, 1):
         if match := _SECTION.fullmatch(content.strip()):
+            node, context, thread = (
+                int(match[name] or default)
+                for name, default in (("node", _MEAN), ("context", 0), ("thread", 0))
+            )
             current = None
             if match["summary"] == "total":
                 continue
-            thread = int(match["context"] or 0), int(match["thread"] or 0)
-            current = _Section(None if match["summary"] else int(match["node"]), thread)
-            if (current.node, thread) in sections:
+            if (node, context, thread) in sections:
                 raise ImportRefusedError("a section is there twice", line)
-            sections[current.node, thread] = current
-        elif current and (row := _ROW.fullmatch(content)):
+            sections[node, context, thread] = current = []
+        elif current is not None and (row := _ROW.fullmatch(content)):
             if not _AGAIN.search(row["name"]):
                 own, total = _seconds(row["own"], line), _seconds(row["all"], line)
+                rank = None if node == _MEAN else node
                 calls = float(row["calls"])
-                current.rows.append(Function(row["name"], current.node, "cpu", calls, own, total))
-        elif current and content.strip() and not _HEADING.match(content):
+                current.append(Function(row["name"], rank, "cpu", calls, own, total))
+        elif current is not None and content.strip() and not _HEADING.match(content):
             if re.match(r"\s*\d", content):
                 raise ImportRefusedError("a row that cannot be read: cut off?", line)
             current = None  # what follows is another program's
-    return list(sections.values())
+    return sections
 
 
 def _seconds(text: str, line: int) -> float:
