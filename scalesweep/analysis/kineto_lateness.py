@@ -189,10 +189,3 @@ def latest_of(late: Floats, step: NDArray[np.int64]) -> int | None:
     if (before <= 0).any() or last.mean() < LAST_SHARE or before.mean() < ERRORS * error:
         return None
     return worst
-
-
-def transfer_times(calls: Floats) -> Floats:
-    """Seconds that each call takes once all of its ranks are there: those of the last to begin,
-    which are the fewest. ``calls`` ``[call, rank, 2]``."""
-    shortest: Floats = (calls[:, :, 1] - calls[:, :, 0]).min(axis=1)
-    return shortest

@@ -15,7 +15,6 @@ from scalesweep.analysis.stats import CONFIDENCE, Estimate, mean_of
 from scalesweep.analysis.types import Floats
 
 COMPUTE, MEMORY, LAUNCH, UNRATED = "compute", "memory", "launch", "unrated"
-CLASSES = (COMPUTE, MEMORY, LAUNCH, UNRATED)
 # Kinds of layers that multiply and add as the product or convolution does that the ceiling of
 # computation was measured with. What others compute (roots, exponentials, comparisons, sums over a
 # few values) no measured ceiling is of.
@@ -55,10 +54,6 @@ class Roof:
         if flop / self.flops < moved / self.bytes_per_s:
             return MEMORY
         return COMPUTE if kind in PRODUCTS else UNRATED
-
-    def shared(self, ranks: float) -> "Roof":
-        """The same for one of so many ranks that share it."""
-        return Roof(self.flops / ranks, self.bytes_per_s / ranks)
 
 
 def rated_flop(kind: str, flop: float) -> float:

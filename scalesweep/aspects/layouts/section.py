@@ -3,8 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scalesweep.aspects.layouts.findings import BEST
-from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint, best_layouts, layouts_that_ran
+from scalesweep.aspects.layouts.table import (
+    BEST,
+    BestLayout,
+    LayoutPoint,
+    best_layouts,
+    layouts_that_ran,
+)
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import as_given, number, percent, with_interval
 from scalesweep.experiment.measure import Measure

@@ -164,7 +164,7 @@ def _roof(data: ExperimentData, point: Point, machine: Machine) -> _Over | None:
             both = [each.rate.over(each.rate.value) for each in (flops, memory)]
             lows, highs = ([getattr(each, end) for each in both] for end in ("low", "high"))
             ends = (None, None) if None in (*lows, *highs) else (min(lows), max(highs))
-            roof = Roof(flops.rate.value, memory.rate.value).shared(ranks)
+            roof = Roof(flops.rate.value / ranks, memory.rate.value / ranks)
             return _Over(roof, stated, Estimate(1.0, *ends), flops.growing)
     return None
 

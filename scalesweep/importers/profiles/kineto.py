@@ -10,12 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.kineto_lateness import (
-    Matched,
-    lateness_of,
-    matched_calls,
-    transfer_times,
-)
+from scalesweep.analysis.kineto_lateness import Matched, lateness_of, matched_calls
 from scalesweep.analysis.kineto_stream import Collective, NoTraceError, RankTrace, read_stream
 from scalesweep.analysis.profile import Message, Profile, RankTimes
 from scalesweep.analysis.trace_account import TraceAccount, account_of_rank
@@ -51,21 +46,19 @@ def read(files: Sequence[Path], ranks: int | None = None) -> Iterator[Profile | 
         if trace.unseen and not trace.on_gpu:
             yield Refusal(file, trace.unseen)
             continue
-        place = next((each for each in recordings if _takes(each, trace)), None)
-        if place is None:
-            recordings.append(place := {})
-        place[trace.rank or 0] = file, trace
+        # Of a recording are other ranks of as many.
+        alike = [
+            of for of in recordings
+            if trace.rank is not None and trace.rank not in of
+            and all(it.rank is not None and it.world == trace.world for _, it in of.values())
+        ]  # fmt: skip
+        if not alike:
+            recordings.append({})
+        (alike or recordings[-1:])[0][trace.rank or 0] = file, trace
     for recording in recordings:
         first = recording[min(recording)][0]
         profile = _profile(dict(sorted(recording.items())), ranks)
         yield profile or Refusal(first, "shows no operation, kernel or exchange")
-
-
-def _takes(recording: Mapping[int, tuple[Path, RankTrace]], trace: RankTrace) -> bool:
-    """Whether a trace is of another rank of a recording."""
-    others = [other for _, other in recording.values()]
-    same = all(None not in (it.rank, trace.rank) and it.world == trace.world for it in others)
-    return same and trace.rank not in recording
 
 
 def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None) -> Profile | None:
@@ -163,8 +156,9 @@ def _messages(traces: Sequence[RankTrace], matched: Sequence[Matched]) -> tuple[
         for kind, own in trace.calls.items():
             if kind.size is not None and kind not in times:
                 times[kind] = (own["end"] - own["begin"]).to_numpy() * 1e-6
-    shared = {each.kind: transfer_times(each.calls) for each in matched}
-    times |= {kind: seconds for kind, seconds in shared.items() if kind in times}
+    for each in matched:  # of the last rank to begin: what a call takes once all are there
+        if each.kind in times:
+            times[each.kind] = (each.calls[:, :, 1] - each.calls[:, :, 0]).min(axis=1)
     messages = [
         Message(
             kind.operation, float(kind.size or 0), int(seconds.size), float(seconds.mean()),

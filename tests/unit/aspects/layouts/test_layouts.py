@@ -8,9 +8,8 @@ import pytest
 from scalesweep.analysis.factors import layout_followers
 from scalesweep.aspects.find import find
 from scalesweep.aspects.layouts.figure import layout_figures
-from scalesweep.aspects.layouts.findings import best_layout, failed_layouts
 from scalesweep.aspects.layouts.section import layout_card, layout_table
-from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint
+from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint, best_layout, failed_layouts
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, HOLES, NOTE, OPEN
 from tests.fakes.finding_rows import said
