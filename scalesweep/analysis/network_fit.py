@@ -33,19 +33,44 @@ BEYOND = 8.0
 _FAR, _FAR_LOG = 1e6, 100.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AlgorithmFit:
-    """What an algorithm's formula gives in a range of sizes."""
+    """What an algorithm's formula gives in a range of sizes: latency (s) and seconds per byte.
+
+    ``covariance`` ``[2, 2]`` of both and ``degrees`` of freedom; NaN where the data do not give
+    them. ``error``: root mean square of relative errors at sizes left out of the fit.
+    ``indistinguishable``: the data do not speak against it, in favour of the best one.
+    """
 
     algorithm: str
-    latency: Estimate  # s
-    bandwidth: Estimate  # B/s; infinite where no size takes longer than another
-    # Of latency and seconds per byte (variance, covariance, variance), and degrees of freedom; NaN
-    # where the data do not give them.
-    covariance: tuple[float, float, float]
+    solution: Floats
+    covariance: Floats
     degrees: int
-    error: float  # root mean square of relative errors at sizes left out of the fit
-    indistinguishable: bool  # the data do not speak against it, in favour of the best one
+    error: float
+    indistinguishable: bool
+
+    def estimate(self, terms: Floats) -> Estimate:
+        """The time of so many latencies and bytes, at least 0, whose interval (Student's t) is of
+        its logarithm; far beyond it has none."""
+        quantile = t_quantile(self.degrees) if self.degrees > 0 else math.nan
+        value = float(terms @ self.solution)
+        width = quantile * math.sqrt(max(float(terms @ self.covariance @ terms), 0.0))
+        if value <= 0:
+            return Estimate(0.0, 0.0, width) if math.isfinite(width) else Estimate(0.0)
+        factor = math.exp(min(width / value, _FAR_LOG))
+        return Estimate.of(value, value / factor, value * factor)
+
+    @property
+    def latency(self) -> Estimate:
+        """Seconds of a message without content."""
+        return self.estimate(np.array([1.0, 0.0]))
+
+    @property
+    def bandwidth(self) -> Estimate:
+        """Bytes per second; infinite where no size takes longer than another."""
+        slope = self.estimate(np.array([0.0, 1.0]))
+        ends = (1 / end if end else None for end in (slope.high, slope.low))
+        return Estimate(1 / slope.value if slope.value > 0 else math.inf, *ends)
 
 
 @dataclass(frozen=True)
@@ -188,15 +213,13 @@ def _solve(rows: Floats, times: Floats) -> Floats:
     return solution
 
 
-def _coefficients(
-    rows: Floats, times: Floats, cluster: Places
-) -> tuple[Estimate, Estimate, tuple[float, float, float], int]:
-    """Latency and bandwidth with bounds that hold where times of a cluster err together, the
-    covariance of latency and seconds per byte, and degrees of freedom.
+def _coefficients(rows: Floats, times: Floats, cluster: Places) -> tuple[Floats, Floats, int]:
+    """Latency and seconds per byte, their covariance if times of a cluster err together, and
+    degrees of freedom.
 
     Cluster-robust (sandwich) errors with each cluster's residuals divided by what it leaves to the
     others (HC3 for clusters: A. C. Cameron, D. L. Miller, J. Human Resources 50(2), 2015), and
-    Student's t with clusters - 2 degrees of freedom, on logarithms.
+    clusters - 2 degrees of freedom.
     """
     names, place = np.unique(cluster, return_inverse=True)
     gram, solution = rows.T @ rows, _solve(rows, times)
@@ -209,17 +232,7 @@ def _coefficients(
             score = own.T @ (left - own @ solution)
             scores.append(np.linalg.pinv(np.eye(2) - own.T @ own @ inverse) @ score)
         covariance = inverse @ (np.transpose(scores) @ np.array(scores)) @ inverse
-    width = np.sqrt(np.diag(covariance)) * _quantile(len(names) - 2)
-    latency, slope = (_estimate(float(s), float(w)) for s, w in zip(solution, width, strict=True))
-    ends = (1 / end if end else None for end in (slope.high, slope.low))
-    bandwidth = Estimate(1 / slope.value if slope.value > 0 else math.inf, *ends)
-    varied = (float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1]))
-    return latency, bandwidth, varied, len(names) - 2
-
-
-def _quantile(degrees: int) -> float:
-    """Student's t of a 95 % interval; NaN without degrees of freedom."""
-    return t_quantile(degrees) if degrees > 0 else math.nan
+    return solution, covariance, len(names) - 2
 
 
 def message_seconds(fits: Sequence[RangeFit], ranks: int, size: float) -> Estimate | None:
@@ -232,24 +245,11 @@ def message_seconds(fits: Sequence[RangeFit], ranks: int, size: float) -> Estima
     if not fits or size > BEYOND * fits[-1].high or ranks < 2 or size <= 0:
         return None
     within = next((fit for fit in fits if size <= fit.high), fits[-1])
-    likely = [_seconds(fit, ranks, size) for fit in within.fits if fit.indistinguishable]
+
+    def seconds(fit: AlgorithmFit) -> Estimate:
+        return fit.estimate(_terms(fit.algorithm, np.array([ranks]), np.array([size]))[0])
+
+    likely = [seconds(fit) for fit in within.fits if fit.indistinguishable]
     lows, highs = ([getattr(each, end) for each in likely] for end in ("low", "high"))
     ends = (None, None) if None in (*lows, *highs) else (min(lows), max(highs))
-    return Estimate(_seconds(within.best, ranks, size).value, *ends)
-
-
-def _seconds(fit: AlgorithmFit, ranks: int, size: float) -> Estimate:
-    terms = _terms(fit.algorithm, np.array([float(ranks)]), np.array([size]))[0]
-    slope = 1 / fit.bandwidth.value  # 0 of an infinite one
-    value = float(terms @ np.array([fit.latency.value, slope]))
-    first, both, second = fit.covariance
-    variance = terms[0] ** 2 * first + 2 * terms[0] * terms[1] * both + terms[1] ** 2 * second
-    return _estimate(value, math.sqrt(max(float(variance), 0.0)) * _quantile(fit.degrees))
-
-
-def _estimate(value: float, width: float) -> Estimate:
-    """A coefficient at least 0, whose interval is of its logarithm; far beyond it has none."""
-    if value <= 0:
-        return Estimate(0.0, 0.0, width) if math.isfinite(width) else Estimate(0.0)
-    factor = math.exp(min(width / value, _FAR_LOG))
-    return Estimate.of(value, value / factor, value * factor)
+    return Estimate(seconds(within.best).value, *ends)
