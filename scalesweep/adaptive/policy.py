@@ -5,9 +5,8 @@ A campaign may state two rules: repeats until points are precise, and counts tha
 decisions, so a call that was killed leaves nothing to mend.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from scalesweep.adaptive.measured import Measured, measured
 from scalesweep.adaptive.repeats import (
@@ -16,13 +15,7 @@ from scalesweep.adaptive.repeats import (
     repeated_points,
     repeats_entry,
 )
-from scalesweep.adaptive.stops import (
-    StopSeries,
-    held_runs,
-    reasons_of,
-    stop_series,
-    without_stopped,
-)
+from scalesweep.adaptive.stops import StopSeries, held_runs, stop_series, without_stopped
 from scalesweep.config.campaign import Campaign, with_repeats
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
@@ -101,8 +94,3 @@ def new_runs(plan: RunPlan) -> set[str]:
     """The planned runs that were never tried and wait for no other."""
     states = take_stock(plan.campaign, plan.campaign.unique_runs())
     return {i for i, state in states.items() if state.status == Status.NEW and i not in plan.held}
-
-
-def stopped_at(campaign: Campaign) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
-    """By experiment why its ``stop`` leaves a point out, planned or not; empty if it does not."""
-    return reasons_of(campaign, plan_runs(campaign).series)

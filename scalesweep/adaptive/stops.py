@@ -8,10 +8,9 @@ smallest count, lies wholly below the limit. With one repeat there is no interva
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scalesweep.adaptive.measured import Measured, metric_of, values_of
 from scalesweep.analysis.metrics import EXTENSIVE, QUANTITIES, kind_of
@@ -35,12 +34,11 @@ Values = Mapping[str, float]  # of a metric, by run
 class StopSeries:
     """A series of an experiment with ``stop``: its runs by count, from the smallest.
 
-    ``key`` tells it from other series of the experiment; ``last``: the count beyond which none is
-    measured, infinite without a decision; ``reason``: in words.
+    ``last``: the count beyond which none is measured, infinite without a decision; ``reason``: in
+    words.
     """
 
     experiment: Experiment
-    key: str
     counts: Mapping[int, Sequence[Run]]
     last: float
     reason: str
@@ -48,16 +46,17 @@ class StopSeries:
 
 def stop_series(experiment: Experiment, known: Known) -> list[StopSeries]:
     """The series of an experiment: points that differ in the count, and what follows it, alone."""
-    names = _telling(experiment)
+    benchmark = experiment.benchmark
+    work = benchmark.size_parameters if experiment.scaling == "strong" else frozenset()
+    along = {"ranks", benchmark.scale, *work}
+    axes = [n for n in experiment.axes if n not in along and n in experiment.points[0]]
+    names = [name for name in axes if _varies(experiment, name)]
     by_key: dict[str, dict[int, list[Run]]] = {}
     for run in experiment.runs:
-        counts = by_key.setdefault(_key(run.point, names), {})
-        counts.setdefault(experiment.benchmark.scale_of(run.point), []).append(run)
-    ordered = [(key, dict(sorted(counts.items()))) for key, counts in by_key.items()]
-    return [
-        StopSeries(experiment, key, runs, *_decide(experiment, runs, known))
-        for key, runs in ordered
-    ]
+        key = canonical_json([run.point[name] for name in names])
+        by_key.setdefault(key, {}).setdefault(benchmark.scale_of(run.point), []).append(run)
+    series = [dict(sorted(counts.items())) for counts in by_key.values()]
+    return [StopSeries(experiment, runs, *_decide(experiment, runs, known)) for runs in series]
 
 
 def _decide(
@@ -75,7 +74,6 @@ def _decide(
     }
     level = level_of(experiment.until_precise.least) if experiment.until_precise else COVERAGE
     measured = [(count, of) for count, of in values.items() if of]
-    # The largest count too: beyond it others may be advised.
     for count, of in measured[1:]:
         reached = _efficiency(experiment, metric, mine, measured[0], (count, of), level)
         if reached.low is not None and reached.high is not None and reached.high < rule.limit:
@@ -192,42 +190,9 @@ def _with_companions(campaign: Campaign, held: Collection[str]) -> frozenset[str
     return frozenset(ids | {run_id for run_id in controls if positions[run_id] > first})
 
 
-def reasons_of(
-    campaign: Campaign, series: Iterable[StopSeries]
-) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
-    """By experiment why its ``stop`` leaves a point out, planned or not; empty if it does not."""
-    of: dict[str, list[StopSeries]] = {each.name: [] for each in campaign.experiments}
-    for each in series:
-        of[each.experiment.name].append(each)
-    return {name: partial(_why, mine) for name, mine in of.items()}
-
-
-def _why(series: Iterable[StopSeries], point: Mapping[str, Any]) -> str:
-    for each in series:
-        beyond = each.experiment.benchmark.scale_of(point) > each.last
-        if beyond and each.key == _key(point, _telling(each.experiment)):
-            return each.reason
-    return ""
-
-
-def _key(point: Mapping[str, Any], names: Sequence[str]) -> str:
-    return canonical_json([point[name] for name in names])
-
-
-def _telling(experiment: Experiment) -> list[str]:
-    """Varying parameters whose values tell one series from another (as the tables have it)."""
-    benchmark = experiment.benchmark
-    work = benchmark.size_parameters if experiment.scaling == "strong" else frozenset()
-    along = {"ranks", benchmark.scale, *work}
-    return [
-        name
-        for name in experiment.axes
-        if name not in along and name in experiment.points[0] and _varies(experiment, name)
-    ]
-
-
 def _varies(experiment: Experiment, name: str) -> bool:
-    """Whether a parameter has several values at one count; else it follows the count."""
+    """Whether a parameter has several values at one count, which tells series apart (as the tables
+    have it); else it follows the count."""
     values: dict[int, set[str]] = {}
     for point in experiment.points:
         count = experiment.benchmark.scale_of(point)

@@ -94,7 +94,7 @@ def test_only_wide_points_get_more_repeats_whatever_fails_or_is_lost(project: Pr
     # repeats beyond the new maximum are used.
     noisy = ids(project, "noisy")
     (project.path / "results" / "runs" / "toy" / noisy[4] / "record.json").unlink()
-    (project.path / "results" / "runs" / "toy" / ".values.json").unlink()
+    (project.path / "results" / "runs" / "toy" / ".rows.json").unlink()
     project.write("c.yaml", CAMPAIGN.replace("max: 6", "max: 4"))
     third = project.snakemake("--configfile", "c.yaml")
     assert third.returncode == 0, third.stderr

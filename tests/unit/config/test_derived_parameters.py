@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from scalesweep.adaptive.next_point import derived
+from scalesweep.adaptive.advice import next_point
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
@@ -93,7 +93,7 @@ def test_advice_derives_at_other_scales(
     assert sorted(known) == [2, 4]
 
     def at(ranks: int) -> tuple[int, int] | None:
-        point = derived(experiment, campaign.site, known, ranks)
+        point = next_point(experiment, campaign.site, known, ranks)
         return point and (point["lanes"], point["size"])
 
     assert (at(8), at(6), at(10)) == ((4, 3), (3, 4), None)
