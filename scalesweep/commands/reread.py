@@ -5,8 +5,9 @@ import argparse
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.smk.campaign_args import open_campaign
-from scalesweep.state.reextract import reread, runs_to_reread
-from scalesweep.state.run_state import scan
+from scalesweep.state.agreement import PATTERNS
+from scalesweep.state.reextract import reread
+from scalesweep.state.stock import take_stock
 
 SHOWN = 10
 
@@ -16,8 +17,11 @@ def run(args: argparse.Namespace) -> None:
     campaign = open_campaign(args)
     runs = campaign.unique_runs()
     failed: list[str] = []
-    rereads = runs_to_reread(runs, scan(campaign.runs_folder, runs))
-    for run_id, extract in rereads.items():
+    states = take_stock(campaign, runs)
+    rereads = [run_id for run_id, state in states.items() if PATTERNS in state.cause]
+    for run_id in rereads:
+        extract = runs[run_id][0].benchmark.extract
+        assert extract is not None
         try:
             reread(campaign.runs_folder / run_id, extract)
         except (UserError, OSError) as error:

@@ -22,8 +22,9 @@ from scalesweep.core.program_files import described_file, located
 from scalesweep.state.programs import program_files, program_order
 
 PARAMETERS, COMMAND, PROGRAM = CAUSES = ("parameters", "command", "program")
+PATTERNS = "patterns"  # its logs can be read again: `scalesweep reread`
 _SHOWN = 3  # differences that a line names
-_FORMAT = 1  # of the comparison: another one compares all records again
+_FORMAT = 2  # of the comparison: another one compares all records again
 
 
 class Planned:
@@ -46,6 +47,13 @@ class Planned:
             if (key := keys.get(id(benchmark))) is None:
                 key = keys[id(benchmark)] = _key(campaign, benchmark)
             self.keys |= dict.fromkeys(run_ids, key)
+
+    def other_patterns(self, run_id: str, said: Mapping[str, Any]) -> dict[str, str]:
+        """Whether the logs of a run were read with other patterns than its benchmark has now, by
+        ``notes.extract`` of its record or by failure.json: as ``differences``."""
+        extract, digest = self._runs[run_id][0].benchmark.extract, said.get("extract_digest")
+        other = extract is not None and digest not in (None, "", extract.digest)
+        return {PATTERNS: "its logs were read with other patterns"} if other else {}
 
     def differences(self, run_id: str, record: Mapping[str, Any]) -> dict[str, str]:
         """In what a whole record disagrees with the plan: cause -> text, in the order of CAUSES."""
@@ -79,7 +87,7 @@ class Planned:
             differences[COMMAND] = f"{listed(unlike)} changed"
         if benchmark.extract is not None and (text := self._program(program["files"], now)):
             differences[PROGRAM] = text
-        return differences
+        return differences | self.other_patterns(run_id, record["notes"].get("extract") or {})
 
     def _program(self, measured: Mapping[str, Any], now: ProgramOrder) -> str:
         """Which files of the program have another content now."""
@@ -102,8 +110,9 @@ def _key(campaign: Campaign, benchmark: Benchmark) -> str:
     if benchmark.extract is not None:
         for name, word in program_files(campaign, benchmark).items():
             files[name] = [word, stamp_of(str(located(word)))]
+    patterns = benchmark.extract and benchmark.extract.digest
     facts = [_FORMAT, benchmark.name, benchmark.version, own, env, parts, benchmark.launch]
-    return digest_of([*facts, benchmark.extract is None, files], 6)
+    return digest_of([*facts, patterns, files], 6)
 
 
 def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

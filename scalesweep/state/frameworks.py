@@ -48,11 +48,11 @@ def leave_unsupported(
 ) -> Mapping[str, RunState]:
     """The states, with nothing left to run for pending runs whose framework the site lacks."""
     lacking = {
-        run_id: states[run_id]._replace(
-            status=Status.UNSUPPORTED, cause=Cause.UNSUPPORTED, detail=why
-        )
-        for run_id, why in without_framework(site, runs).items()
-        if not states[run_id].settled
+        i: states[i]._replace(status=Status.UNSUPPORTED, cause=Cause.UNSUPPORTED, detail=why)
+        for experiment, run_ids in by_experiment(runs)
+        if (why := lacks_framework(site, experiment.benchmark)) is not None
+        for i in run_ids
+        if not states[i].settled
     }
     return {**states, **lacking} if lacking else states
 
@@ -61,19 +61,8 @@ def tell_lacking(
     site: Site, runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
 ) -> Sequence[str]:
     """A line for each reason for which pending runs are not started: how many, what mends it."""
-    reasons = Counter(
-        why
-        for run_id, why in without_framework(site, runs).items()
-        if states[run_id].status == Status.UNSUPPORTED
-    )
+    reasons: Counter[str] = Counter()
+    for experiment, run_ids in by_experiment(runs):
+        if (why := lacks_framework(site, experiment.benchmark)) is not None:
+            reasons[why] += sum(states[i].status == Status.UNSUPPORTED for i in run_ids)
     return [f"{counted(n, 'run is', 'runs are')} unsupported: {why}" for why, n in reasons.items()]
-
-
-def without_framework(site: Site, runs: Mapping[str, tuple[Experiment, Run]]) -> Mapping[str, str]:
-    """The runs whose framework the site lacks: id -> why, with what mends it."""
-    return {
-        run_id: why
-        for experiment, run_ids in by_experiment(runs)
-        if (why := lacks_framework(site, experiment.benchmark)) is not None
-        for run_id in run_ids
-    }

@@ -5,17 +5,13 @@ folder, as do its samples and failure.
 """
 
 import logging
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from scalesweep.compute.external_program import read_attempt, read_result
 from scalesweep.compute.log_metrics import LogsGoneError
 from scalesweep.compute.power.outcome import energy_metrics
-from scalesweep.config.campaign import by_experiment
-from scalesweep.config.experiment import Experiment
 from scalesweep.config.log_patterns import Result
-from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.locks import only_one
@@ -30,46 +26,8 @@ from scalesweep.core.record import (
     read_record,
     write_record,
 )
-from scalesweep.core.status import Status
-from scalesweep.state.run_state import RunState
 
 _log = logging.getLogger(__name__)
-
-PATTERNS = "patterns"  # in the cause of a stale run
-
-
-def runs_to_reread(
-    runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
-) -> dict[str, Result]:
-    """The runs whose logs were read with other patterns than their benchmark has now.
-
-    Run id -> patterns now. Only of programs that ended well; imported records have no logs.
-    """
-    extracts = {}
-    for experiment, run_ids in by_experiment(runs):
-        extract = experiment.benchmark.extract
-        if extract is None:
-            continue
-        for run_id in run_ids:
-            state = states[run_id]
-            if state.source in ("", "measured") and state.extract not in ("", extract.digest):
-                extracts[run_id] = extract
-    return extracts
-
-
-def leave_rereads(
-    runs: Mapping[str, tuple[Experiment, Run]], states: Mapping[str, RunState]
-) -> Mapping[str, RunState]:
-    """The states, those of runs whose logs are to be read again being stale."""
-    why = "its logs were read with other patterns"
-    rereads = {
-        run_id: states[run_id]._replace(
-            status=Status.STALE, cause=f"{PATTERNS} changed", detail=why
-        )
-        for run_id in runs_to_reread(runs, states)
-        if states[run_id].status != Status.STALE
-    }
-    return {**states, **rereads} if rereads else states
 
 
 def reread(folder: Path, extract: Result) -> None:

@@ -13,20 +13,19 @@ import orjson
 from scalesweep.core.files import write_atomic
 
 INDEX = ".index.json"
-_FORMAT = 14
+_FORMAT = 15
 
 
 class Entry(NamedTuple):
     """What is kept of a record: ``stamp``, times and sizes of it and its samples; what ``RunState``
-    says of ``wall_s``, ``source`` and ``extract``; ``ended``, status, cause and detail
-    of a run without a result (empty if it has one); ``compared``, the key (``agreement.Planned``)
+    says of ``wall_s`` and ``source``; ``ended``, status, cause and detail of a run without a result
+    (empty if it has one); ``compared``, the key (``agreement.Planned``)
     of what it was last compared with, empty if it never was; ``differs``, in what it disagreed with
     that: cause -> text."""
 
     stamp: str
     wall_s: float | None
     source: str
-    extract: str
     ended: tuple[str, ...]
     compared: str
     differs: dict[str, str]

@@ -31,7 +31,6 @@ class RunState(NamedTuple):
     """State of one run: status, and where it has no result the cause and detail; ``stamp`` changes
     whenever the files behind it do. Of a done run: ``wall_s`` is its time in seconds.
 
-    ``extract`` is the digest of the patterns that the logs of a foreign program were read with.
     ``given_s`` are the seconds that a run had which was ended at its time limit (TIMEOUT). A failed
     run that was ``imported`` has a record, which says so."""
 
@@ -41,7 +40,6 @@ class RunState(NamedTuple):
     detail: str = ""
     wall_s: float | None = None
     source: str = ""
-    extract: str = ""
     given_s: float | None = None
 
     @property
@@ -87,7 +85,7 @@ def scan(
         folder = f"{runs_folder}/{run_id}"
         stamp = files_stamp(folder)
         if stamp is None:
-            states[run_id] = _unfinished(folder)
+            states[run_id] = _unfinished(folder, planned)
             continue
         entry = index.get(run_id)
         key = planned.keys[run_id] if planned else entry and entry.compared
@@ -95,7 +93,7 @@ def scan(
             try:
                 entry = new[run_id] = _entry(folder, run_id, stamp, planned)
             except FileNotFoundError:  # gone since the look before
-                states[run_id] = _unfinished(folder)
+                states[run_id] = _unfinished(folder, planned)
                 continue
             except BadRecordError as error:
                 states[run_id] = _untrusted(Path(folder), stamp, str(error), quarantine)
@@ -122,7 +120,6 @@ def _entry(folder: str, run_id: str, stamp: str, planned: Planned | None) -> Ent
         stamp=stamp,
         wall_s=record["wall_s"],
         source=record["source"],
-        extract=_extract(record["notes"]),
         ended=ended,
         compared=planned.keys[run_id] if planned else "",
         differs=planned.differences(run_id, record) if planned else {},
@@ -130,18 +127,18 @@ def _entry(folder: str, run_id: str, stamp: str, planned: Planned | None) -> Ent
 
 
 def _finished(entry: Entry, accepted: Set[str]) -> RunState:
-    stamp, wall_s, source, extract, ended, _, differs = entry
+    stamp, wall_s, source, ended, _, differs = entry
     detail = ""
     if differs:
         detail = "; ".join(differs.values())
         if causes := [cause for cause in differs if cause not in accepted]:
             cause = f"{', '.join(causes)} changed"
-            return RunState(Status.STALE, stamp, cause, detail, wall_s, source, extract)
+            return RunState(Status.STALE, stamp, cause, detail, wall_s, source)
         detail = f"accepted although {detail}"
     if ended:
         status, cause, why = ended
         return RunState(status, stamp, cause, why, source=source)
-    return RunState(Status.DONE, stamp, "", detail, wall_s, source, extract)
+    return RunState(Status.DONE, stamp, "", detail, wall_s, source)
 
 
 def _untrusted(folder: Path, stamp: str, why: str, quarantine: bool) -> RunState:
@@ -182,7 +179,7 @@ def files_stamp(folder: str) -> str | None:
     return None if record is None else f"{record}/{stamp_of(f'{folder}/{SAMPLES}')}"
 
 
-def _unfinished(folder: str) -> RunState:
+def _unfinished(folder: str, planned: Planned | None = None) -> RunState:
     path = f"{folder}/{FAILURE}"
     stamp = stamp_of(path)
     if stamp is None:
@@ -191,11 +188,11 @@ def _unfinished(folder: str) -> RunState:
     if failure is None or "detail" not in failure:
         return RunState(Status.FAILED, stamp, Cause.UNKNOWN, f"{FAILURE} cannot be read")
     cause, detail = shorten(_plain(failure["cause"]), 60), _plain(failure["detail"])
-    if cause != Cause.BAD_RESULT:
-        given_s = _given_s(failure) if cause == Cause.TIMEOUT else None
-        return RunState(Status.FAILED, stamp, cause, detail, given_s=given_s)
-    extract = str(failure.get("extract_digest", ""))
-    return RunState(Status.FAILED, stamp, cause, detail, extract=extract)
+    if cause == Cause.BAD_RESULT and planned:
+        for what, why in planned.other_patterns(Path(folder).name, failure).items():
+            return RunState(Status.STALE, stamp, f"{what} changed", why)
+    given_s = _given_s(failure) if cause == Cause.TIMEOUT else None
+    return RunState(Status.FAILED, stamp, cause, detail, given_s=given_s)
 
 
 def _plain(said: Any) -> str:
@@ -215,11 +212,3 @@ def _given_s(failure: Mapping[str, Any]) -> float | None:
         return (ended - began).total_seconds()
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-
-
-def _extract(notes: Mapping[str, Any]) -> str:
-    """Digest of the patterns that a record was made with."""
-    extract = notes.get("extract")
-    if not isinstance(extract, dict):
-        return ""
-    return str(extract.get("extract_digest") or "")

@@ -9,9 +9,8 @@ from scalesweep.config.repeats import Run
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import counted, listed
 from scalesweep.core.status import Status
-from scalesweep.state.agreement import CAUSES, Planned
+from scalesweep.state.agreement import CAUSES, PATTERNS, Planned
 from scalesweep.state.frameworks import leave_unsupported
-from scalesweep.state.reextract import PATTERNS, leave_rereads
 from scalesweep.state.run_state import RunState, scan
 
 _SHOWN = 3  # ways to differ that a line names
@@ -32,9 +31,8 @@ def take_stock(
     ``scan``.
     """
     planned = Planned(campaign, runs)
-    folder = campaign.runs_folder
-    states = scan(folder, runs, quarantine, remember, planned)
-    return leave_unsupported(campaign.site, runs, leave_rereads(runs, states))
+    states = scan(campaign.runs_folder, runs, quarantine, remember, planned)
+    return leave_unsupported(campaign.site, runs, states)
 
 
 def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> str:

@@ -19,8 +19,9 @@ from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_failure, read_record
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.jobs.run_spec import run_spec
-from scalesweep.state.reextract import reread, runs_to_reread
+from scalesweep.state.reextract import reread
 from scalesweep.state.run_state import RunState, scan
+from scalesweep.state.stock import take_stock
 from tests.conftest import ROOT
 from tests.fakes.foreign import SITE, patterns
 
@@ -192,8 +193,8 @@ def state(campaign: Campaign) -> RunState:
 
 
 def to_reread(campaign: Campaign) -> int:
-    runs = campaign.unique_runs()
-    return len(runs_to_reread(runs, scan(campaign.runs_folder, runs)))
+    states = take_stock(campaign, campaign.unique_runs()).values()
+    return sum("patterns" in state.cause for state in states)
 
 
 def test_reading_again_changes_the_numbers_and_nothing_else(
