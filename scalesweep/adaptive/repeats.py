@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from scalesweep.adaptive.measured import Measured, metric_of, values_of
-from scalesweep.analysis.repeat_rule import MORE, WAITING, Look, level_of
+from scalesweep.analysis.repeat_rule import MORE, NEW, WAITING, Look, level_of
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.experiment_keys import UntilPrecise
 from scalesweep.config.repeats import Run
 from scalesweep.core.plan_format import PlanRepeated, PlanRepeats
 from scalesweep.core.status import Status
-from scalesweep.planning.adaptive_text import NEW as NOT_LOOKED_AT
 from scalesweep.state.run_state import RunState
 
 
@@ -105,7 +104,7 @@ def _entry(point: RepeatedPoint) -> PlanRepeated:
     look, planned = point.look, len(point.runs)
     return {
         "point": point.experiment.benchmark.scaled(point.runs[0].point),
-        "state": look.state if look else NOT_LOOKED_AT,
+        "state": look.state if look else NEW,
         "width": look.width if look and math.isfinite(look.width) else None,
         "done": point.done,
         "planned": planned,

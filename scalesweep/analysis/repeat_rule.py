@@ -24,9 +24,10 @@ from dataclasses import dataclass
 COVERAGE = 0.95
 _EXTRA = 0.055  # calibrated: see above
 
-# What is known of a point after a look. WAITING: a repeat that was asked for is missing; UNKNOWN:
-# there are too few values; IDENTICAL: repeats are the same number, so more would say nothing.
-PRECISE, MORE, WIDE = "precise", "more", "wide"
+# What is known of a point after a look. NEW: no repeat has begun; WAITING: a repeat that was asked
+# for is missing; UNKNOWN: there are too few values; IDENTICAL: repeats are the same number, so more
+# would say nothing.
+NEW, PRECISE, MORE, WIDE = "new", "precise", "more", "wide"
 WAITING, UNKNOWN, IDENTICAL = "waiting", "unknown", "identical"
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 from scalesweep.core.formatting import counted
-from scalesweep.slurm.earlier import cancel_jobs
+from scalesweep.slurm.commands import cancel_jobs
 from scalesweep.smk.campaign_args import open_campaign
 
 

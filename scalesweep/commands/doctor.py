@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.doctor import probe
-from scalesweep.doctor.judge import FAILED, OK, STATES, Asked, Check, judge
-from scalesweep.doctor.slurm import examine_sbatch
+from scalesweep.doctor.judge import FAILED, OK, STATES, Asked, Check, examine_sbatch, judge
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.smk.campaign_args import open_campaign
 from scalesweep.state.frameworks import lacks_framework

@@ -5,7 +5,7 @@ from scalesweep.core.errors import UserError, choices
 from scalesweep.core.formatting import counted
 from scalesweep.core.locks import claim, release
 from scalesweep.core.record import RECORD, read_record
-from scalesweep.state.set_aside import take_away
+from scalesweep.state.run_state import take_away
 from scalesweep.tables.machine_load import DISTURBED, load_of
 
 DISTURBED_RUNS = "disturbed"

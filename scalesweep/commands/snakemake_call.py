@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> NoReturn:
         print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", *words])
     from scalesweep.adaptive.policy import new_runs  # here, as a plan needs none of it
-    from scalesweep.slurm.earlier import await_jobs
+    from scalesweep.slurm.commands import await_jobs
     from scalesweep.smk.campaign_args import open_plan
 
     plan, failed, round_ = open_plan(args), False, FIRST

@@ -39,7 +39,7 @@ def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
     from scalesweep.core.record import RECORD
     from scalesweep.core.status import Status
     from scalesweep.planning.plan import note_failures
-    from scalesweep.state.set_aside import set_aside
+    from scalesweep.state.run_state import set_aside
     from scalesweep.state.stock import tell_set_aside
     from scalesweep.tables.derived import missing_everywhere, with_derived
     from scalesweep.tables.summary import ROWS, build_summary, write_summary

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import PROFILES, RESOURCES
-from scalesweep.smk.campaign_args import check_path
 
 SKELETON = RESOURCES / "study"
 
@@ -34,7 +33,6 @@ def check_new(folder: Path) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the study, and say how to run it."""
     folder = Path(args.folder).expanduser().absolute()
-    check_path("FOLDER", folder)
     check_new(folder)
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(SKELETON, folder, dirs_exist_ok=True, ignore=ignore)

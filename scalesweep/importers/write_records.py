@@ -34,7 +34,7 @@ from scalesweep.importers.imported_run import (
     shown,
 )
 from scalesweep.importers.made_benchmark import make_benchmark
-from scalesweep.state.set_aside import set_aside, take_away
+from scalesweep.state.run_state import set_aside, take_away
 
 SOURCE_DIGEST = "source_blake2b"
 IMPORTED = "imported"

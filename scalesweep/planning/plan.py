@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from scalesweep.core.plan_format import (
     PLAN,
     ParameterInfo,
     Plan,
+    PlanDataSet,
     PlanExperiment,
     PlanImported,
     PlanJobs,
@@ -33,13 +35,13 @@ from scalesweep.core.plan_format import (
 from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
 from scalesweep.core.status import Status
 from scalesweep.jobs.runtime_estimates import Estimates
-from scalesweep.planning.data_sets import data_sets
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock
 
 if TYPE_CHECKING:
     from scalesweep.slurm.job_shape import Shape
 
+_GIB = 2**30
 PLAN_COLUMNS = (
     *("experiment", "scaling", "run_id", "benchmark", "site", "repeat", "position"),
     *("status", "cause", "reason", "threads_per_core"),
@@ -89,6 +91,29 @@ def build_plan(
     if campaign.imported:
         plan["imported"] = cast(PlanImported, dict(campaign.imported))
     return plan
+
+
+def data_sets(campaign: Campaign) -> list[PlanDataSet]:
+    """The data sets that the campaign's points read, in their order; none where the memory of the
+    site's nodes is not known."""
+    memory, sets = campaign.site.memory_gib_per_node, dict[str, PlanDataSet]()
+    if memory is None or campaign.site.launch is None:
+        return []
+    for experiment in campaign.experiments:
+        data = experiment.benchmark.data
+        for point in experiment.points if data else ():
+            assert data is not None
+            size = sum(data.needed(point).values()) * int(data.bytes_per_file(point))
+            if size:
+                name = data.folder(point)
+                known = sets.setdefault(
+                    name, {"name": name, "experiments": [], "bytes": 0, "nodes": 1}
+                )
+                if experiment.name not in known["experiments"]:
+                    known["experiments"].append(experiment.name)
+                known["bytes"] = max(known["bytes"], size)
+                known["nodes"] = math.ceil(known["bytes"] / (memory * _GIB))
+    return [*sets.values()]
 
 
 def _experiment_entry(

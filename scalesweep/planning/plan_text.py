@@ -6,10 +6,12 @@ from typing import Any
 
 from tabulate import tabulate
 
+from scalesweep.analysis.repeat_rule import IDENTICAL, MORE, NEW, PRECISE, UNKNOWN, WAITING, WIDE
 from scalesweep.core.files import canonical_json
-from scalesweep.core.formatting import counted, duration, listed
+from scalesweep.core.formatting import counted, duration, listed, number, scaled_unit
 from scalesweep.core.plan_format import (
     Plan,
+    PlanDataSet,
     PlanExperiment,
     PlanJobs,
     PlanProfile,
@@ -18,9 +20,18 @@ from scalesweep.core.plan_format import (
 from scalesweep.core.profilers import NOEXCHANGE
 from scalesweep.core.status import Status
 from scalesweep.jobs.failure_groups import Failure, failure_lines
-from scalesweep.planning.adaptive_text import repeats_line
-from scalesweep.planning.data_sets import data_set_lines
 from scalesweep.planning.plan import budget_left, hours
+
+# What is said of the points in a state, in the order of a line.
+_WORDS = {
+    NEW: "not begun",
+    MORE: "to be repeated",
+    PRECISE: "precise",
+    WIDE: "stayed wide",
+    WAITING: "waiting for a repeat that has failed or is pending",
+    UNKNOWN: "with fewer than two values, which say nothing",
+    IDENTICAL: "with identical repeats, which say nothing",
+}
 
 
 def plan_text(plan: Plan, pending_limit: int = 20) -> str:
@@ -62,10 +73,10 @@ def plan_text(plan: Plan, pending_limit: int = 20) -> str:
         "",
         *aligned(rows, left={0, 1, 2}),
         *filter(None, map(_oversubscribed, plan["experiments"])),
-        *filter(None, map(repeats_line, plan["experiments"])),
+        *filter(None, map(_repeats_line, plan["experiments"])),
         *filter(None, map(_stop_line, plan["experiments"])),
         *_memory(plan),
-        *data_set_lines(plan.get("data_sets", [])),
+        *_data_set_lines(plan.get("data_sets", [])),
         *_profiled(plan),
         *_total(plan),
         *_jobs(plan["jobs"]),
@@ -89,6 +100,35 @@ def aligned(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
     return str(text).splitlines()
 
 
+def _repeats_line(experiment: PlanExperiment) -> str:
+    """What is known of an experiment's repeats, in one line; empty where their number is fixed."""
+    if (repeats := experiment.get("repeats")) is None:
+        return ""
+    parts = []
+    for state, words in _WORDS.items():
+        if points := [point for point in repeats["points"] if point["state"] == state]:
+            parts.append(f"{counted(len(points), 'point')} {words}")
+            left = sum(point["expected"] - point["done"] for point in points)
+            if state in (NEW, MORE):
+                about = "about" if state == MORE else "at least"
+                parts[-1] += f", {about} {counted(left, 'run')}"
+            if state == WIDE:
+                axes = [*experiment["axes"], *experiment["linked"]]
+                names = [
+                    " ".join(f"{axis}={p['point'][axis]}" for axis in axes if axis in p["point"])
+                    + f" ±{_percent(p['width'])}"
+                    for p in points
+                ]
+                parts[-1] += f": {listed(names)}"
+    metric = f" of {repeats['metric']}" if repeats["metric"] else ""
+    rule = f"{repeats['least']} to {repeats['most']}, until ±{_percent(repeats['until'])}{metric}"
+    return f"repeats in {experiment['name']}: {rule}: {'; '.join(parts)}"
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{100 * share:.3g} %"
+
+
 def _stop_line(experiment: PlanExperiment) -> str:
     """When larger counts of an experiment are left out, while some are still to be measured."""
     counts = {run["point"][experiment["scale"]] for run in experiment["runs"] if _to_run(run)}
@@ -110,6 +150,20 @@ def _memory(plan: Plan) -> list[str]:
 
     tables = Path(plan["results"]) / "tables"
     return [line for each in asked if (line := memory_line(each, tables / each["name"]))]
+
+
+def _data_set_lines(sets: Sequence[PlanDataSet]) -> list[str]:
+    """A line for each data set that takes more than a node."""
+    lines = []
+    for each in sets:
+        if each["nodes"] > 1:
+            factor, unit = scaled_unit("bytes", each["bytes"])
+            lines.append(
+                f"data set of {listed(each['experiments'], 3)}: files of up to "
+                f"{number(each['bytes'] * factor)} {unit}, which take the memory of at least "
+                f"{each['nodes']:,} nodes"
+            )
+    return lines
 
 
 def _profiled(plan: Plan) -> list[str]:

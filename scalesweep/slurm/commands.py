@@ -6,21 +6,27 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from scalesweep.core.errors import UserError
-from scalesweep.slurm.job_identity import PREFIX
+from scalesweep.core.formatting import counted
+from scalesweep.slurm.job_identity import PREFIX, is_run, job_name
 
 _log = logging.getLogger(__name__)
 
 # The Slurm job that this process was started in, for what it tells of others (``leave_job``).
 HEAD_JOB = "SCALESWEEP_HEAD_JOB"
 COMMANDS = ("sbatch", "squeue", "sinfo", "srun")
+LEFT_TO_RUN = "`scalesweep run` waits for them, `scalesweep cancel` ends them"
 # slurmctld restarts, fails over or is overloaded for minutes; the jobs know nothing of it.
 PATIENCE_S = 600.0
 _TIMEOUT_S = 120
+# Between two looks at jobs of earlier calls.
+_SHORTEST_S, _LONGEST_S = 2.0, 30.0
 _PAUSES_S = (1.0, 2.0, 5.0, 10.0, 15.0)
 # What Slurm's commands print while a daemon of Slurm does not answer (slurm_errno.c), and would
 # not print once it does.
@@ -194,3 +200,34 @@ def _some_down() -> bool:
     """Whether some node takes no jobs at the moment. Raises UserError."""
     states = ask("sinfo", "--noheader", "--format=%T").split()
     return any(not re.match(r"(?:idle|mixed|alloc\w*|compl\w*)\W?$", state) for state in states)
+
+
+def jobs_in_queue(runs_folder: Path) -> list[LiveJob]:
+    """This user's jobs for the runs in a folder. Raises UserError if Slurm does not answer."""
+    name = job_name(runs_folder)
+    return [job for job in live_jobs(PATIENCE_S) if job.name == name and is_run(job.comment)]
+
+
+def await_jobs(runs_folder: Path) -> None:
+    """Wait until no job is in the queue; one line when it begins. Ctrl-C leaves the jobs there.
+
+    Raises UserError if Slurm does not answer, SystemExit at Ctrl-C.
+    """
+    left, pause_s = "", _SHORTEST_S
+    try:
+        while jobs := jobs_in_queue(runs_folder):
+            if not left:
+                left = f"{counted(len(jobs), 'job')} of an earlier call"
+                print(f"waiting for {left} in Slurm's queue", file=sys.stderr, flush=True)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_S)
+    except KeyboardInterrupt:
+        sys.exit(f"error: interrupted: {left} may be in Slurm's queue; {LEFT_TO_RUN}")
+
+
+def cancel_jobs(runs_folder: Path) -> int:
+    """Cancel all jobs of the runs in a folder; how many there were. Raises UserError."""
+    jobs = jobs_in_queue(runs_folder)
+    if jobs:
+        ask("scancel", "--quiet", *(str(job.job_id) for job in jobs))
+    return len(jobs)

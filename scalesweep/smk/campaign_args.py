@@ -3,7 +3,6 @@
 import argparse
 import json
 import logging
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -71,17 +70,8 @@ def read_campaign(
     campaign = _load(path, options, in_slurm)
     keys = ("results", "history")
     where = {key: f"{prefix}{key}" if options.get(key) else f"{path}: {key}" for key in keys}
-    named: dict[str, Path | str] = {
-        "the working folder": Path.cwd(),
-        "--configfile": campaign.file,
-        where["results"]: campaign.results,
-        f"{campaign.site.file}: data": Path(campaign.site.data).resolve(),
-    }
     if campaign.history:
-        named[where["history"]] = campaign.history.folder
         check_apart(campaign.history.folder, campaign.results, where["history"])
-    for what, name in named.items():
-        check_path(what, name)
     claim_results(campaign, options, where["results"], write)
     if options.get("baseline") and campaign.history is None:
         raise UserError(
@@ -141,13 +131,4 @@ def check_apart(history: Path, results: Path, where: str) -> None:
     if history.resolve() == results.resolve():
         raise UserError(
             f"{where}: {history} is the results folder; name one of its own for the history"
-        )
-
-
-def check_path(where: str, name: Path | str) -> None:
-    """Raise UserError for a path that Snakemake would not take unchanged."""
-    if match := re.search(r"[{}<>\\\x00-\x1f\x7f]|^-", str(name)):
-        what = "start with '-'" if match[0] == "-" else f"contain {match[0]!a}"
-        raise UserError(
-            f"{where}: {str(name)!a}: must not {what}: the path is passed on command lines"
         )

@@ -12,7 +12,7 @@ from scalesweep.core.formatting import counted, duration, listed, number
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.visible import visible
 from scalesweep.jobs.failure_groups import Failure, failure_lines
-from scalesweep.slurm.earlier import LEFT_TO_RUN
+from scalesweep.slurm.commands import LEFT_TO_RUN
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.state.run_state import scan
 

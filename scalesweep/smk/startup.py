@@ -14,7 +14,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.log import set_up
 from scalesweep.core.status import Status
-from scalesweep.slurm.earlier import LEFT_TO_RUN
+from scalesweep.slurm.commands import LEFT_TO_RUN
 from scalesweep.smk.campaign_args import read_campaign, warn
 from scalesweep.smk.context import ROUND, SnakemakeContext
 from scalesweep.smk.job_rules import JobRules

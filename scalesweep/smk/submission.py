@@ -34,7 +34,6 @@ from scalesweep.jobs.job_requests import (
 from scalesweep.jobs.run_spec import data_folder
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
-from scalesweep.slurm.earlier import LEFT_TO_RUN
 from scalesweep.slurm.failure import leave_refusal, settle
 from scalesweep.slurm.job_identity import (
     job_name,
@@ -46,8 +45,7 @@ from scalesweep.slurm.job_identity import (
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_watch import JobWatch
 from scalesweep.slurm.sacct import JobState
-from scalesweep.state.run_state import RunState
-from scalesweep.state.set_aside import set_aside
+from scalesweep.state.run_state import RunState, set_aside
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +56,7 @@ RUN = "run"  # the rule
 class Submission:
     """A campaign's pending runs on their way into Slurm's queue and out of it."""
 
-    LEFT: ClassVar = LEFT_TO_RUN
+    LEFT: ClassVar = commands.LEFT_TO_RUN
     passes: ClassVar = staticmethod(commands.passes)
 
     campaign: Campaign

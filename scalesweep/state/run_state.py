@@ -5,23 +5,30 @@ remembered in a small index next to the runs. Snakemake's parse step lives on th
 imports nothing heavy.
 """
 
+import contextlib
+import json
 from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
+
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import stamp_of
+from scalesweep.core.files import stamp_of, write_atomic
 from scalesweep.core.formatting import shorten
 from scalesweep.core.locks import only_one
-from scalesweep.core.record import FAILURE, RECORD, SAMPLES, read_failure, read_record
+from scalesweep.core.record import FAILURE, POWER, RECORD, SAMPLES, read_failure, read_record
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.core.status import Status
 from scalesweep.state.agreement import Planned
-from scalesweep.state.run_index import Entry, read_index, write_index
-from scalesweep.state.set_aside import set_aside
 
+# Next to a site's runs, what their records said when they were last read. Only a cache: rebuilt if
+# it cannot be read.
+INDEX = ".index.json"
+_FORMAT = 15
+BROKEN = ".broken"  # end of the names of what was set aside
 _MAX_DETAIL = 2000
 _IMPORTED = "imported"
 FORGOTTEN = "record.json.unsupported"
@@ -48,6 +55,21 @@ class RunState(NamedTuple):
         another program got no further, or one of something else (which the user decides about)."""
         ended = self.status in (Status.DONE, Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE)
         return ended or (self.status == Status.FAILED and self.source == _IMPORTED)
+
+
+class Entry(NamedTuple):
+    """What is kept of a record: ``stamp``, times and sizes of it and its samples; what ``RunState``
+    says of ``wall_s`` and ``source``; ``ended``, status, cause and detail of a run without a result
+    (empty if it has one); ``compared``, the key (``agreement.Planned``)
+    of what it was last compared with, empty if it never was; ``differs``, in what it disagreed with
+    that: cause -> text."""
+
+    stamp: str
+    wall_s: float | None
+    source: str
+    ended: tuple[str, ...]
+    compared: str
+    differs: dict[str, str]
 
 
 def lines_of(states: Mapping[str, RunState]) -> list[str]:
@@ -77,7 +99,7 @@ def scan(
 
     Raises UserError if a record is of another schema, or cannot be read or set aside.
     """
-    index = read_index(runs_folder)
+    index = _read_index(runs_folder)
     accepted = planned.accepted if planned else frozenset()
     states: dict[str, RunState] = {}
     new: dict[str, Entry] = {}
@@ -102,8 +124,28 @@ def scan(
                 raise UserError(f"{folder}: {error.strerror}: {error.filename}") from None
         states[run_id] = _finished(entry, accepted)
     if remember and new:
-        write_index(runs_folder, index | new)
+        _write_index(runs_folder, index | new)
     return states
+
+
+def _read_index(runs_folder: Path) -> dict[str, Entry]:
+    """The entries by run; none if the index is not there or of another format."""
+    try:
+        index = orjson.loads((runs_folder / INDEX).read_bytes())
+        runs = index["runs"] if index["format"] == _FORMAT else {}
+        return {run_id: Entry(*entry) for run_id, entry in runs.items()}
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
+        return {}
+
+
+def _write_index(runs_folder: Path, entries: Mapping[str, Entry]) -> None:
+    """Keep the entries for the next look.
+
+    Without a word if that cannot be (a read-only copy, a number beyond 64 bits).
+    """
+    with contextlib.suppress(OSError, orjson.JSONEncodeError):
+        content = orjson.dumps({"format": _FORMAT, "runs": entries}, default=list)
+        write_atomic(runs_folder / INDEX, content, durable=False)
 
 
 def _entry(folder: str, run_id: str, stamp: str, planned: Planned | None) -> Entry:
@@ -212,3 +254,27 @@ def _given_s(failure: Mapping[str, Any]) -> float | None:
         return (ended - began).total_seconds()
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
+
+
+def set_aside(
+    folder: Path, why: str, cause: str = Cause.BAD_RECORD, job: Mapping[str, Any] | None = None
+) -> None:
+    """Take away a record that cannot be trusted, with its files, and leave the reason.
+
+    All stay in the folder under other names: nothing is lost, and the run is pending again.
+    ``job``: what failure.json is to say of the Slurm job.
+    """
+    take_away(folder)
+    failure = {
+        "schema": 1, "run_id": folder.name, "cause": cause, "detail": why,
+        "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
+        "last_lines": [], **(job or {}),
+    }  # fmt: skip
+    write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+
+
+def take_away(folder: Path) -> None:
+    """Rename a run's record and its files within their folder: the run is pending again."""
+    for name in (RECORD, SAMPLES, POWER):
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).replace(folder / f"{name}{BROKEN}")

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.paths import CAMPAIGNS
-from scalesweep.planning.data_sets import data_sets
-from scalesweep.planning.plan import build_plan
+from scalesweep.planning.plan import build_plan, data_sets
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import RunState
 

@@ -16,7 +16,7 @@ from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.startup import prepare
 from scalesweep.smk.submission import Submission
 from scalesweep.state.noted_state import STATE, note_state
-from scalesweep.state.run_index import INDEX
+from scalesweep.state.run_state import INDEX
 from scalesweep.state.stock import take_stock
 from tests.fakes.folder_tree import tree
 

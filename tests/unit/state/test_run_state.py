@@ -12,8 +12,7 @@ import pytest
 
 from scalesweep.core.locks import only_one
 from scalesweep.core.record import RECORD, SAMPLES, read_record, read_samples, write_record
-from scalesweep.state.run_index import INDEX
-from scalesweep.state.run_state import RunState, forget_unsupported, scan
+from scalesweep.state.run_state import INDEX, RunState, forget_unsupported, scan
 from scalesweep.state.stock import tell_set_aside, untrusted
 from scalesweep.tables.summary import build_summary
 from tests.fakes.folder_tree import tree
