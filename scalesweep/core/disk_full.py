@@ -6,7 +6,7 @@ Standard library only, for the launcher.
 import contextlib
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -18,16 +18,6 @@ _PROBE_BYTES = 1 << 16
 def is_full(error: OSError) -> bool:
     """Whether an error is that of a full disk or quota."""
     return error.errno in _FULL
-
-
-@contextlib.contextmanager
-def may_be() -> Iterator[None]:
-    """Go on without what cannot be written because the disk is full."""
-    try:
-        yield
-    except OSError as error:
-        if not is_full(error):
-            raise
 
 
 def failure_text(error: OSError, folder: Path) -> str:

@@ -5,7 +5,7 @@ other results and the history need no more. Here the parts become one entry, in 
 is a parameter like any other.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -16,7 +16,6 @@ from scalesweep.core.plan_format import (
     ParameterInfo,
     Plan,
     PlanExperiment,
-    PlanRepeats,
     PointValues,
 )
 
@@ -79,19 +78,6 @@ def axes_key(entry: PlanExperiment, values: Mapping[str, Any]) -> str:
     return canonical_json([v.item() if hasattr(v, "item") else v for v in values_of])
 
 
-def differing_settings(entry: PlanExperiment) -> dict[str, dict[str, Any]]:
-    """Parameters that all benchmarks of an experiment have, with other values in each: by name
-    the value of each benchmark. None where there is one benchmark."""
-    of = constants_of(entry)
-    common = set.intersection(*(set(values) for values in of.values())) if of else set()
-    first = next(iter(of.values()), {})
-    return {
-        name: {benchmark: values[name] for benchmark, values in of.items()}
-        for name in first
-        if name in common
-    }
-
-
 def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
     """The entry of an experiment: its own, or all parts in one."""
     first = parts[0]
@@ -110,11 +96,11 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
     out = {*axes, *dropped}
     fixed = {key: value for key, value in first["fixed"].items() if key in same - out}
 
-    def pointed(key: str) -> list[Any]:
+    def pointed(entries_of: Callable[[PlanExperiment], Sequence[Any]]) -> list[Any]:
         return [
             {**of, "point": {BENCHMARK: part["benchmark"], **_without(of["point"], dropped)}}
             for part in parts
-            for of in part[key]  # type: ignore[literal-required]
+            for of in entries_of(part)
         ]
 
     seconds = [of["wall_s"] for of in parts if of["wall_s"] is not None]
@@ -134,9 +120,9 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
         "fixed": fixed,
         "fixed_of": {part["benchmark"]: _without(part["fixed"], same | out) for part in parts},
         "parameters": _parameters(parts, dropped),
-        "runs": pointed("runs"),
-        "profiles": pointed("profiles"),
-        "excluded": pointed("excluded"),
+        "runs": pointed(lambda part: part["runs"]),
+        "profiles": pointed(lambda part: part["profiles"]),
+        "excluded": pointed(lambda part: part["excluded"]),
         "points": sum(part["points"] for part in parts),
         "wall_s": sum(seconds) if len(seconds) == len(parts) else None,
     }
@@ -149,12 +135,8 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
             entry.pop(key, None)  # type: ignore[misc]
     if rules := [part["repeats"] for part in parts if "repeats" in part]:
         metric = next((rule["metric"] for rule in rules if rule["metric"]), "")
-        points = [
-            {**of, "point": {BENCHMARK: part["benchmark"], **_without(of["point"], dropped)}}
-            for part in parts
-            for of in part.get("repeats", {"points": []})["points"]
-        ]
-        entry["repeats"] = cast(PlanRepeats, {**rules[0], "metric": metric, "points": points})
+        looked = pointed(lambda part: part["repeats"]["points"] if "repeats" in part else ())
+        entry["repeats"] = {**rules[0], "metric": metric, "points": looked}
     if refused := sum(part.get("refused", 0) for part in parts):
         entry["refused"] = refused
     return entry

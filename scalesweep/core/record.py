@@ -213,6 +213,17 @@ def read_failure(folder: Path, name: str = FAILURE) -> dict[str, Any] | None:
     return failure if failure and "cause" in failure else None
 
 
+def write_failure(folder: Path, failure: Mapping[str, Any]) -> None:
+    """Write failure.json of a run, unless it says so already: a newer file would have the report
+    made again. What it does not say is null. Raises OSError."""
+    unknown = dict.fromkeys(("exit_code", "signal", "started", "ended"))
+    whole = {"schema": FAILURE_SCHEMA, "run_id": folder.name, "attempt": 0, "last_lines": []}
+    whole |= {**unknown, **failure}
+    if whole != read_failure(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(folder / FAILURE, json.dumps(whole, indent=1) + "\n")
+
+
 def last_lines(path: Path) -> list[str]:
     """The last lines of a log, without empty ones; none if it cannot be read."""
     try:

@@ -41,9 +41,10 @@ def cost_of_jobs(
     (rows of jobs.csv) have cost.
     """
     lines = _lines(campaign, shapes, jobs, estimates)
+    expected = [line["node_hours_expected"] for line in lines]
     return {
         "shapes": lines,
-        "node_hours_expected": _expected(lines),
+        "node_hours_expected": None if None in expected else sum(filter(None, expected)),
         "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
         "spent_node_hours": sum(row["node_hours"] or 0 for row in jobs),
         "budget_node_hours": campaign.budget_node_hours,
@@ -83,8 +84,3 @@ def _lines(
         )
     lines.sort(key=lambda line: (line["nodes"], line["tasks"], line["minutes"], line["sbatch"]))
     return lines
-
-
-def _expected(lines: Sequence[JobShapeEntry]) -> float | None:
-    known = [share for line in lines if (share := line["node_hours_expected"]) is not None]
-    return sum(known) if len(known) == len(lines) else None

@@ -10,7 +10,6 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.causes import Given, NextJob, facts_of
 from scalesweep.core.record import read_failure
-from scalesweep.core.status import Status
 from scalesweep.jobs.runtime_estimates import SAME_POINT, Estimates
 from scalesweep.slurm.failure import BY_SLURM
 from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
@@ -142,17 +141,12 @@ def shapes_for(
     """What the next job of each pending run will ask for; None on a site without Slurm."""
     if campaign.site.slurm is None:
         return None
-    shapes = {}
-    for run_id, (experiment, run) in campaign.unique_runs().items():
-        state = states[run_id]
-        if not state.settled:
-            failure = (
-                read_failure(campaign.runs_folder / run_id)
-                if state.status == Status.FAILED
-                else None
-            )
-            shapes[run_id] = request_for(campaign, experiment, run, estimates, failure).shape
-    return shapes
+    folder = campaign.runs_folder
+    return {
+        run_id: request_for(campaign, *planned, estimates, read_failure(folder / run_id)).shape
+        for run_id, planned in campaign.unique_runs().items()
+        if not states[run_id].settled
+    }
 
 
 def _asked(failure: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

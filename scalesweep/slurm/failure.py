@@ -1,7 +1,5 @@
 """The last word on a run whose Slurm job has ended: the launcher's, unless Slurm knows better."""
 
-import json
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 from scalesweep.compute.job_spec import Asked
 from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
-from scalesweep.core.files import write_atomic
-from scalesweep.core.record import FAILURE, FAILURE_SCHEMA, RECORD, last_lines, read_failure
+from scalesweep.core.record import RECORD, last_lines, read_failure, write_failure
 from scalesweep.slurm.sacct import GONE, Job, cause_of
 
 # Key of a failure that no launcher wrote: its times are the job's, not the program's.
@@ -19,9 +16,7 @@ BY_SLURM = "by_slurm"
 _CLOCK_S = 5.0
 
 
-def settle(
-    run_folder: Path, run_id: str, job: Job, asked: Asked, job_log: Path | None = None
-) -> str | None:
+def settle(run_folder: Path, job: Job, asked: Asked, job_log: Path | None = None) -> str | None:
     """See to it that a run of an ended job has a record or a failure; returns the cause.
 
     With a record there is nothing to do, and the answer is None. A failure that the launcher
@@ -38,17 +33,10 @@ def settle(
         failure = old
         cause = cause or (str(old.get("cause")), str(old.get("detail")))
     else:
-        failure = _failure(run_folder, run_id, job, job_log)
+        failure = _failure(run_folder, job, job_log)
         cause = cause or _unspoken(job, failure["last_lines"])
-    new = {
-        **failure,
-        "cause": cause[0],
-        "detail": cause[1],
-        "asked": dict(asked),
-        "nodes": job.node_list,
-    }
-    if new != old:  # a rewritten file would trigger the report again
-        _write(run_folder, new)
+    said = {"cause": cause[0], "detail": cause[1], "asked": dict(asked), "nodes": job.node_list}
+    write_failure(run_folder, {**failure, **said})
     return cause[0]
 
 
@@ -63,21 +51,6 @@ def _unspoken(job: Job, lines: list[str]) -> tuple[str, str]:
     return Cause.KILLED, f"{ended} before the launcher wrote a result"
 
 
-def leave_refusal(run_folder: Path, run_id: str, why: str) -> None:
-    """Write failure.json of a run that sbatch refused, unless there is one of a job that ran.
-
-    The next request starts from that one. Raises OSError.
-    """
-    old = read_failure(run_folder)
-    if not (run_folder / RECORD).exists() and (not old or old["cause"] == Cause.NOT_SUBMITTED):
-        leave_failure(run_folder, run_id, Cause.NOT_SUBMITTED, why)
-
-
-def leave_failure(run_folder: Path, run_id: str, cause: str, why: str) -> None:
-    """Write failure.json of a run that no launcher can speak for. Raises OSError."""
-    _write(run_folder, _empty(run_id) | {"cause": cause, "detail": why, "attempt": 0})
-
-
 def written_in(job: Job, job_id: Any, ended: Any) -> bool:
     """Whether what names this ``job_id`` and time is of this try of the job.
 
@@ -88,13 +61,13 @@ def written_in(job: Job, job_id: Any, ended: Any) -> bool:
     return ours and str(job_id) == str(job.job_id)
 
 
-def _failure(run_folder: Path, run_id: str, job: Job, job_log: Path | None) -> dict[str, Any]:
+def _failure(run_folder: Path, job: Job, job_log: Path | None) -> dict[str, Any]:
     attempt = _attempt(run_folder, job)
     logs = [job_log] if job_log else []
     if attempt:
         folder = run_folder / f"attempt-{attempt}"
         logs = [folder / "stdout.log", folder / "stderr.log"]
-    return _empty(run_id) | {
+    return {
         "exit_code": job.exit_code or None,
         "signal": job.signal or None,
         "attempt": attempt,
@@ -104,16 +77,6 @@ def _failure(run_folder: Path, run_id: str, job: Job, job_log: Path | None) -> d
         "job_id": job.job_id,
         BY_SLURM: True,
     }
-
-
-def _empty(run_id: str) -> dict[str, Any]:
-    keys = ("cause", "detail", "exit_code", "signal", "attempt", "started", "ended")
-    return {"schema": FAILURE_SCHEMA, "run_id": run_id, **dict.fromkeys(keys), "last_lines": []}
-
-
-def _write(run_folder: Path, failure: Mapping[str, Any]) -> None:
-    run_folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(run_folder / FAILURE, json.dumps(failure, indent=1) + "\n")
 
 
 def _attempt(run_folder: Path, job: Job) -> int:

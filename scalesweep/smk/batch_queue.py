@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from scalesweep.core.causes import Cause
-from scalesweep.core.record import FAILURE, RECORD
-from scalesweep.slurm.failure import leave_failure
+from scalesweep.core.record import FAILURE, RECORD, write_failure
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.submission import RUN
 
@@ -104,7 +103,7 @@ class BatchQueue:
             return False, f"staging {words['folder']}: {why}"
         folder = Path(self.rules.context.runs_folder, words["run_id"])
         if not (folder / RECORD).exists():
-            leave_failure(folder, words["run_id"], cause, why)
+            write_failure(folder, {"cause": cause, "detail": why})
         return True, f"{words['run_id']}: {cause}: {why} ({folder / FAILURE})"
 
 

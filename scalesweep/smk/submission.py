@@ -22,7 +22,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.host_list import expand
 from scalesweep.core.host_list import joined as joined_hosts
-from scalesweep.core.record import RECORD, read_failure
+from scalesweep.core.record import RECORD, read_failure, write_failure
 from scalesweep.jobs.job_requests import (
     Request,
     ended_so,
@@ -34,7 +34,7 @@ from scalesweep.jobs.job_requests import (
 from scalesweep.jobs.run_spec import data_folder
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
-from scalesweep.slurm.failure import leave_refusal, settle
+from scalesweep.slurm.failure import settle
 from scalesweep.slurm.job_identity import (
     job_name,
     logs_folder,
@@ -133,14 +133,14 @@ class Submission:
             job = jobs.get(job_id)
             as_asked = (JobState.COMPLETED, JobState.CANCELLED)
             if job and sacct.finished(job) and job.state not in as_asked:
-                with disk_full.may_be():  # then a later call settles it
+                with contextlib.suppress(OSError):  # a full disk: a later call settles it
                     self._settle(run_id, job)
         return bool(jobs)
 
     def _settle(self, run_id: str, job: sacct.Job) -> str | None:
         """Cause of the failure of the run's last job, kept in failure.json; None if it is done."""
         log = self.logs / run_id / f"{job.job_id}.log"
-        return settle(self._folder(run_id), run_id, job, self._asked(run_id), log)
+        return settle(self._folder(run_id), job, self._asked(run_id), log)
 
     def request(self, run_id: str, attempt: int) -> Request:
         """What the run's job asks for at Snakemake's ``attempt`` (1, 2, ...).
@@ -349,8 +349,12 @@ class Submission:
         if job.name != RUN:
             return False, f"staging {words.get('folder', '')}: not submitted: {why}"
         self.give_up(words["run_id"], Cause.NOT_SUBMITTED, why)
-        with disk_full.may_be():  # the call's summary names the run
-            leave_refusal(self._folder(words["run_id"]), words["run_id"], why)
+        folder = self._folder(words["run_id"])
+        failed = (read_failure(folder) or {}).get("cause", Cause.NOT_SUBMITTED)
+        # The next request starts from the failure of a job that ran.
+        if not (folder / RECORD).exists() and failed == Cause.NOT_SUBMITTED:
+            with contextlib.suppress(OSError):  # a full disk; the call's summary names the run
+                write_failure(folder, {"cause": Cause.NOT_SUBMITTED, "detail": why})
         return True, f"{words['run_id']}: not submitted: {why}"
 
     def _folder(self, run_id: str) -> Path:

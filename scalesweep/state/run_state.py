@@ -6,7 +6,6 @@ imports nothing heavy.
 """
 
 import contextlib
-import json
 from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +18,15 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import stamp_of, write_atomic
 from scalesweep.core.formatting import shorten
 from scalesweep.core.locks import only_one
-from scalesweep.core.record import FAILURE, POWER, RECORD, SAMPLES, read_failure, read_record
+from scalesweep.core.record import (
+    FAILURE,
+    POWER,
+    RECORD,
+    SAMPLES,
+    read_failure,
+    read_record,
+    write_failure,
+)
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.core.status import Status
 from scalesweep.state.agreement import Planned
@@ -265,12 +272,7 @@ def set_aside(
     ``job``: what failure.json is to say of the Slurm job.
     """
     take_away(folder)
-    failure = {
-        "schema": 1, "run_id": folder.name, "cause": cause, "detail": why,
-        "exit_code": None, "signal": None, "attempt": 0, "started": None, "ended": None,
-        "last_lines": [], **(job or {}),
-    }  # fmt: skip
-    write_atomic(folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+    write_failure(folder, {"cause": cause, "detail": why, **(job or {})})
 
 
 def take_away(folder: Path) -> None:

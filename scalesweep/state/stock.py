@@ -1,11 +1,11 @@
 """Taking stock: the state of every run of a campaign, compared with what is planned."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
+from scalesweep.config.study import shown
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import counted, listed
 from scalesweep.core.status import Status
@@ -46,7 +46,7 @@ def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -
         reasons[state.detail] = reasons.get(state.detail, 0) + 1
     folders = {runs[i][0].benchmark.folder for i in stale}
     causes = {word for s in stale.values() for word in s.cause.replace(",", "").split()}
-    files = sorted(str(_from_here(folder / "benchmark.yaml")) for folder in folders)
+    files = sorted(str(shown(folder / "benchmark.yaml")) for folder in folders)
     named = [f"{why} ({counted(count, 'run')})" for why, count in reasons.items()]
     accept = ", ".join(cause for cause in CAUSES if cause in causes)
     are = "is stale: its record is" if len(stale) == 1 else "are stale: their records are"
@@ -60,12 +60,6 @@ def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -
         f"{counted(len(stale), 'run')} of {len(runs):,} {are} of something else than is planned, "
         f"and neither counted nor run again: {listed(named, _SHOWN)}; {'; '.join(ways)}"
     )
-
-
-def _from_here(path: Path) -> Path:
-    """A path as a person would type it, where it is below the working folder."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 SHOWN = 10  # runs named in one line

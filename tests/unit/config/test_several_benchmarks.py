@@ -11,7 +11,6 @@ from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import (
     benchmarks_of,
-    differing_settings,
     parameters_at,
     with_joined,
 )
@@ -79,7 +78,6 @@ def test_parts_are_shown_as_one(both: Callable[..., Campaign]) -> None:
     }
     assert at["toy"]["rate"] == 2.0 and "rate" not in at["toy_fast"]
     assert at["toy_fast"]["speed"] == 2.0 and at["toy_fast"]["threads"] == 1
-    assert differing_settings(entry) == {"threads": {"toy": 3, "toy_fast": 1}}
     shown = fixed_parameters(ExperimentResults(entry, {}))
     assert [item["name"] for item in shown["set"]] == ["size"]
     assert [run["point"]["benchmark"] for run in entry["runs"]] == ["toy"] * 4 + ["toy_fast"] * 4

@@ -31,7 +31,7 @@ def test_the_launchers_word_stands_unless_slurm_knows_better(
     tmp_path: Path, job: Job, more: dict[str, str]
 ) -> None:
     failure = by_launcher(tmp_path)
-    assert settle(tmp_path, "a", job, ASKED) == more["cause"]
+    assert settle(tmp_path, job, ASKED) == more["cause"]
     assert failure_in(tmp_path) == {**failure, **more, "asked": ASKED, "nodes": "node[1-2]"}
 
 
@@ -53,7 +53,7 @@ def test_a_killed_launcher_is_spoken_for(tmp_path: Path, old: dict[str, Any]) ->
     log.write_text("first\n\n" + "line\n" * 30 + "slurmstepd: error\n")
     killed = replace(JOB, exit_code=0, signal=9)
     for _ in range(2):  # doing it again changes nothing
-        assert settle(folder, "a", killed, ASKED, log) == "KILLED"
+        assert settle(folder, killed, ASKED, log) == "KILLED"
         found = failure_in(folder)
         assert found["detail"] == (
             "Slurm job 12 ended (FAILED, exit code 0, signal 9) before the launcher wrote a result"
@@ -65,4 +65,4 @@ def test_a_killed_launcher_is_spoken_for(tmp_path: Path, old: dict[str, Any]) ->
     state = scan(tmp_path, ["a"])["a"]
     assert (state.status, state.cause, state.detail) == (Status.FAILED, "KILLED", found["detail"])
     # The accounting is complete a moment later.
-    assert settle(folder, "a", TIMEOUT, ASKED) == "TIMEOUT"
+    assert settle(folder, TIMEOUT, ASKED) == "TIMEOUT"

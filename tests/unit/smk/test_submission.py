@@ -109,7 +109,7 @@ def test_a_full_disk_is_the_cause_where_nothing_can_be_written(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("scalesweep.slurm.failure.write_atomic", full)
+    monkeypatch.setattr("scalesweep.core.record.write_atomic", full)
     over, line = judge(submission, run_id, 1, JOB)
     assert over and "DISK_FULL: no space left on device in " in line
     assert submission.given_up[run_id][0] == "DISK_FULL"
