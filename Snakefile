@@ -63,16 +63,12 @@ except UserError as error:
 # What only shows ends with its reader (`| head`); Snakemake's log would wait for ever.
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
-if SWEEP.submission:
+if SWEEP.away:
+    from scalesweep.smk.batch_queue import BatchQueue
     from scalesweep.smk.leaving import leave_now, leave_on_sigterm
     from snakemake_executor_plugin_scalesweep import Executor
 
-    Executor.rules, Executor.queue = JOBS, SWEEP.submission
-if SWEEP.batch:
-    from scalesweep.smk.batch_queue import BatchQueue
-    from snakemake_executor_plugin_scalesweep_batch import Executor as BatchExecutor
-
-    BatchExecutor.rules, BatchExecutor.queue = JOBS, BatchQueue(JOBS)
+    Executor.rules, Executor.queue = JOBS, SWEEP.submission or BatchQueue(JOBS)
 
 RESULTS = SWEEP.results
 RUNS = SWEEP.runs_folder

@@ -1,6 +1,7 @@
-"""The executor of profiles/slurm: the jobs of a campaign go through Slurm.
+"""The executor of profiles/slurm and of other batch systems: a campaign's runs are jobs.
 
-That of other batch systems (``snakemake_executor_plugin_scalesweep_batch``) has another queue.
+A profile of another batch system than Slurm has three commands, which
+``scalesweep.smk.batch_queue`` calls.
 
 Snakemake imports every module of such a name, at top level, before it parses the command line, so
 this package lies apart from ``scalesweep`` and imports nothing of it. The Snakefile sets what knows
@@ -20,16 +21,17 @@ import threading
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Optional
 
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
-from snakemake_interface_executor_plugins.settings import CommonSettings
+from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
 
 from snakemake_executor_plugin_scalesweep.config_files import explain_config_files
 
-__all__ = ["Executor", "common_settings"]
+__all__ = ["Executor", "ExecutorSettings", "common_settings"]
 
 common_settings = CommonSettings(
     non_local_exec=True,
@@ -49,6 +51,23 @@ explain_config_files()
 PATIENCE_S, LONGEST_S = 600.0, 30.0
 _TICK_S = 0.2
 
+_SUBMITS = (
+    "Submits the script that is appended, and prints the job's id. Filled in: {resources.NAME} for "
+    "nodes, tasks, tasks_per_node, cpus_per_task, cpus_per_node, slots, mem_mb (of a node), gpus "
+    "(of a node), runtime (minutes)"
+)
+_LISTS = "Prints the ids of the jobs in the queue, a line each"
+_CANCELS = "Cancels the jobs whose ids are appended"
+
+
+@dataclass
+class ExecutorSettings(ExecutorSettingsBase):  # type: ignore[misc]  # untyped
+    """The commands of a batch system. (Snakemake calls what it finds in Optional.)"""
+
+    submit_cmd: Optional[str] = field(default=None, metadata={"help": _SUBMITS})  # noqa: UP045
+    queue_cmd: Optional[str] = field(default=None, metadata={"help": _LISTS})  # noqa: UP045
+    cancel_cmd: Optional[str] = field(default=None, metadata={"help": _CANCELS})  # noqa: UP045
+
 
 class Executor(RemoteExecutor):  # type: ignore[misc]  # untyped
     """Submits the jobs of a campaign, and looks after them."""
@@ -63,6 +82,12 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # untyped
         """Nothing is in the queue yet."""
         if self.queue is None:
             raise WorkflowError("this profile is for the Snakefile of scalesweep alone")
+        if hasattr(self.queue, "commands"):  # of another batch system
+            settings = self.queue.commands = self.workflow.executor_settings
+            self.queue.latency_s = self.workflow.execution_settings.latency_wait
+            for name, command in vars(settings).items():
+                if not command:
+                    raise WorkflowError(f"the profile lacks scalesweep-{name.replace('_', '-')}")
         self._submitting = ThreadPoolExecutor(max_workers=2)
         # Set when jobs are called off: a submission that waits for Slurm waits no more.
         self._ending = threading.Event()

@@ -64,7 +64,7 @@ def request_lines(
     except (AttributeError, LookupError, ValueError) as error:
         name = getattr(error, "name", None) or str(error).strip("'")
         allowed = [f"resources.{resource}" for resource in RESOURCES]
-        where = f"scalesweep-batch-submit-cmd: unknown {name!r} in braces"
+        where = f"scalesweep-submit-cmd: unknown {name!r} in braces"
         raise UserError(f"{where}; {choices(f'resources.{name}', allowed)}") from None
     return [f"{count} x {words}" for words, count in said.items()]
 

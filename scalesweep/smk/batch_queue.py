@@ -26,7 +26,7 @@ PATIENCE_S = 60.0  # for one command
 
 @dataclass
 class BatchQueue:
-    """What becomes of jobs of the executor ``scalesweep-batch``."""
+    """What becomes of the jobs, as ``Submission`` for Slurm."""
 
     LEFT: ClassVar = "the next call does not find them"
 
