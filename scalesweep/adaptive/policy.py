@@ -7,8 +7,8 @@ decisions, so a call that was killed leaves nothing to mend.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from scalesweep.adaptive.measured import Measured, measured
 from scalesweep.adaptive.repeats import (
     RepeatedPoint,
     most_repeats,
@@ -17,10 +17,15 @@ from scalesweep.adaptive.repeats import (
 )
 from scalesweep.adaptive.stops import StopSeries, held_runs, stop_series, without_stopped
 from scalesweep.config.campaign import Campaign, with_repeats
-from scalesweep.core.plan_format import Plan
+from scalesweep.core.plan_format import Plan, PlanExperiment
+from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
+from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock
+
+if TYPE_CHECKING:
+    from scalesweep.tables.points import ExperimentData
 
 
 @dataclass(frozen=True)
@@ -44,40 +49,57 @@ class RunPlan:
     def enter(self, plan: Plan) -> None:
         """Enter into the plan how precise points are whose repeats are not fixed."""
         for entry in plan["experiments"]:
-            points = (point for point in self.points if point.experiment.name == entry["name"])
-            if known := repeats_entry(points):
+            points = [point for point in self.points if point.experiment.name == entry["name"]]
+            if points and (known := repeats_entry(points[0].experiment, points)):
                 entry["repeats"] = known
 
 
 def plan_runs(campaign: Campaign) -> RunPlan:
     """The campaign, with any number of repeats, with those that are planned by what is on disk."""
     widest = _widest(campaign)
-    ruled = [each for each in widest.experiments if each.until_precise or each.stop]
-    if not ruled:
+    if not any(each.until_precise or each.stop for each in widest.experiments):
         return RunPlan(campaign)
-    runs = {run.run_id: (experiment, run) for experiment in ruled for run in experiment.runs}
-    states = take_stock(campaign, runs)
-    return planned_runs(widest, states, measured(campaign.runs_folder, states))
-
-
-def planned_runs(
-    widest: Campaign, states: Mapping[str, RunState], known: Mapping[str, Measured]
-) -> RunPlan:
-    """What is planned of a campaign that has all repeats that it may have.
-
-    ``states``: of the runs of experiments with a rule; ``known``: what they have measured.
-    """
-    open_ones = [experiment for experiment in widest.experiments if experiment.until_precise]
-    points = {each.name: repeated_points(each, states, known) for each in open_ones}
+    states = take_stock(widest, widest.unique_runs())
+    entries, tables = _measured(widest, states)
+    points, series = {}, list[StopSeries]()
+    for each in widest.experiments:
+        entry, data = entries[each.name], tables.get(each.name)
+        if each.until_precise:
+            points[each.name] = repeated_points(each, entry, states, data)
+        if each.stop:
+            series += stop_series(each, entry, data)
     counts = {name: [len(point.runs) for point in mine] for name, mine in points.items()}
-    campaign = with_repeats(widest, counts) if counts else widest
-    stopping = [experiment for experiment in campaign.experiments if experiment.stop]
-    series = tuple(each for of in stopping for each in stop_series(of, known))
-    planned = without_stopped(campaign, series, states) if series else campaign
+    planned = with_repeats(widest, counts) if counts else widest
+    if series:
+        planned = without_stopped(planned, series, states)
     held = held_runs(series, planned, states)
     there = {run.run_id for experiment in planned.experiments for run in experiment.runs}
     left = [point for mine in points.values() for point in mine if point.runs[0].run_id in there]
-    return RunPlan(planned, tuple(left), series, held)
+    return RunPlan(planned, tuple(left), tuple(series), held)
+
+
+def _measured(
+    campaign: Campaign, states: Mapping[str, RunState]
+) -> tuple[dict[str, PlanExperiment], dict[str, "ExperimentData"]]:
+    """By experiment its entry in the plan and, once runs of it have finished and it has a rule,
+    what they have measured, as tables are made of it."""
+    ruled = {e.name: e for e in campaign.experiments if e.until_precise or e.stop}
+    runs = dict.fromkeys(run.run_id for e in ruled.values() for run in e.runs)
+    done = [run_id for run_id in runs if states[run_id].status == Status.DONE]
+    if not done:
+        return {e["name"]: e for e in build_plan(campaign, states)["experiments"]}, {}
+    from scalesweep.tables.points import ExperimentData  # pandas
+    from scalesweep.tables.summary import ROWS, build_summary
+
+    folder, broken = campaign.runs_folder, dict[str, str]()
+    summary = build_summary([folder / i / RECORD for i in done], broken, remember=folder / ROWS)
+    # Of a damaged record nothing is known: the inventory says so.
+    known = {i: s._replace(status=Status.FAILED) if i in broken else s for i, s in states.items()}
+    entries = {e["name"]: e for e in build_plan(campaign, known)["experiments"]}
+    for name, experiment in ruled.items():
+        if repeats := repeats_entry(experiment, ()):
+            entries[name]["repeats"] = repeats
+    return entries, {name: ExperimentData(summary, entries[name]) for name in ruled}
 
 
 def _widest(campaign: Campaign) -> Campaign:

@@ -8,26 +8,23 @@ smallest count, lies wholly below the limit. With one repeat there is no interva
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from scalesweep.adaptive.measured import Measured, metric_of, values_of
-from scalesweep.analysis.metrics import EXTENSIVE, QUANTITIES, kind_of
-from scalesweep.analysis.repeat_rule import COVERAGE, level_of
+from scalesweep.analysis.factors import series_parameters
+from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, number
+from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
 
 if TYPE_CHECKING:
-    from scalesweep.analysis.stats import Estimate
-
-Known = Mapping[str, Measured]
-Values = Mapping[str, float]  # of a metric, by run
+    from scalesweep.tables.points import ExperimentData, Point
 
 
 @dataclass(frozen=True)
@@ -44,83 +41,58 @@ class StopSeries:
     reason: str
 
 
-def stop_series(experiment: Experiment, known: Known) -> list[StopSeries]:
-    """The series of an experiment: points that differ in the count, and what follows it, alone."""
-    benchmark = experiment.benchmark
-    work = benchmark.size_parameters if experiment.scaling == "strong" else frozenset()
-    along = {"ranks", benchmark.scale, *work}
-    axes = [n for n in experiment.axes if n not in along and n in experiment.points[0]]
-    names = [name for name in axes if _varies(experiment, name)]
+def stop_series(
+    experiment: Experiment, entry: PlanExperiment, data: "ExperimentData | None"
+) -> list[StopSeries]:
+    """The series of an experiment: points that differ in the count, and what follows it, alone.
+
+    ``entry``: its entry in the plan, with the same runs; ``data``: what finished ones have
+    measured.
+    """
+    names = series_parameters(entry)
+    by_work = entry["scaling"] == "strong" and bool(entry["work"])
+
+    def key(values: Mapping[str, Any], work: int | None) -> str:
+        return canonical_json([*(values[name] for name in names), work if by_work else None])
+
     by_key: dict[str, dict[int, list[Run]]] = {}
-    for run in experiment.runs:
-        key = canonical_json([run.point[name] for name in names])
-        by_key.setdefault(key, {}).setdefault(benchmark.scale_of(run.point), []).append(run)
-    series = [dict(sorted(counts.items())) for counts in by_key.values()]
-    return [StopSeries(experiment, runs, *_decide(experiment, runs, known)) for runs in series]
+    for run, planned in zip(experiment.runs, entry["runs"], strict=True):
+        counts = by_key.setdefault(key(planned["point"], planned["work"]), {})
+        counts.setdefault(planned["point"][entry["scale"]], []).append(run)
+    below: dict[str, tuple[float, str]] = {}
+    for point, reason in _points_below(experiment, data) if data else ():
+        mine, count = key(point.values, point.work), point.values[entry["scale"]]
+        below[mine] = min(below.get(mine, (math.inf, "")), (count, reason))
+    return [
+        StopSeries(experiment, dict(sorted(counts.items())), *below.get(mine, (math.inf, "")))
+        for mine, counts in by_key.items()
+    ]
 
 
-def _decide(
-    experiment: Experiment, counts: Mapping[int, Sequence[Run]], known: Known
-) -> tuple[float, str]:
-    """The count beyond which none is measured, and why."""
-    rule = experiment.stop
+def _points_below(experiment: Experiment, data: "ExperimentData") -> Iterator[tuple["Point", str]]:
+    """The points whose efficiency, as the report has it, is clearly below the limit, and why."""
+    from scalesweep.tables.comparisons import EFFICIENCY  # pandas
+    from scalesweep.tables.points import point_id
+    from scalesweep.tables.scaling import scaling_rows
+
+    rule, points = experiment.stop, {point_id(point): point for point in data.points()}
     assert rule is not None
-    mine = {run.run_id: known[run.run_id] for runs in counts.values() for run in runs
-            if run.run_id in known}  # fmt: skip
-    metric = _metric(experiment, mine)
-    values = {
-        count: values_of(metric, {r.run_id: mine[r.run_id] for r in runs if r.run_id in mine})
-        for count, runs in counts.items()
-    }
-    level = level_of(experiment.until_precise.least) if experiment.until_precise else COVERAGE
-    measured = [(count, of) for count, of in values.items() if of]
-    for count, of in measured[1:]:
-        reached = _efficiency(experiment, metric, mine, measured[0], (count, of), level)
-        if reached.low is not None and reached.high is not None and reached.high < rule.limit:
-            value, low, high = map(number, (reached.value, reached.low, reached.high))
-            return count, (
-                f"{rule.text} at {experiment.benchmark.scale} {count:,}: efficiency {value} "
-                f"(95 %: {low} to {high}, {counted(len(of), 'repeat')})"
+    for row in scaling_rows(data, data.points()):
+        judged = row.quantity == EFFICIENCY and row.decides_high is not None
+        if not judged or row.phase == EPOCH_PHASES[0] or row.ratio is None:
+            continue
+        point, base = points[row.point_id or ""], points[row.base_id or ""]
+        value, low, high = row.ratio.value, row.ratio.low, row.ratio.high
+        repeats = min(point.rows.size, base.rows.size)
+        if repeats > 1 and low is not None and high is not None and high < rule.limit:
+            yield (
+                point,
+                (
+                    f"{rule.text} at {data.scale} {point.values[data.scale]:,}: efficiency "
+                    f"{number(value)} (95 %: {number(low)} to {number(high)}, "
+                    f"{counted(point.rows.size, 'repeat')})"
+                ),
             )
-    return math.inf, ""
-
-
-def _metric(experiment: Experiment, known: Known) -> str:
-    """The metric of efficiency: the first that there is of those that the experiment is about;
-    empty if that has none, as a bandwidth or a latency has."""
-    main = [experiment.main_metric] if experiment.main_metric else []
-    metric = metric_of((*main, "total_throughput", *experiment.benchmark.metrics), known)
-    said = next((run.meanings[metric] for run in known.values() if metric in run.meanings), None)
-    if metric in QUANTITIES or said is None:
-        return metric
-    kinds, scaling = experiment.benchmark.kinds, experiment.scaling
-    kind = kind_of(metric, said["unit"], said["better"], kinds, scaling, main=True)
-    return metric if kind == EXTENSIVE else ""
-
-
-def _efficiency(
-    experiment: Experiment,
-    metric: str,
-    known: Known,
-    base: tuple[int, Values],
-    other: tuple[int, Values],
-    level: float,
-) -> "Estimate":
-    """Efficiency of a count against the smallest: the ratio of rates of a rank, and in weak scaling
-    of times; of rates of all ranks, and in strong scaling of times, divided by that of counts."""
-    from scalesweep.analysis.stats import ratio_of_means, stated_ratio_error  # NumPy
-
-    stated = next((run.meanings[metric] for run in known.values() if metric in run.meanings), {})
-    quantity = QUANTITIES.get(metric)
-    better = quantity.better if quantity else stated.get("better", "higher")
-    scope = quantity.scope if quantity else stated.get("scope", "total")
-    counts = other[0] / base[0]
-    speeds_up = scope == "total" if better == "higher" else experiment.scaling == "strong"
-    sides = [list(other[1].values()), list(base[1].values())]
-    top, bottom = sides if better == "higher" else reversed(sides)
-    return ratio_of_means(
-        top, bottom, stated_ratio_error(top, bottom), level, per=counts if speeds_up else 1
-    )
 
 
 def without_stopped(
@@ -188,13 +160,3 @@ def _with_companions(campaign: Campaign, held: Collection[str]) -> frozenset[str
     first = min((positions[i] for i in ids if i in positions), default=math.inf)
     controls = (run.run_id for e in others if e.control for run in e.runs)
     return frozenset(ids | {run_id for run_id in controls if positions[run_id] > first})
-
-
-def _varies(experiment: Experiment, name: str) -> bool:
-    """Whether a parameter has several values at one count, which tells series apart (as the tables
-    have it); else it follows the count."""
-    values: dict[int, set[str]] = {}
-    for point in experiment.points:
-        count = experiment.benchmark.scale_of(point)
-        values.setdefault(count, set()).add(canonical_json(point[name]))
-    return any(len(different) > 1 for different in values.values())

@@ -17,7 +17,7 @@ with ``_`` are bookkeeping, among them the curves of ``tables.bookkeeping`` as J
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -196,11 +196,20 @@ def build_summary(
     run, with a warning. Raises UserError naming every run (the first three, then a count) that
     cannot be read, without ``broken`` these too.
     """
-    known = rows_of(records, remember, processes, _import_tables)
+    kept = _kept_rows(remember) if remember else {}
+    known: dict[Path, Any] = {
+        path: Row(*row[1:])
+        for path in records
+        if (row := kept.get(path.parent.name)) and row[0] == _stamps(path)
+    }
+    new = [path for path in records if path not in known]
+    processes = processes if len(new) >= MANY else 1
+    batches = [new[at : at + BATCH] for at in range(0, len(new), BATCH)]
+    read = chain.from_iterable(shared_map(_read_batch, None, batches, processes, _import_tables))
     rows: list[Row] = []
     bad: list[str] = []
-    for path in records:
-        row = known[path]
+    known |= dict(zip(new, read, strict=True))
+    for path, row in ((path, known[path]) for path in records):
         run_id = path.parent.name
         if isinstance(row, Row):
             rows.append(row)
@@ -213,38 +222,13 @@ def build_summary(
     if bad:
         more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise UserError("; ".join(bad[:3]) + more)
-    return _frame(agree(rows))
-
-
-def rows_of(
-    records: Sequence[Path],
-    remember: Path | None = None,
-    processes: int = 1,
-    meanwhile: Callable[[], object] = lambda: None,
-) -> dict[Path, Row | UserError | OSError]:
-    """By record its row, or why there is none; as ``build_summary``. ``meanwhile`` is called while
-    records are read.
-
-    Rows that cannot be kept (a full disk, a read-only copy) are read again next time.
-    """
-    kept = _kept_rows(remember) if remember else {}
-    known: dict[Path, Row | UserError | OSError] = {
-        path: Row(*row[1:])
-        for path in records
-        if (row := kept.get(path.parent.name)) and row[0] == _stamps(path)
-    }
-    new = [path for path in records if path not in known]
-    processes = processes if len(new) >= MANY else 1
-    batches = [new[at : at + BATCH] for at in range(0, len(new), BATCH)]
-    read = chain.from_iterable(shared_map(_read_batch, None, batches, processes, meanwhile))
-    known |= dict(zip(new, read, strict=True))
     if remember and new:
-        rows = {path.parent.name: (_stamps(path), known[path]) for path in new}
-        kept |= {i: [stamps, *row] for i, (stamps, row) in rows.items() if isinstance(row, Row)}
+        kept |= {path.parent.name: [_stamps(path), *known[path]] for path in new
+                 if isinstance(known[path], Row)}  # fmt: skip
         content = orjson.dumps({"code": code_digest("numpy"), "rows": kept})
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a copy that is read only: they are read again
             write_atomic(remember, content, durable=False)
-    return known
+    return _frame(agree(rows))
 
 
 def _kept_rows(remember: Path) -> dict[str, list[Any]]:
@@ -267,6 +251,11 @@ def _import_tables() -> None:
 
 
 def _read_batch(_work: None, paths: Sequence[Path]) -> list[Row | UserError | OSError]:
+    return read_rows(paths)
+
+
+def read_rows(paths: Sequence[Path]) -> list[Row | UserError | OSError]:
+    """Rows of the runs at ``paths``, or why there is none."""
     rows: list[Row | UserError | OSError] = []
     for path in paths:
         try:

@@ -117,13 +117,13 @@ def test_only_runs_whose_files_were_touched_are_read_again(
     paths = [write_run(tmp_path, name, times(), metrics={"speed": _metric(1.0)}) for name in "ab"]
     kept, every = tmp_path / summary.ROWS, summary.build_summary(paths)
     read: list[str] = []
-    really = summary._read_run
+    really = summary.read_rows
 
-    def reading(path: Path) -> Any:
-        read.append(path.parent.name)
-        return really(path)
+    def reading(paths: list[Path]) -> Any:
+        read.extend(path.parent.name for path in paths)
+        return really(paths)
 
-    monkeypatch.setattr(summary, "_read_run", reading)
+    monkeypatch.setattr(summary, "read_rows", reading)
     for touched, again in ((None, ["a", "b"]), (None, []), ("b", ["b"])):
         read.clear()
         if touched:
