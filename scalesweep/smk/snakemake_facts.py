@@ -1,7 +1,7 @@
 """What is read of Snakemake's own objects, beyond what it documents.
 
-All of it is here, so that a test (tests/unit/smk/test_snakemake_facts.py) can hold it against the
-Snakemake that is installed. ``workflow`` is the object that a Snakefile finds under that name.
+All of it is here, for whoever updates Snakemake. ``workflow`` is the object that a Snakefile finds
+under that name.
 """
 
 import sys
