@@ -8,10 +8,8 @@ points in any other experiment. Tables, figures and report show the parts as one
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from scalesweep.analysis.flop_conventions import mixed_conventions, unsure_convention
-from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.core.errors import UserError, choices
@@ -38,7 +36,7 @@ def parts(
     for name, spec in experiments.items():
         where = f"{path}: experiments.{name}"
         if len(spec.benchmarks) > 1:
-            _check_several(spec, where, path.parent)
+            _check_several(spec, where)
             for benchmark in spec.benchmarks:
                 # No experiment of a file has a dot in its name.
                 yield f"{name}.{benchmark}", name, _part(spec, benchmark)
@@ -50,47 +48,24 @@ def parts(
         yield name, "", spec
 
 
-def _check_several(spec: ExperimentKeys, where: str, folder: Path) -> None:
+def _check_several(spec: ExperimentKeys, where: str) -> None:
     for key, instead in _ALONE.items():
         if getattr(spec, key):
             raise UserError(f"{where}.{key}: not with several benchmarks; {instead}")
-    names = spec.benchmarks
-    known = {name: load_benchmark(name, f"{where}.benchmark", beside=folder) for name in names}
-    formulas: dict[str, Any] = {
-        f"metrics.{metric}.formula": stated.formula
-        for metric, stated in spec.metrics.items()
-        if isinstance(stated.formula, Mapping)
-    }
+    formulas = {f"metrics.{name}.formula": stated.formula for name, stated in spec.metrics.items()}
     for key, of in {"fixed_of": spec.fixed_of, **formulas}.items():
-        for benchmark in of:
-            if benchmark not in names:
+        for benchmark in of if isinstance(of, Mapping) else ():
+            if benchmark not in spec.benchmarks:
                 raise UserError(
                     f"{where}.{key}: {benchmark!r} is not one of the experiment's benchmarks; "
-                    + choices(benchmark, names)
-                )
-    main = formulas.get(f"metrics.{spec.main_metric}.formula", names)
-    if lacking := [name for name in names if name not in main]:
-        raise UserError(
-            f"{where}.metrics.{spec.main_metric}.formula: the main metric needs one of each "
-            f"benchmark; add {listed([f'{name}: FORMULA' for name in lacking])}"
-        )
-    shared = {"axes": spec.axes, "fixed": spec.fixed, "linked": (spec.linked or [{}])[0]}
-    for place, set_there in shared.items():
-        for name in set_there:
-            lacking = [of for of, benchmark in known.items() if name not in benchmark.parameters]
-            if 0 < len(lacking) < len(known):
-                having = next(of for of in names if of not in lacking)
-                raise UserError(
-                    f"{where}.{place}: {listed(lacking)} has no {name!r}; set it under "
-                    f"fixed_of.{having} to one value"
+                    + choices(benchmark, spec.benchmarks)
                 )
     for benchmark, own in spec.fixed_of.items():
         for name in own:
-            places = [place for place, there in shared.items() if name in there]
-            if name == "ranks" or places:
+            if name == "ranks" or name in {*spec.axes, *spec.fixed, *(spec.linked or [{}])[0]}:
                 raise UserError(
                     f"{where}.fixed_of.{benchmark}: {name!r} is the same for all benchmarks; set "
-                    f"it under {(*places, 'axes or fixed')[0]}"
+                    "it under axes or fixed"
                 )
 
 
