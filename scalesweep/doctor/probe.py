@@ -22,7 +22,7 @@ from scalesweep.core.record import last_lines
 from scalesweep.jobs.run_spec import power_order, site_environment
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_shape import run_shape
-from scalesweep.slurm.sacct import FINAL, JobState
+from scalesweep.slurm.sacct import FINAL
 from scalesweep.state.frameworks import lacks_framework
 
 PROBE = REPO / "workflow" / "doctor" / "site_probe.py"
@@ -171,25 +171,21 @@ def _in_a_job(campaign: Campaign, probe: Probe) -> None:
     command = [sys.executable, "-I", "-S", probe_job.__file__, str(path)]
     shape = run_shape(campaign.site, _point_of(campaign), PROBE_S + _ENDING_S)
     words = [*shape.sbatch_words(), "--job-name=scalesweep-doctor", f"--output={folder}/job.log"]
-    said = commands.ask("sbatch", "--parsable", *words, f"--wrap={shlex.join(command)}")
-    job, last = said.strip().partition(";")[0], folder / OUTCOME
-    too_long, late = time.monotonic() + QUEUE_S, None
+    job, why = commands.sbatch(words, shlex.join(command))
+    if job is None:
+        raise UserError(why.strip().partition("\n")[0].removeprefix("sbatch: error: "))
+    last, too_long, late = folder / OUTCOME, time.monotonic() + QUEUE_S, None
     try:
         while not last.exists() and (late is None or time.monotonic() < late):
-            state, _, reason = _state(job).partition("|")
-            if state in (JobState.PENDING, JobState.CONFIGURING) and time.monotonic() > too_long:
+            state, reason = "", ""
+            with contextlib.suppress(UserError):
+                if seen := commands.queue_states().get(job):
+                    state, reason = seen.state, seen.reason
+            if state in ("PENDING", "CONFIGURING") and time.monotonic() > too_long:
                 raise UserError(f"no node within {QUEUE_S:g} s (Slurm: {reason or state})")
             if not state or state in FINAL:
                 late = late or time.monotonic() + LATE_S
             time.sleep(0.5)
     finally:
         with contextlib.suppress(UserError):
-            commands.ask("scancel", job)
-
-
-def _state(job: str) -> str:
-    """State and reason of a job; empty once it has left the queue."""
-    try:
-        return commands.ask("squeue", "-h", "-j", job, "-o", "%T|%r").strip()
-    except UserError:
-        return ""
+            commands.ask("scancel", str(job))

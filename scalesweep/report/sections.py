@@ -13,7 +13,7 @@ from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.links import Links
 from scalesweep.slurm.job_table import Row, overhead_s
-from scalesweep.slurm.sacct import FINAL, JobState
+from scalesweep.slurm.sacct import FINAL
 
 
 def jobs_section(rows: Sequence[Row], link: str, incomplete: bool) -> dict[str, Any] | None:
@@ -41,10 +41,8 @@ def jobs_section(rows: Sequence[Row], link: str, incomplete: bool) -> dict[str, 
 def _ends(rows: Sequence[Row]) -> str:
     """How the jobs ended, the completed ones first."""
     over = [row for row in rows if row["state"] in FINAL]
-    failed = Counter(
-        row["cause"] or row["state"] for row in over if row["state"] != JobState.COMPLETED
-    )
-    completed = sum(row["state"] == JobState.COMPLETED for row in over)
+    failed = Counter(row["cause"] or row["state"] for row in over if row["state"] != "COMPLETED")
+    completed = sum(row["state"] == "COMPLETED" for row in over)
     said = [f"{completed:,} completed", *(f"{n:,} {cause}" for cause, n in failed.most_common())]
     if len(over) < len(rows):
         said.append(f"{len(rows) - len(over):,} not finished yet")

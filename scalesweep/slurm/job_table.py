@@ -22,7 +22,7 @@ from scalesweep.slurm.job_identity import (
     job_name,
     logs_of,
 )
-from scalesweep.slurm.sacct import FINAL, Job, JobState, cause_of, named
+from scalesweep.slurm.sacct import FINAL, Job, cause_of, named
 
 JOBS = "jobs.csv"  # in the results folder
 # How late the accounting learns of a job, and how long ago a job may have written its log for that.
@@ -174,6 +174,6 @@ def is_incomplete(path: Path) -> bool:
 
 def overhead_s(rows: Iterable[Row]) -> float | None:
     """Median seconds for which completed jobs held their nodes outside the benchmark program."""
-    held = [row["held_s"] for row in rows if row["state"] == JobState.COMPLETED]
+    held = [row["held_s"] for row in rows if row["state"] == "COMPLETED"]
     known = [seconds for seconds in held if seconds is not None]
     return median(known) if known else None

@@ -75,12 +75,12 @@ class JobWatch:
         over: dict[int, str] = {}  # to be explained by the accounting
         for job_id in job_ids:
             state = queue[job_id].state if job_id in queue else ""
-            if state == sacct.JobState.SUSPENDED:
+            if state == "SUSPENDED":
                 self._suspended.add(job_id)
-            if state not in ("", *sacct.FINAL, sacct.JobState.COMPLETING):
+            if state not in ("", *sacct.FINAL, "COMPLETING"):
                 self._over_since.pop(job_id, None)  # requeued
             # Nothing is to be explained of one that completed, but for how long it was suspended.
-            elif state == sacct.JobState.COMPLETED and job_id not in self._suspended:
+            elif state == "COMPLETED" and job_id not in self._suspended:
                 ended[job_id] = sacct.Job(job_id, state, node_list=queue[job_id].nodes)
             else:
                 over[job_id] = state
@@ -114,7 +114,7 @@ def why_pending(jobs: Iterable[commands.LiveJob]) -> str:
     """``3 jobs are pending: 2 Resources (waits for free nodes), 1 ...``; empty for none."""
     # Slurm may add which: ReqNodeNotAvail, UnavailableNodes:node3; or why: ..., Reserved for
     # maintenance. All of it is said.
-    counts = Counter(job.reason for job in jobs if job.state == sacct.JobState.PENDING)
+    counts = Counter(job.reason for job in jobs if job.state == "PENDING")
     counts.pop("None", None)
     if not counts:
         return ""
@@ -138,11 +138,9 @@ def _verdict(
 
     ``job`` is what the accounting has of it, ``accounted`` whether there is one.
     """
-    completing = state == sacct.JobState.COMPLETING
+    completing = state == "COMPLETING"
     if job is not None and sacct.finished(job):
-        if job.state == sacct.JobState.COMPLETED or waited_s >= (
-            COMPLETING_S if completing else BOOKS_S
-        ):
+        if job.state == "COMPLETED" or waited_s >= (COMPLETING_S if completing else BOOKS_S):
             return job
         return job if sacct.settled(job) and not completing else None
     if completing:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from signal import SIGKILL
 
 from scalesweep.core.causes import Cause, facts_of
@@ -17,36 +16,12 @@ FIELDS = (
 )
 
 
-class JobState(StrEnum):
-    """Slurm's states of a job; some are followed by more words (CANCELLED by 1000), which ``parse``
-    keeps apart."""
-
-    PENDING = "PENDING"
-    CONFIGURING = "CONFIGURING"
-    RUNNING = "RUNNING"
-    SUSPENDED = "SUSPENDED"
-    COMPLETING = "COMPLETING"
-    REQUEUED = "REQUEUED"
-    BOOT_FAIL = "BOOT_FAIL"
-    CANCELLED = "CANCELLED"
-    COMPLETED = "COMPLETED"
-    DEADLINE = "DEADLINE"
-    FAILED = "FAILED"
-    LAUNCH_FAILED = "LAUNCH_FAILED"
-    NODE_FAIL = "NODE_FAIL"
-    OUT_OF_MEMORY = "OUT_OF_MEMORY"
-    PREEMPTED = "PREEMPTED"
-    RECONFIG_FAIL = "RECONFIG_FAIL"
-    REVOKED = "REVOKED"
-    TIMEOUT = "TIMEOUT"
-
-
-# States that a job leaves by itself; from any other it comes back only where it is requeued.
-LIVE = (
-    *(JobState.PENDING, JobState.CONFIGURING, JobState.RUNNING, JobState.SUSPENDED),
-    *(JobState.COMPLETING, JobState.REQUEUED),
+# States of a job that is over for good; some are followed by more words (CANCELLED by 1000), which
+# ``parse`` keeps apart. From any other it comes back (PENDING, RUNNING, COMPLETING, REQUEUED, ...).
+FINAL = (
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "LAUNCH_FAILED", "NODE_FAIL"),
+    *("OUT_OF_MEMORY", "PREEMPTED", "RECONFIG_FAIL", "REVOKED", "TIMEOUT"),
 )
-FINAL = tuple(state for state in JobState if state not in LIVE)
 GONE = "GONE"  # no state of Slurm's: purged, or never accounted for
 _JOBS_PER_CALL = 200
 _UNITS = {"": 1, **{unit: 1024 ** (n + 1) for n, unit in enumerate("KMGTP")}}
@@ -150,8 +125,8 @@ def cause_of(job: Job) -> tuple[str, str] | None:
     cgroups kills a step above its memory and calls the job FAILED.
     """
     name = f"job {job.job_id}"
-    killed = job.state == JobState.FAILED and job.out_of_memory
-    if killed or job.state == JobState.OUT_OF_MEMORY:
+    killed = job.state == "FAILED" and job.out_of_memory
+    if killed or job.state == "OUT_OF_MEMORY":
         used = _gib(max(job.node_rss_bytes, job.max_rss_bytes or 0))
         asked = _gib(job.asked_mem_bytes)
         return Cause.OUT_OF_MEMORY, f"{name} requested {asked} per node and used at least {used}"
@@ -202,7 +177,7 @@ def _job(job_id: int, row: dict[str, str], *steps: dict[str, str]) -> Job:
             _exceeds(step, asked, max(used))
             for step, *used in zip(steps, rss[1:], of_nodes, strict=True)
         ),
-        steps_end=all(step["State"] != JobState.RUNNING for step in steps),
+        steps_end=all(step["State"] != "RUNNING" for step in steps),
         suspended_s=_seconds(row["Suspended"]),
         comment=row["Comment"],
     )
@@ -210,7 +185,7 @@ def _job(job_id: int, row: dict[str, str], *steps: dict[str, str]) -> Job:
 
 def _exceeds(step: dict[str, str], asked: int | None, used: int) -> bool:
     """Whether a step was killed for its memory; tasks may be above it together."""
-    if step["State"].startswith(JobState.OUT_OF_MEMORY):
+    if step["State"].startswith("OUT_OF_MEMORY"):
         return True
     return _exit(step["ExitCode"])[1] == SIGKILL and asked is not None and used > asked
 

@@ -44,7 +44,6 @@ from scalesweep.slurm.job_identity import (
 )
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
 from scalesweep.slurm.job_watch import JobWatch
-from scalesweep.slurm.sacct import JobState
 from scalesweep.state.run_state import RunState, set_aside
 
 _log = logging.getLogger(__name__)
@@ -131,7 +130,7 @@ class Submission:
         for run_id, job_id in unseen.items():
             # A completed job has left a record; that it is gone is another story.
             job = jobs.get(job_id)
-            as_asked = (JobState.COMPLETED, JobState.CANCELLED)
+            as_asked = ("COMPLETED", "CANCELLED")
             if job and sacct.finished(job) and job.state not in as_asked:
                 with contextlib.suppress(OSError):  # a full disk: a later call settles it
                     self._settle(run_id, job)
@@ -246,7 +245,7 @@ class Submission:
         """Those of these Slurm jobs that are over: whether they left what they were to make."""
         ends = self.watch.ended(list(jobs))
         seen = [self.watch.seen[i].state for i in jobs if i in self.watch.seen]
-        queued, running = seen.count(JobState.PENDING), seen.count(JobState.RUNNING)
+        queued, running = seen.count("PENDING"), seen.count("RUNNING")
         self.in_queue = f", {queued} queued, {running} running" if seen else ""
         made = {job_id: self._is_made(jobs[job_id], end) for job_id, end in ends.items()}
         self._ends |= {job_id: end for job_id, end in ends.items() if not made[job_id]}
@@ -261,10 +260,10 @@ class Submission:
         # That a completed job has left nothing may be a network file system, which shows it late.
         if job.name != RUN:
             marker = Path(job.wildcards_dict["folder"], f"staged-{job.wildcards_dict['files']}")
-            return end.state == JobState.COMPLETED or marker.exists()
+            return end.state == "COMPLETED" or marker.exists()
         folder = self._folder(job.wildcards_dict["run_id"])
         if not (folder / RECORD).exists():
-            return end.state == JobState.COMPLETED
+            return end.state == "COMPLETED"
         if end.suspended_s:
             why = f"job {end.job_id} was suspended for {end.suspended_s} s: its times are not the "
             more = {"job_id": end.job_id, "ended": end.ended}

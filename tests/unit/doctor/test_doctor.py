@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 LAUNCHER = f'"{sys.executable}", {ROOT}/tests/foreign/launcher.py, "{{ranks}}"'
 SLURM = {
     "sbatch": 'case "$*" in *--test-only*) exit 0 ;; esac; echo 77',
-    "squeue": 'echo "PENDING|Resources"',
+    "squeue": 'echo "77|PENDING||scalesweep-doctor|Resources|"',
     "scancel": "echo $1 >> $FAKES/cancelled",
     "sinfo": 'echo "main*|infinite|(null)"',
     "srun": "true",
