@@ -138,7 +138,9 @@ class CampaignKeys(Model):
     consumer: Folder | None = None
     """results folder of a campaign of the same site that trains on dummy input: reading is
     [held against what it consumes](../guide/machine.md#does-reading-keep-up-with-training)"""
-    order: Annotated[OrderKeys, Short(lambda _: {"seed": None}, ("as_written",))] = OrderKeys()
+    order: Annotated[OrderKeys, Short(lambda _: {"seed": None}, ("as_written",))] = (
+        OrderKeys.model_construct()
+    )
     """in which runs start: randomised blocks by this seed (`{seed: NUMBER}`), or as the file lists
     them (`as_written`) ([order](../guide/campaigns.md#order-and-a-control-point))"""
     accept_stale: Annotated[tuple[Annotated[Line, one_of(ACCEPTED)], ...], UNEQUAL] = ()
@@ -150,7 +152,7 @@ class CampaignKeys(Model):
     history: Annotated[HistorySettings, instead_of("folder", str)] | None = None
     """a folder, or a map: where finished points are kept as a session, and how later ones are
     judged ([history](../guide/history.md))"""
-    track: TrackKeys = TrackKeys()
+    track: TrackKeys = TrackKeys.model_construct()
     """the measured program's repository, where it is not that of the program's file
     ([whose commit](../guide/history.md#whose-commit))"""
     imported: dict[Line, Any] = Field({})

@@ -80,7 +80,9 @@ class Site(Model):
     it is 1 (one job after the other) or absent; default: 1, no limit with `slurm`"""
     time_limit_minutes: Minutes = 60.0
     """of one run, if the experiment sets none"""
-    pythons: Annotated[Pythons, instead_of(DEFAULT, str)] = Field(Pythons(), alias="python")
+    pythons: Annotated[Pythons, instead_of(DEFAULT, str)] = Field(
+        Pythons.model_construct(), alias="python"
+    )
     """a path, or a map of paths: starts the benchmark programs, except those whose benchmark.yaml
     names a `python` of its own. A map names one for each framework, as environments of their own;
     a single one is TensorFlow's ([frameworks](../guide/pytorch.md#where-pytorch-is))"""
@@ -106,13 +108,15 @@ class Site(Model):
     container: Container = ()
     """words that start a container, put after the launcher's: `[apptainer, exec, image.sif]`.
     `python` is then the image's ([containers](../guide/containers.md))"""
-    power: Annotated[PowerSampling | None, Short(lambda _: None, ("off",))] = PowerSampling()
+    power: Annotated[PowerSampling | None, Short(lambda _: None, ("off",))] = (
+        PowerSampling.model_construct()
+    )
     """`off`, or a map: sampling of power and energy while programs run
     ([energy](../guide/energy.md))"""
     ceilings: Folder | None = None
     """results folder of a campaign whose probes measured this machine, for campaigns that have
     none of their own ([machine](../guide/machine.md))"""
-    data_sheet: Peaks = Field(Peaks(), alias="peaks")
+    data_sheet: Peaks = Field(Peaks.model_construct(), alias="peaks")
     """what data sheets state of a node; the dashed lines of rooflines
     ([roofline](../methods/roofline.md))"""
     slurm: SlurmSite | None = None
@@ -138,7 +142,7 @@ class Site(Model):
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> "Site":
         self._file = shown((info.context or {}).get("file", Path()))
-        if self.container and self.pythons == Pythons():
+        if self.container and not (self.pythons.tensorflow or self.pythons.torch):
             raise WrongKeyError("container", "set python too, to the image's: python: python3")
         if self.data_sheet.device and not self.gpus_per_node:
             raise WrongKeyError("peaks.device", "a node has no GPUs; set gpus_per_node")

@@ -85,7 +85,7 @@ class SlurmSite(Model):
     max_minutes: Minutes = 0.0
     """the longest limit that is requested after TIMEOUT; default: four times `time_limit_minutes`
     """
-    staging: Staging = Staging()
+    staging: Staging = Staging.model_construct()
     """the job that makes a data set: one task with `stage_workers` CPUs"""
 
 
