@@ -69,9 +69,9 @@ class Expression:
         """Raise UserError if it reads a name that is not in ``known``; returns itself."""
         unknown = sorted(self.names - set(known))
         if unknown:
-            raise UserError(
-                f"{self.where}: '{self.text}': unknown parameter {', '.join(map(repr, unknown))}; "
-                + choices(unknown[0], sorted(known))
-                + f"; a text has quotes: '{unknown[0]}'"
-            )
+            allowed = choices(unknown[0], sorted(known))
+            if allowed.startswith("allowed"):  # it is like none of them
+                allowed += f"; a text has quotes: '{unknown[0]}'"
+            names = ", ".join(map(repr, unknown))
+            raise UserError(f"{self.where}: '{self.text}': unknown parameter {names}; {allowed}")
         return self
