@@ -17,8 +17,6 @@ from scalesweep.config.models import (
     Count,
     Expr,
     Flag,
-    Line,
-    Lines,
     Model,
     Name,
     Text,
@@ -72,7 +70,7 @@ class Refuse(Model):
     """Values that do not go together."""
 
     when: Expr
-    reason: Line
+    reason: str
 
     @property
     def names(self) -> frozenset[str]:
@@ -93,7 +91,7 @@ class Workers(Model):
     name: Name
     count: Expr
     """an expression, which reads `ranks`"""
-    doc: Line
+    doc: str
 
 
 class DefinedMetric(Model):
@@ -103,7 +101,7 @@ class DefinedMetric(Model):
         "a definition, or {definition: text, compare: always, same_training or never, kind: "
         "extensive, intensive or latency}"
     )
-    definition: Line
+    definition: str
     """the sentence that the report prints"""
     compare: Literal["always", "same_training", "never"] | None = None
     """between which runs the metric is compared, default `always`: `same_training` where runs train
@@ -127,13 +125,13 @@ class DataSet(Model):
 
     called: Name | None = Field(None, alias="name")
     """begin of the data sets' folder names; default: the program's package or folder"""
-    module: Line = Field(alias="program")
+    module: str = Field(alias="program")
     """a module of a package (`my_benchmark.stage`) or a file in the benchmark's folder"""
     version: Count = 1
     """raise it when the data change"""
-    parameters: Lines
+    parameters: tuple[str, ...]
     """the parameters that identify the data set"""
-    files: Annotated[dict[Line, Expr], FILLED]
+    files: Annotated[dict[str, Expr], FILLED]
     """split -> number of files, an expression"""
     bytes_per_file: Expr
     """an expression"""
@@ -181,9 +179,9 @@ class DataSet(Model):
 class Launch(Model):
     """The launcher command of a benchmark."""
 
-    single: Lines
+    single: tuple[str, ...]
     """for one rank"""
-    multi: Lines
+    multi: tuple[str, ...]
     """for several"""
 
     @property
@@ -203,7 +201,7 @@ class BenchmarkKeys(Model):
     """the folder's name"""
     version: Count
     """raise it when what is measured changes; it is part of every run id"""
-    summary: Line
+    summary: str
     """one sentence for plan and report"""
     parameters: dict[Name, Parameter]
     """name -> parameter; `ranks` and `ranks_per_node` are required"""
@@ -249,7 +247,7 @@ class BenchmarkKeys(Model):
     """samples of an epoch, an expression, of a rank or in all; checks weak and strong scaling"""
     data: DataSet | None = None
     """a data set that is made before runs"""
-    env: dict[Variable, Line] = Field({})
+    env: dict[Variable, str] = Field({})
     """variables set from parameters before the program starts, unless null"""
     own_launch: Launch | None = Field(None, alias="launch")
     """replaces the site's launcher command, with the same placeholders"""
@@ -279,7 +277,7 @@ class BenchmarkKeys(Model):
     """list of words, or of `{when, words}`: what is started once per rank
     ([placeholders](../guide/external_programs.md#the-command))"""
     result: Annotated[
-        Annotated[Line, matching("native|wall_time", Result.FORM), Tag("#text")]
+        Annotated[str, matching("native|wall_time", Result.FORM), Tag("#text")]
         | Annotated[Result, Tag("#map")],
         either(Result.FORM),
     ]

@@ -12,7 +12,6 @@ from scalesweep.config.models import (
     Count,
     FileName,
     Folder,
-    Line,
     Model,
     Positive,
     ProgramName,
@@ -30,7 +29,7 @@ from scalesweep.core.plan_format import TARGET_EFFICIENCY
 MARGIN = 0.03  # the relative change of a metric that matters
 ACCEPTED = ("parameters", "command", "program")
 _ExperimentName = Annotated[
-    Line, matching("[A-Za-z][A-Za-z0-9_-]*", "letters, digits, '_' and '-', a letter first")
+    str, matching("[A-Za-z][A-Za-z0-9_-]*", "letters, digits, '_' and '-', a letter first")
 ]
 
 
@@ -75,9 +74,9 @@ class HistorySettings(Model):
     """any number of campaigns, sites and users may share it"""
     margin: Share = MARGIN
     """relative change that matters, such as `3 %`"""
-    margins: dict[Line, Share] = Field(default_factory=dict)
+    margins: dict[str, Share] = Field(default_factory=dict)
     """metric -> margin of its own"""
-    baseline: Line = ""
+    baseline: str = ""
     """commit or tag that counts as 1.0, in quotes; default: the last stable level"""
 
     def margin_of(self, metric: str) -> float:
@@ -98,7 +97,7 @@ class TrackKeys(Model):
 class ControlKeys(Model):
     """A point that is measured at intervals between all others."""
 
-    experiment: Line
+    experiment: str
     """one of the experiments"""
     point: Values = Field({})
     """the values that identify one of its points; default: the only one"""
@@ -114,7 +113,7 @@ class CampaignKeys(Model):
 
     campaign: FileName
     """title of plan and report"""
-    description: Line = ""
+    description: str = ""
     """shown in the report"""
     site: Annotated[
         Annotated[FileName, Tag("#text")] | Annotated[Sites, Tag("#map")],
@@ -143,7 +142,7 @@ class CampaignKeys(Model):
     )
     """in which runs start: randomised blocks by this seed (`{seed: NUMBER}`), or as the file lists
     them (`as_written`) ([order](../guide/campaigns.md#order-and-a-control-point))"""
-    accept_stale: Annotated[tuple[Annotated[Line, one_of(ACCEPTED)], ...], UNEQUAL] = ()
+    accept_stale: Annotated[tuple[Annotated[str, one_of(ACCEPTED)], ...], UNEQUAL] = ()
     """count runs although what they measured differs from the plan in these: `parameters`,
     `command`, `program` ([stale runs](../guide/integrity.md#stale-runs))"""
     target_efficiency: Share = TARGET_EFFICIENCY
@@ -155,7 +154,7 @@ class CampaignKeys(Model):
     track: TrackKeys = TrackKeys.model_construct()
     """the measured program's repository, where it is not that of the program's file
     ([whose commit](../guide/history.md#whose-commit))"""
-    imported: dict[Line, Any] = Field({})
+    imported: dict[str, Any] = Field({})
     """what imports left out; written by the importers"""
     control: ControlKeys | None = None
     """a point measured at intervals between all others, to show drift

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from scalesweep.config.models import FILLED, Expr, Lines, Made, Model, Short
+from scalesweep.config.models import FILLED, Expr, Made, Model, Short
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
 
@@ -30,7 +30,7 @@ class Part(Model):
 
     FORM: ClassVar[str] = "a word, or {when: expression, words: [word, ...]}"
     when: Expr | None
-    words: Annotated[Lines, FILLED]
+    words: Annotated[tuple[str, ...], FILLED]
 
     def applies(self, point: Mapping[str, Any]) -> bool:
         """Whether the words are there at a point."""

@@ -12,7 +12,6 @@ from scalesweep.config.models import (
     UNEQUAL,
     Count,
     Expr,
-    Line,
     Minutes,
     Model,
     Name,
@@ -48,7 +47,7 @@ _NewName = Annotated[
 ]
 Alone = Literal[1]
 _Formula = Annotated[
-    Annotated[Text, Tag("#text")] | Annotated[dict[Line, Text], FILLED, Tag("#map")],
+    Annotated[Text, Tag("#text")] | Annotated[dict[str, Text], FILLED, Tag("#map")],
     either("a text, or with several benchmarks a map of benchmarks to texts"),
 ]
 
@@ -78,7 +77,7 @@ class Exclusion(Model):
 
     FORM: ClassVar[str] = "an expression, or {when: expression, reason: text}"
     when: Expr
-    reason: Line = ""
+    reason: str = ""
 
 
 class Requirement(Model):
@@ -86,7 +85,7 @@ class Requirement(Model):
 
     FORM: ClassVar[str] = "an expression, or {that: expression, reason: text}"
     that: Expr
-    reason: Line = ""
+    reason: str = ""
 
 
 class DerivedKeys(Model):
@@ -97,9 +96,9 @@ class DerivedKeys(Model):
     """an expression over parameters, and other names under `derive`"""
     type: Literal["integer", "number", "string", "boolean"] = "integer"
     """of a name that is no parameter of the benchmark: what its values are"""
-    unit: Line | None = None
+    unit: str | None = None
     """of a name that is no parameter of the benchmark"""
-    doc: Line = ""
+    doc: str = ""
     """of a name that is no parameter of the benchmark: what it is"""
 
 
@@ -120,7 +119,7 @@ class MetricKeys(Model):
     kind: Kind | None = None
     """as of `metrics` in benchmark.yaml: only `extensive` has an efficiency; default: by unit and
     name"""
-    doc: Line = ""
+    doc: str = ""
     """the meaning, for the report"""
 
     _reads: dict[str, str] = PrivateAttr({})
@@ -153,7 +152,7 @@ class StopRule(Model):
     """When larger counts are not worth their node-hours."""
 
     when: Annotated[
-        Line,
+        str,
         matching(_LIMIT, "efficiency, < and a number, such as 'efficiency < 0.3'"),
     ]
     """`efficiency`, `<` and a number, such as `"efficiency < 0.3"`"""
@@ -182,7 +181,7 @@ class UntilPrecise(Model):
     """repeats of a point at most"""
     until: Share
     """half width of the 95 % interval over the mean that is precise enough, such as `2 %`"""
-    metric: Line | None = None
+    metric: str | None = None
     """the metric that decides; default: the one that findings are about"""
 
     @model_validator(mode="after")
@@ -218,7 +217,7 @@ class ExperimentKeys(Model):
     ] = Field(alias="benchmark")  # fmt: skip
     """a folder in `workflow/benchmarks/`, or in `benchmarks/` of your study. A list of them is
     compared in one report ([several benchmarks](../guide/campaigns.md#several-benchmarks))"""
-    description: Line = ""
+    description: str = ""
     """shown in the report"""
     scaling: Literal["weak", "strong", "model", "none"] = "none"
     """weak: the work per rank must be the same at every rank count; strong: the work in all;
@@ -237,7 +236,7 @@ class ExperimentKeys(Model):
     """each entry sets several parameters at once; multiplied with the axes"""
     fixed: Values = Field({})
     """parameters with one value; parameters that are not mentioned have the benchmark's default"""
-    fixed_of: dict[Line, Values] = Field({})
+    fixed_of: dict[str, Values] = Field({})
     """with several benchmarks: benchmark -> parameters with one value in its runs alone"""
     exclude: tuple[Annotated[Exclusion, instead_of("when", str)], ...] = ()
     """expressions over parameters, such as `"ranks > 256 and batch_size == 1"`, or
@@ -251,11 +250,11 @@ class ExperimentKeys(Model):
     `{that, reason}`; points that do not are excluded, and counted with the reason"""
     extra: _Entries = ()
     """single points in addition to the grid; each sets every parameter that takes several values"""
-    env: dict[Any, Line] = Field({})
+    env: dict[Any, str] = Field({})
     """environment variables of the runs with one value, before the site's (several values:
     `env.NAME` under `axes` or `linked`). They are part of the point (as `env.NAME`) and of the run
     id"""
-    main_metric: Line | None = None
+    main_metric: str | None = None
     """the metric that figures and findings are about: one of the benchmark's `metrics`, or of the
     experiment's; default: the benchmark's"""
     metrics: dict[_NewName, MetricKeys] = Field({})
@@ -267,7 +266,7 @@ class ExperimentKeys(Model):
     stop: StopRule | None = None
     """leave out larger counts of a series once a smaller one is clearly beyond a limit
     ([stop](../guide/campaigns.md#stop-at-a-count))"""
-    profile: Annotated[Line, one_of((NONE, *KINDS))] = NONE
+    profile: Annotated[str, one_of((NONE, *KINDS))] = NONE
     """run each point once more under this profiler, apart from its measured runs
     ([profiles](../guide/profiles.md)); `noexchange`: each run once more without the exchange of
     gradients
@@ -292,8 +291,7 @@ class ExperimentKeys(Model):
     memory_gib_per_rank: Positive | None = None
     """GiB that a rank may use; requested from Slurm. Default: the share of a node's memory"""
     constraint: (
-        Annotated[Line, matching(r"(?!\+$)\S+", "a Slurm feature expression, without spaces")]
-        | None
+        Annotated[str, matching(r"(?!\+$)\S+", "a Slurm feature expression, without spaces")] | None
     ) = None
     """Slurm feature expression, without spaces, that the nodes of a run must meet; may name
     parameters in braces (`"knl&{memory_mode}"`); replaces the site's. With `+` in front

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from scalesweep.analysis.factors import most_values
-from scalesweep.config.models import UNEQUAL, Line, Model
+from scalesweep.config.models import UNEQUAL, Model
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
@@ -24,10 +24,10 @@ _Point = Mapping[str, Any]
 class Layout(Model):
     """Short names for how ranks share the work."""
 
-    parameters: Annotated[tuple[Line, ...], Field(min_length=2), UNEQUAL]
+    parameters: Annotated[tuple[str, ...], Field(min_length=2), UNEQUAL]
     """the parameters that a layout consists of, without `ranks`: a name has the value of the first,
     and of the others those that are not their defaults"""
-    doc: Line
+    doc: str
     """what the names mean, for the report"""
 
     def check(self, known: Mapping[str, Any], path: Any) -> None:

@@ -17,7 +17,6 @@ from scalesweep.compute.stamps import MEANINGS, digest_of_stamps
 from scalesweep.config.models import (
     FILLED,
     Flag,
-    Line,
     Model,
     Name,
     Text,
@@ -115,7 +114,7 @@ class ExtractedMetric(Model):
     type: Literal["number", "integer"] = "number"
     """of the number"""
     match: Annotated[
-        Line,
+        str,
         matching(
             "(first|last|mean|median|all|p[1-9][0-9]?)",
             "one of first, last, mean, median, all, or a percentile, p1 to p99",

@@ -21,7 +21,6 @@ from pydantic import (
     StrictBool,
     StrictFloat,
     StrictInt,
-    StrictStr,
     ValidationError,
     WithJsonSchema,
     model_validator,
@@ -223,10 +222,8 @@ LISTED = Short(lambda text: [text], (str,))
 Real = Annotated[  # 4 stays 4
     Any, checked(lambda given: None if kind(given) == "#number" else _is_not(given, "a number"))
 ]
-Text = Annotated[StrictStr, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Text, Field(max_length=4096)]
-Line = StrictStr
-Lines = tuple[StrictStr, ...]
 Flag = StrictBool
 Whole = StrictInt
 Count = Annotated[StrictInt, Field(ge=1)]
@@ -234,15 +231,13 @@ Number = StrictFloat
 Positive = Annotated[StrictFloat, Field(gt=0)]
 Minutes = Annotated[StrictFloat, Field(gt=0, le=1_000_000)]
 FileName = Annotated[
-    StrictStr, matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "letters, digits, '.', '_' and '-'")
+    str, matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "letters, digits, '.', '_' and '-'")
 ]
-ProgramName = Annotated[
-    StrictStr, matching(r"[A-Za-z0-9_.-]+", "letters, digits, '.', '_' and '-'")
-]
+ProgramName = Annotated[str, matching(r"[A-Za-z0-9_.-]+", "letters, digits, '.', '_' and '-'")]
 Name = Annotated[
-    StrictStr, matching(r"[a-z][a-z0-9_]*", "lower-case letters, digits and '_', a letter first")
+    str, matching(r"[a-z][a-z0-9_]*", "lower-case letters, digits and '_', a letter first")
 ]
-Variable = Annotated[StrictStr, matching(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_'")]
+Variable = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_'")]
 Expr = Annotated[
     Expression,
     BeforeValidator(_expression),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr
 
 from scalesweep.config.command_template import FOR_THE_LAUNCHER
-from scalesweep.config.models import FILLED, LISTED, Count, Flag, Line, Model, Real, short
+from scalesweep.config.models import FILLED, LISTED, Count, Flag, Model, Real, short
 from scalesweep.core.errors import UserError, did_you_mean
 
 VARIABLE_PREFIX = "env."  # of parameters that are environment variables: no other has a dot
@@ -44,12 +44,12 @@ class Parameter(Model):
     """of an array"""
     length: Count | None = None
     """of an array"""
-    unit: Line | None = None
+    unit: str | None = None
     """shown with every value"""
     workload: Flag = False
     """it says what is computed (a model) and not how; its values are never ranked against each
     other"""
-    doc: Line
+    doc: str
     """the meaning"""
 
     _name: str = PrivateAttr("")

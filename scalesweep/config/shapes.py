@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES, RECOMPUTE, ModelShape
-from scalesweep.config.models import FILLED, Expr, Line, Made, Model, Short, read, settled
+from scalesweep.config.models import FILLED, Expr, Made, Model, Short, read, settled
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
@@ -269,7 +269,7 @@ class Memory(_Fields):
     device_gib: Expr | None = None
     """GiB that a rank has, where that is not the site's `memory_gib_per_gpu`; without GPUs
     `memory_gib_per_rank`, or `memory_gib_per_node` over the ranks of a node"""
-    peak: Annotated[tuple[Line, ...], Short(str.split, (str,))] = ()
+    peak: Annotated[tuple[str, ...], Short(str.split, (str,))] = ()
     """the metric that is the measured peak, in bytes; of several the first that runs have"""
     rank: Literal["most", "first", "mean"] = "most"
     """which rank the peak is of: the one with the most, one of the first stage, or the mean"""

@@ -20,8 +20,6 @@ from scalesweep.config.models import (
     FileName,
     Flag,
     Folder,
-    Line,
-    Lines,
     Minutes,
     Model,
     Number,
@@ -57,7 +55,7 @@ class Site(Model):
 
     name: FileName = Field(alias="site")
     """the file's name; also the folder of its runs in `results/runs/`"""
-    description: Line = ""
+    description: str = ""
     """shown in the report"""
     nodes: Count
     """a point takes ceil(ranks / ranks_per_node) of them"""
@@ -86,17 +84,17 @@ class Site(Model):
     """a path, or a map of paths: starts the benchmark programs, except those whose benchmark.yaml
     names a `python` of its own. A map names one for each framework, as environments of their own;
     a single one is TensorFlow's ([frameworks](../guide/pytorch.md#where-pytorch-is))"""
-    data: Line = "data"
+    data: str = "data"
     """data sets are made here"""
-    node_local: Line = "/tmp"
+    node_local: str = "/tmp"
     """node-local scratch folder"""
     stage_workers: Count = 2
     """processes that make data files"""
     reserve_disk_gb: Annotated[Number, Field(ge=0)] = 2.0
     """making data sets leaves this much disk free"""
-    prologue: Lines = ()
+    prologue: tuple[str, ...] = ()
     """shell lines before every run: `module load ...`, `source ...`"""
-    env: dict[Variable, Line] = Field({})
+    env: dict[Variable, str] = Field({})
     """environment variables of every run; an experiment's `env` takes precedence"""
     programs: dict[ProgramName, Text] = Field({})
     """name -> path of programs of your own that benchmarks start

@@ -17,8 +17,6 @@ from scalesweep.config.models import (
     FILLED,
     Count,
     Flag,
-    Line,
-    Lines,
     Minutes,
     Model,
     Number,
@@ -34,7 +32,7 @@ from scalesweep.core.paths import CHECKOUT
 
 DEFAULT = "tensorflow"  # the framework of a single Python
 Templates = Mapping[str, tuple[str, ...]]
-_OfSlurm = Annotated[Line, Short(lambda _: "", (type(None),))]
+_OfSlurm = Annotated[str, Short(lambda _: "", (type(None),))]
 _Flops = Annotated[Number, Field(gt=0, le=1e24)]
 _GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
 
@@ -69,7 +67,7 @@ class SlurmSite(Model):
     """let Slurm start a job again after its node failed or it was preempted; needed where jobs are
     preempted"""
     extra: tuple[
-        Annotated[Line, matching("--[a-z].*", "an option as --name=value"), checked(no_extra)], ...
+        Annotated[str, matching("--[a-z].*", "an option as --name=value"), checked(no_extra)], ...
     ] = ()
     """further options of sbatch, such as `--switches=1`. `--exclude` and `--dependency` are added
     to scalesweep's own; `--requeue`, `--exclusive`, `--gpus-per-node` and `--reservation` replace
@@ -95,17 +93,17 @@ class PowerSampling(Model):
     FORM: ClassVar[str] = "off, or a map of interval_s, sources and sysfs"
     interval_s: Annotated[Number, Field(ge=0.01, le=10)] = 1.0
     """seconds between samples"""
-    sources: Annotated[tuple[Annotated[Line, one_of(POWER_SOURCES)], ...], FILLED] = POWER_SOURCES
+    sources: Annotated[tuple[Annotated[str, one_of(POWER_SOURCES)], ...], FILLED] = POWER_SOURCES
     """what may be read"""
-    sysfs: Annotated[Line, matching("/.*", "an absolute path")] = "/sys"
+    sysfs: Annotated[str, matching("/.*", "an absolute path")] = "/sys"
     """where sysfs is"""
 
 
 class FrameworkLaunch(Model):
     """Launcher templates of a framework."""
 
-    single: Lines | None = None
-    multi: Lines | None = None
+    single: tuple[str, ...] | None = None
+    multi: tuple[str, ...] | None = None
 
     @model_validator(mode="after")
     def _names_one(self) -> "FrameworkLaunch":
@@ -123,9 +121,9 @@ class FrameworkLaunch(Model):
 class Launch(Model):
     """The launcher command: words put before a benchmark's command."""
 
-    single: Lines
+    single: tuple[str, ...]
     """for one rank"""
-    multi: Lines
+    multi: tuple[str, ...]
     """for several. Filled in: `{ranks}`, `{nodes}`, `{ranks_per_node}`, `{cpus_per_rank}`,
     `{python}`, `{bin}` (the folder of `python`), `{launchers}` (`workflow/launchers/`)"""
     torch: FrameworkLaunch | None = None
@@ -160,7 +158,7 @@ def _with_image(words: tuple[str, ...]) -> tuple[str, ...]:
                  for word in words)  # fmt: skip
 
 
-Container = Annotated[Lines, AfterValidator(_with_image)]
+Container = Annotated[tuple[str, ...], AfterValidator(_with_image)]
 
 
 class Pythons(Model):
@@ -180,11 +178,11 @@ class Peaks(Model):
     """What data sheets state of a node."""
 
     FORM: ClassVar[str] = "device, or flops and bytes_per_s of a node, as data sheets state them"
-    device: Annotated[Line, one_of(DEVICES)] | None = None
+    device: Annotated[str, one_of(DEVICES)] | None = None
     """what the GPUs of a node are: its
     [data sheet](../methods/utilisation.md#peaks-of-data-sheets), times `gpus_per_node`, fills in
     the rest of `peaks`"""
-    flops: Annotated[dict[Annotated[Line, one_of(DTYPES)], _Flops], FILLED] | None = None
+    flops: Annotated[dict[Annotated[str, one_of(DTYPES)], _Flops], FILLED] | None = None
     """FLOP/s of a node by type: `float32`, `tf32`, `bfloat16`, `float16`, `float8`"""
     bytes_per_s: _Flops | None = None
     """bytes/s of a node's memory"""
