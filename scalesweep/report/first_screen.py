@@ -11,8 +11,8 @@ from typing import Any
 
 from scalesweep.aspects.layouts.table import layouts_that_ran
 from scalesweep.aspects.scaling.findings import EITHER, Verdict, verdicts
+from scalesweep.aspects.steps.findings import main_loss
 from scalesweep.aspects.steps.ledgers import Ledger, farthest_series, ledgers
-from scalesweep.aspects.steps.losses import main_loss
 from scalesweep.core.causes import NextJob, facts_of
 from scalesweep.core.formatting import counted, duration, finite, listed, number
 from scalesweep.core.plan_format import Plan

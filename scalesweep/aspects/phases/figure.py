@@ -1,8 +1,8 @@
 """Where the time and the energy of a run go: stacked bars by phase."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from scalesweep.aspects.phases.table import Phase, in_order
+from scalesweep.aspects.phases.table import LOOKS, Phase, in_order
 from scalesweep.core.formatting import shorten
 from scalesweep.experiment.by_kind import by_kind
 from scalesweep.experiment.results import ExperimentResults
@@ -10,14 +10,6 @@ from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.stacked import Bar, point_bars
 from scalesweep.figures.theme import Look
 
-# Colours after Okabe and Ito; phases that share one differ in hatch and are apart in a run.
-LOOKS: Mapping[str, Look] = {
-    "import": ("#9aa1ab", ""), "init": ("#d5d9de", ""), "data_staging": ("#56B4E9", "////"),
-    "data_loading": ("#56B4E9", ""), "preprocessing": ("#F0E442", ""), "build": ("#CC79A7", ""),
-    "broadcast": ("#CC79A7", "////"), "warmup": ("#0072B2", "////"), "training": ("#0072B2", ""),
-    "timed": ("#0072B2", ""), "validation": ("#E69F00", ""), "evaluation": ("#D55E00", ""),
-    "teardown": ("#9aa1ab", "////"),
-}  # fmt: skip
 _OTHERS = (("#009E73", ""), ("#009E73", "////"), ("#009E73", "----"), ("#ffffff", "xxxx"))
 
 

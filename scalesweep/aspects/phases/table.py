@@ -1,6 +1,6 @@
 """The table ``phases``: where the seconds and, where known, the joules of a run go."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from scalesweep.analysis.stats import mean_of
@@ -12,11 +12,15 @@ from scalesweep.experiment.sections import Section
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 
-# Phases in the order of a run; others follow.
-PHASE_ORDER = (
-    *("import", "init", "data_staging", "data_loading", "preprocessing", "build", "broadcast"),
-    *("warmup", "training", "timed", "validation", "evaluation", "teardown"),
-)
+# Phases in the order of a run, others follow: colour (after Okabe and Ito) and hatch. Those that
+# share a colour differ in hatch and are apart in a run.
+LOOKS: Mapping[str, tuple[str, str]] = {
+    "import": ("#9aa1ab", ""), "init": ("#d5d9de", ""), "data_staging": ("#56B4E9", "////"),
+    "data_loading": ("#56B4E9", ""), "preprocessing": ("#F0E442", ""), "build": ("#CC79A7", ""),
+    "broadcast": ("#CC79A7", "////"), "warmup": ("#0072B2", "////"), "training": ("#0072B2", ""),
+    "timed": ("#0072B2", ""), "validation": ("#E69F00", ""), "evaluation": ("#D55E00", ""),
+    "teardown": ("#9aa1ab", "////"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +37,7 @@ class Phase(PointRow, table="phases"):
 
 def in_order(phases: Iterable[str]) -> list[str]:
     """Phases in the order of a run, unknown ones last."""
-    order = {name: place for place, name in enumerate(PHASE_ORDER)}
+    order = {name: place for place, name in enumerate(LOOKS)}
     return sorted(phases, key=lambda name: order.get(name, len(order)))
 
 

@@ -1,15 +1,34 @@
 """Figures of steps; here those one after the other along runs: stalls and drift at a glance."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from scalesweep.aspects.steps import breakdown_figure, rank_figure
+from scalesweep.analysis.rank_stats import READING
+from scalesweep.analysis.step_account import EPOCHS, FIRST, STEP_WORDS, STEPS
+from scalesweep.aspects.steps.breakdown import FirstEpochRow, LedgerRow
+from scalesweep.aspects.steps.causes import NOTABLE
+from scalesweep.aspects.steps.efficiency import IMBALANCE, LABELS, OTHER
+from scalesweep.aspects.steps.findings import TIME_WORDS, netted
+from scalesweep.aspects.steps.ledgers import (
+    SMALL,
+    Ledger,
+    farthest_series,
+    largest_points,
+    ledgers,
+    with_other,
+)
+from scalesweep.aspects.steps.ranks import RankRow, StragglerRow
 from scalesweep.aspects.steps.table import CurveRow, StepRow
+from scalesweep.core.formatting import counted, number, with_interval
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.drawing import Drawing, drawn
-from scalesweep.figures.forms import Lines
-from scalesweep.figures.theme import Axis
+from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of
+from scalesweep.figures.forms import Bars, Lines
+from scalesweep.figures.theme import FAINT, INK, Axis
+from scalesweep.table.declared import Estimate
 
 MAX_FIGURES = 2
 
@@ -24,11 +43,11 @@ def step_figures(results: ExperimentResults) -> list[Drawing]:
     return [
         drawing
         for place, rows in enumerate(chosen[:MAX_FIGURES])
-        for drawing in _figure(results, rows, f"steps-{place + 1}" if place else "steps")
+        for drawing in _step_figure(results, rows, f"steps-{place + 1}" if place else "steps")
     ]
 
 
-def _figure(results: ExperimentResults, runs: Sequence[StepRow], name: str) -> list[Drawing]:
+def _step_figure(results: ExperimentResults, runs: Sequence[StepRow], name: str) -> list[Drawing]:
     """The longest steps along each run of a point, with stalls marked."""
     row = runs[0].row
     rows = []
@@ -48,4 +67,208 @@ def _figure(results: ExperimentResults, runs: Sequence[StepRow], name: str) -> l
     return drawn(results, name, f"steps along a run{where}", note, [panel] if rows else [])
 
 
-FIGURES = (*breakdown_figure.FIGURES, *rank_figure.FIGURES, step_figures)
+MAX_PANELS, MOST_BARS = 4, 6
+FARTHEST, ALL = "ledger", "ledger-all"
+ARTICLES = {EPOCHS: "an", FIRST: "the"}  # of what a step is called
+# Colours after Okabe and Ito: what was there at the reference is dark, what is lost is bright.
+_GROUPS: Mapping[str, Sequence[str]] = {
+    "#0072B2": ("compute", "busy", "at_reference"),
+    "#56B4E9": ("slower", "local_batch"),
+    "#009E73": ("input",),
+    "#7A5195": ("checkpoint", "validation", "logging", "between"),
+    "#D55E00": ("persistent", IMBALANCE),
+    "#E69F00": ("alternating", "stalls"),
+    "#CC79A7": ("transfer", "communication", "sharded", "tensor", "pipeline"),
+    "#F0E442": ("barrier",),
+    "#9aa1ab": ("unattributed", "outside", OTHER),
+}
+_HATCHES = ("", "////", "----", "xxxx", "\\\\\\\\")
+_BY_LABEL: Mapping[str, tuple[str, str]] = {
+    LABELS[name]: (colour, "" if name in ("busy", "at_reference", IMBALANCE) else _HATCHES[place])
+    for colour, names in _GROUPS.items()
+    for place, name in enumerate(names)
+    if name in LABELS
+}
+
+
+def ledger_figures(results: ExperimentResults) -> list[Drawing]:
+    """The ledgers of the series that is farthest from its ideal; if there are more, of all too."""
+    every = ledgers(results)
+    series = farthest_series(results, every)
+    drawings = _ledger_figures(results, FARTHEST, series, MOST_BARS)
+    return drawings + (_ledger_figures(results, ALL, every) if series != every else [])
+
+
+def first_epoch_figures(results: ExperimentResults) -> list[Drawing]:
+    """The same of the first epoch."""
+    return _ledger_figures(results, "ledger-first", ledgers(results, FirstEpochRow))
+
+
+def _ledger_figures(
+    results: ExperimentResults, name: str, every: Sequence[Ledger], most: int = MAX_BARS
+) -> list[Drawing]:
+    """A bar for each ledger, of at most ``most``: what was there at the base pale, then what each
+    term takes more."""
+    if not every:
+        return []
+    whole = [replace(ledger, parts=netted(ledger)) for ledger in evenly(every, most)]
+    shown = with_other(whole, NOTABLE)
+    factor, unit = _unit(shown)
+    names, shared = labels_of(results, [ledger.row for ledger in shown])
+    what, of = step_words(shown), ""
+    if name == FARTHEST and results.scale in results.axes:
+        names = [results.scaled(results.scale_of(ledger.row)) for ledger in shown]
+        fixed = [name for name in results.series_labels if name in results.series_names]
+        of = f", {words}" if (words := results.named(shown[0].row, fixed)) else ""
+    bars = pd.DataFrame(
+        {"label": label, "part": LABELS[part], "lost": lost, "value": value * factor}
+        for label, ledger in zip(names, shown, strict=True)
+        for lost in (False, True)
+        for part, term in ledger.parts.items()
+        if (value := _more(term) if lost else term.ms - _more(term))
+    )
+    ideals = {
+        label: ledger.ideal.ms * factor
+        for label, ledger in zip(names, shown, strict=True)
+        if ledger.ideal
+    }
+    line = (f"ideal {what.partition(' ')[2]}", ideals) if ideals else None
+    full = ", in full colour: lost" if ideals else ""
+    axis, total = Axis(f"Time of {what} [{unit}]{full}"), _sum(shown[-1])
+    panel = Bars(bars, axis, _BY_LABEL, "" if name == ALL else total, line)
+    note = "Means over repeats; at the end of a bar the measured time."
+    return drawn(results, name, f"where the time of {what} goes{of}", note, [panel],
+                 len(every) - len(shown), detail="" if of else shared)  # fmt: skip
+
+
+def _more(term: LedgerRow) -> float:
+    return max(term.more or 0.0, 0.0)
+
+
+def _sum(ledger: Ledger) -> str:
+    """``59 ideal + 40 load imbalance + 1.6 other = 101 ms``; empty without losses."""
+    if ledger.ideal is None:
+        return ""
+    factor, unit = _unit([ledger])
+    whole, ideal = ledger.elapsed.ms, ledger.ideal.ms
+    losses = {LABELS[name].lower(): term.more or 0.0 for name, term in ledger.parts.items()}
+    named = {name: loss for name, loss in losses.items() if abs(loss) > NOTABLE * whole}
+    rest = whole - ideal - sum(named.values())
+    terms = sorted(named.items(), key=lambda item: -item[1])
+    terms += [("other", rest)] if abs(rest) > SMALL * whole else []
+    added = [f"{'−' if loss < 0 else '+'} {number(abs(loss) * factor)} {name}"
+             for name, loss in terms]  # fmt: skip
+    ends = f"{number(ideal * factor)} ideal", f"= {number(whole * factor)} {unit}"
+    return " ".join([ends[0], *added, ends[1]]) if added else ""
+
+
+def _unit(shown: Sequence[Ledger]) -> tuple[float, str]:
+    longest = max(ledger.elapsed.ms for ledger in shown)
+    return (1.0, "ms") if longest < 1e3 else (1e-3, "s")
+
+
+def step_words(shown: Sequence[Ledger]) -> str:
+    """What a step of these ledgers is called, with its article."""
+    forms = {ledger.form for ledger in shown}
+    form = forms.pop() if len(forms) == 1 else STEPS
+    return f"{ARTICLES.get(form, 'a')} {STEP_WORDS[form]}"
+
+
+def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
+    """From the ideal to the measured step at the largest scale, a panel for each series."""
+    last = largest_points(results, ledgers(results))
+    if not last:
+        return []
+    shown = [with_other([each])[0] for each in evenly(last, MAX_PANELS)]
+    factor, unit = _unit(shown)
+    what = step_words(shown)
+    axis = Axis(f"Time of {what} [{unit}]")
+    panels = []
+    for ledger in shown:
+        rows = _steps(ledger, factor)
+        title = results.describe(ledger.row) if results.axes else ""
+        looks = {**_BY_LABEL, "Ideal": (FAINT, ""), "Measured": (INK, "")}
+        panels.append(Bars(pd.DataFrame(rows), axis, looks, title))
+    head = f"from the ideal {what.split()[1]} to the measured one"
+    note = "Each bar begins where the one above it ends; lines and brackets: 95 % intervals."
+    return drawn(results, "waterfall", head, note, panels, len(last) - len(shown))
+
+
+def _steps(ledger: Ledger, factor: float) -> list[dict[str, Any]]:
+    """The ideal, what each term takes more, what no term was compared in, and what was measured."""
+    assert ledger.ideal is not None
+    at, whole = ledger.ideal.ms * factor, ledger.elapsed.ms * factor
+    rows = [_step("Ideal", 0.0, Estimate(at))]
+    for name, term in ledger.parts.items():
+        if term.loss is None:
+            continue
+        loss = term.loss.times(factor)
+        rows.append(_step(LABELS[name], at, loss, "+" if loss.value >= 0 else ""))
+        at += loss.value
+    if abs(whole - at) > 1e-6 * whole:  # a term that the reference or this point lacks
+        rows.append(_step("Not compared", at, Estimate(whole - at)))
+    return [*rows, _step("Measured", 0.0, Estimate(whole))]
+
+
+def _step(label: str, start: float, size: Estimate, sign: str = "") -> dict[str, Any]:
+    ends = {}
+    if size.low is not None and size.high is not None:
+        ends = {"low": start + size.low, "high": start + size.high}
+    text = sign + with_interval(size.value, size.low, size.high)
+    return {
+        "label": label,
+        "part": label,
+        "start": start,
+        "value": size.value,
+        "note": text,
+        **ends,
+    }
+
+
+MAX_RANK_FIGURES = 2
+
+
+def rank_figures(results: ExperimentResults) -> list[Drawing]:
+    """A figure for each kind of time, of the point with most ranks (one with stragglers first)."""
+    judged = results.of(StragglerRow)
+    judged.sort(key=lambda row: (-row.of if row.rank is not None else 0, not row.named))
+    kinds = {row.time: row for row in reversed(judged) if row.of > 2 or row.named
+             or row.time not in READING}  # fmt: skip
+    shown = list(reversed(kinds.values()))[:MAX_RANK_FIGURES]
+    return [drawing for row in shown for drawing in _rank_figure(results, row)]
+
+
+def _rank_figure(results: ExperimentResults, of: StragglerRow) -> list[Drawing]:
+    """Medians and 5 to 95 % of a time over the ranks, median over the runs."""
+    key = (*results.point_key(of.row), of.time)
+
+    def here(row: RankRow | StragglerRow) -> bool:
+        return (*results.point_key(row.row), row.time) == key
+
+    rows = [row for row in results.of(RankRow) if here(row)]
+    slow = [row for row in results.of(StragglerRow) if here(row) and row.named]
+    late = {int(rank): _who(row) for row in slow for rank in row.step_ranks.split(", ")}
+    ranks = pd.DataFrame(
+        {"x": row.rank, "low": row.p05, "y": row.median, "high": row.p95} for row in rows
+    )
+    ranks = ranks.groupby("x").median().reset_index()
+    factor, unit = (1e3, "ms") if ranks["high"].max() < 0.1 else (1.0, "s")
+    ranks[["low", "y", "high"]] *= factor
+    ranks["series"] = ranks["x"].map(late).fillna("median of a rank")
+    ranks["style"] = np.where(ranks["x"].isin(late), "marked", "dots")
+    what = TIME_WORDS[of.time]
+    where = results.describe(of.row) if results.axes else counted(len(ranks), "rank")
+    label = f"{what[:1].upper()}{what[1:]} [{unit}]"
+    middle = {"median of all": float(ranks["y"].median())}
+    panel = Lines(ranks, Axis("Rank"), Axis(label, "log", middle))
+    note = "Medians of runs, warm-up and first epoch left out; lines and bands: 5 to 95 %."
+    return drawn(results, f"ranks-{of.time}", f"{what} by rank, {where}", note, [panel])
+
+
+def _who(row: StragglerRow) -> str:
+    if row.rank is None:
+        return f"host {row.host}, slower"
+    return f"rank {row.rank}" + (f", {row.host}" if row.host else "") + ", slower"
+
+
+FIGURES = (ledger_figures, first_epoch_figures, waterfall_figures, rank_figures, step_figures)

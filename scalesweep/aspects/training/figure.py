@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_CURVES
-from scalesweep.aspects.training.curves import accuracy_curve, epochs_of, mean_epochs
-from scalesweep.aspects.training.table import curve_column
+from scalesweep.aspects.training.table import accuracy_curve, curve_column, epochs_of, mean_epochs
 from scalesweep.core.formatting import finite, scaled_unit, shorten
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.drawing import Drawing, drawn, evenly, labels_of

@@ -3,9 +3,8 @@
 from typing import Any
 
 from scalesweep.analysis.stats import mean_of, share_p, without_interval
-from scalesweep.aspects.training.curves import epochs_of
 from scalesweep.aspects.training.score import Score
-from scalesweep.aspects.training.table import curve_column
+from scalesweep.aspects.training.table import curve_column, epochs_of
 from scalesweep.core.formatting import counted, finite, number
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from scalesweep.aspects.find import find
-from scalesweep.aspects.steps.breakdown_figure import ledger_figures
+from scalesweep.aspects.steps.figure import ledger_figures
+from scalesweep.aspects.steps.findings import main_loss
 from scalesweep.aspects.steps.ledgers import farthest_series, ledgers
-from scalesweep.aspects.steps.losses import main_loss
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults

@@ -10,9 +10,9 @@ import pytest
 
 from scalesweep.analysis.step_account import NOEXCHANGE, account_of, companion_account
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.steps.breakdown_figure import ledger_figures
+from scalesweep.aspects.steps.figure import ledger_figures
+from scalesweep.aspects.steps.findings import largest_loss
 from scalesweep.aspects.steps.ledgers import ledgers
-from scalesweep.aspects.steps.losses import largest_loss
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.profiles_section import profiles_section

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
-from scalesweep.aspects.steps.losses import largest_loss
+from scalesweep.aspects.steps.findings import largest_loss
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.bookkeeping import as_text

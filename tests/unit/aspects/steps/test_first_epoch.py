@@ -9,8 +9,8 @@ import pytest
 
 from scalesweep.analysis.step_account import account_of, first_epoch_account
 from scalesweep.aspects.steps.breakdown import FirstEpochRow
-from scalesweep.aspects.steps.breakdown_figure import first_epoch_figures, ledger_figures
-from scalesweep.aspects.steps.losses import RULES, largest_loss
+from scalesweep.aspects.steps.figure import first_epoch_figures, ledger_figures
+from scalesweep.aspects.steps.findings import RULES, largest_loss
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, Finding

@@ -8,8 +8,8 @@ import pytest
 
 from scalesweep.analysis.profile_account import profile_account, trace_breakdown
 from scalesweep.analysis.step_account import PROFILE, StepAccount
-from scalesweep.aspects.steps.breakdown_figure import ledger_figures, waterfall_figures
-from scalesweep.aspects.steps.losses import largest_loss
+from scalesweep.aspects.steps.figure import ledger_figures, waterfall_figures
+from scalesweep.aspects.steps.findings import largest_loss
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import runs_of

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from scalesweep.aspects.draw import draw
-from scalesweep.aspects.warm_up.section import warm_up_table
-from scalesweep.aspects.warm_up.table import WarmUp, WarmUpCurve
+from scalesweep.aspects.warm_up.table import WarmUp, WarmUpCurve, warm_up_table
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.ranks import ranked, steady, study_of
 
