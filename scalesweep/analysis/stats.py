@@ -158,35 +158,6 @@ def epoch_stats(values: ArrayLike) -> tuple[Any, Any]:
     return means[..., 0], np.sqrt(variance)
 
 
-def pooled_std(means: ArrayLike, stds: ArrayLike, counts: ArrayLike | None = None) -> Any:
-    """Standard deviation (ddof 0) of the union of groups, from their means and deviations.
-
-    The groups' own variance plus the variance of their means, weighted with ``counts`` (equal
-    if None). With one group it is that group's own. NaN without groups. The groups lie along the
-    last axis, which goes.
-    """
-    mean, std = finite_values(means, "means"), finite_values(stds, "stds")
-    if mean.shape[-1] == 0:
-        return np.full(mean.shape[:-1], np.nan)[()]
-    if mean.shape[-1] == 1:
-        return std[..., 0]
-    weight = np.ones_like(mean) if counts is None else finite_values(counts, "counts")
-    centre = np.average(mean, axis=-1, weights=weight, keepdims=True)
-    return np.sqrt(np.average(std**2 + (mean - centre) ** 2, axis=-1, weights=weight))
-
-
-def coefficient_of_variation(values: ArrayLike) -> Any:
-    """Sample standard deviation (ddof 1) over the absolute mean; NaN for one value or mean 0.
-
-    Of the values along the last axis, which goes.
-    """
-    array = finite_values(values)
-    if array.shape[-1] < 2:
-        return np.full(array.shape[:-1], np.nan)[()]
-    mean = array.mean(axis=-1)
-    return array.std(axis=-1, ddof=1) / np.abs(np.where(mean == 0, np.nan, mean))
-
-
 def t_quantile(degrees: float, among: int = 1, level: float = CONFIDENCE) -> float:
     """Half width of an interval of this ``level`` in standard errors, by Student's t.
 

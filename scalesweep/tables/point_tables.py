@@ -10,13 +10,9 @@ import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_PHASES, STATS, column
 from scalesweep.analysis.outliers import outliers
-from scalesweep.analysis.stats import (
-    Stated,
-    coefficient_of_variation,
-    pooled_std,
-)
+from scalesweep.analysis.stats import Stated
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.analysis.types import Floats
+from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.files import digest_of
 from scalesweep.core.joined_experiments import derived_values
 from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, LOAD, OTHERS
@@ -132,25 +128,20 @@ def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:
 
 def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floats]:
     """Statistics of every measure over the repeats of every point, by column name."""
-    # [point, repeat]: rows of the summary, and one more, NaN, where a point has fewer.
-    most = max((point.rows.size for point in points), default=0)
-    index = np.full((len(points), most), -1)
-    for place, point in enumerate(points):
-        index[place, : point.rows.size] = point.rows
+    rows = np.concatenate([point.rows for point in points] or [np.empty(0, np.intp)])
+    of = np.repeat(np.arange(len(points)), [point.rows.size for point in points])
     result = {}
     for metric, phase in data.measures:
         means, stds = (
-            np.append(data.numbers(metric, stat, phase), math.nan)[index]
-            for stat in ("mean", "std")
+            pd.Series(data.numbers(metric, stat, phase)[rows]) for stat in ("mean", "std")
         )
-        rows = _over_repeats(means, stds)
+        table = _over_repeats(means, stds, of).reindex(range(len(points)))
         for place, stated in _stated(data, points, (metric, phase)).items():
-            rows[place, 2] = stated.std
-        for place, point in enumerate(points):
-            mean = data.mean(point, (metric, phase))
-            rows[place, 3:5] = mean.low, mean.high  # low and high of STATS; None: NaN
-        for stat, values in zip(STATS, rows.T, strict=True):
-            result[column(metric, stat, phase)] = np.ascontiguousarray(values)
+            table.loc[place, "std"] = stated.std
+        ends = [data.mean(point, (metric, phase)) for point in points]
+        table["low"], table["high"] = ([getattr(e, end) for e in ends] for end in ("low", "high"))
+        for stat in STATS:
+            result[column(metric, stat, phase)] = table[stat].to_numpy(np.float64)
     return result
 
 
@@ -169,24 +160,18 @@ def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | N
     return ["; ".join(words_) or None for words_ in words]
 
 
-def _over_repeats(means: Floats, stds: Floats) -> Floats:
-    """Mean, median, std and cv over ``[point, repeat]``, in the order of ``STATS``, whose low and
-    high stay missing.
+def _over_repeats(means: "pd.Series[float]", stds: "pd.Series[float]", of: Places) -> pd.DataFrame:
+    """Mean, median, std and cv by point of the means and deviations of runs, ``of`` so many points.
 
-    Missing repeats are NaN. A number that has no spread within its run (a plain metric) is one
-    value per repeat: ``std`` is then that of those values, and missing for one repeat.
+    ``std`` is that of all values of all runs (ddof 0): the runs' own variance and that of their
+    means. A number that has no spread within its run (a plain metric) is one value per repeat:
+    ``std`` is then that of those values, and missing for one repeat.
     """
-    there = np.isfinite(means)
-    counts = there.sum(axis=1)
-    result = np.full((len(means), len(STATS)), math.nan)
-    # Points with equally many repeats at once.
-    for count in set(counts.tolist()) - {0}:
-        alike = counts == count
-        mean, std = (array[alike][there[alike]].reshape(-1, count) for array in (means, stds))
-        pooled = mean.std(axis=1) if count > 1 else np.full(len(mean), math.nan)
-        known = np.isfinite(std).all(axis=1)
-        pooled[known] = pooled_std(mean[known], std[known])
-        none = np.full(len(mean), math.nan)
-        columns = [mean.mean(axis=1), np.median(mean, axis=1), pooled, none, none]
-        result[alike] = np.stack([*columns, coefficient_of_variation(mean)], axis=1)
-    return result
+    by = means.groupby(of)
+    table = by.agg(["mean", "median", "count"])
+    inside = (stds**2).where(means.notna()).groupby(of).agg(["mean", "count"])
+    whole = inside["count"] == table["count"]
+    between = by.var(ddof=0).where((table["count"] > 1) | whole)
+    table["std"] = np.sqrt(between + inside["mean"].where(whole, 0.0))
+    table["cv"] = by.std(ddof=1) / table["mean"].replace(0.0, math.nan).abs()
+    return table

@@ -4,37 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from scalesweep.analysis import stats
 from scalesweep.analysis.outliers import outliers
 from scalesweep.analysis.steady_state import steady_state
-
-positive = st.floats(1e-3, 1e6)
-
-
-def test_epoch_stats_equal_a_naive_loop_over_1024_ranks() -> None:
-    values = np.random.default_rng(1).uniform(5, 9, (4, 1024))
-    total, count = 0.0, 0
-    for row in values:
-        for value in row:
-            total += value
-            count += 1
-    mean = total / count
-    squares = sum((value - mean) ** 2 for row in values for value in row)
-    found = stats.epoch_stats(values)
-    assert found == pytest.approx((mean, math.sqrt(squares / count)), rel=1e-12)
-
-
-@given(st.lists(st.lists(positive, min_size=1, max_size=6), min_size=1, max_size=5))
-def test_pooled_std_is_that_of_the_union(groups: list[list[float]]) -> None:
-    pooled = stats.pooled_std(
-        [np.mean(g) for g in groups], [np.std(g) for g in groups], [len(g) for g in groups]
-    )
-    union = np.concatenate([np.array(g) for g in groups])
-    assert pooled == pytest.approx(union.std(), rel=1e-6, abs=1e-6 * union.max())
 
 
 def test_t_interval_of_known_numbers() -> None:
