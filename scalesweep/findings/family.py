@@ -41,5 +41,5 @@ def _judged(finding: Finding, cut: float, among: int) -> Finding:
     settled = replace(finding, p=p, claims=())
     if finding.state != CLEAR or p <= cut:
         return settled
-    why = finding.reason or f"not clear among {counted(among, 'claim')}"
+    why = finding.reason or f"not clear, {counted(among, 'claim')} taken together"
     return replace(settled, state=OPEN, reason=why)

@@ -276,14 +276,14 @@ RULES = (
     Rule(
         "best", best_choice,
         says={
-            CLEAR: "Best{at} is {setting}: {metric} relative to {other}: {ratio:x}.",
+            CLEAR: "Best{at} is {setting}; {metric} over that of {other}: {ratio:x}.",
             OPEN: "{side} {metric} measured{at}, with {setting}: {mean}.",
             NOTE: MORE,
         },
         next=REPEAT,
     ),
-    Rule("ratio", ratios, {CLEAR: "{subject}: {metric}{at} is {ratio:x}.", NOTE: MORE}, REPEAT),
+    Rule("ratio", ratios, {CLEAR: "{subject}, {metric}{at}: {ratio:x}.", NOTE: MORE}, REPEAT),
     Rule("effects", averages,
-         says={NOTE: "{average} of {pairs} pairs: {metric} with {setting}, over {other}, is "
+         says={NOTE: "{subject}, {metric}, {average} of {pairs} pairs of points: "
                "{ratio:x}."}),
 )  # fmt: skip

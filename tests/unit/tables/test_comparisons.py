@@ -117,7 +117,7 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     assert 1.6 < first["low"] < 1.726 < first["high"] < 1.8
     study = campaign.study()
     levels = dict(said(study, "ratio"))
-    assert "NCHW over NHWC (layout): images rate at model a is 1.73 [" in levels["clear"]
+    assert "NCHW over NHWC (layout), images rate at model a: 1.73 [" in levels["clear"]
     assert "at model b" in levels["open"]
     # Which model is fastest is not a question; which layout is, model by model.
     assert compared_parameters(campaign.experiment) == [("layout",)]
@@ -129,11 +129,11 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     ("gains", "level", "told"),
     [
         ([1.4, 1.5, 1.73, 1.6, 1.5, 1.4, 1.45, 1.4], "clear",
-         ": images rate at model c is 1.73 times."),
+         ", images rate at model c: 1.73 times."),
         ([0.5, 0.6, 0.7, 0.8, 0.9, 0.5], "open",
-         "is 0.5 times."),
-        ([1.4, 1.5, 1.6, 0.9, 1.2, 0.8, 1.3, 0.7], "open", "is 1.6 times."),
-        ([1.4], "open", "(layout): images rate is 1.4 times."),
+         ": 0.5 times."),
+        ([1.4, 1.5, 1.6, 0.9, 1.2, 0.8, 1.3, 0.7], "open", ": 1.6 times."),
+        ([1.4], "open", "(layout), images rate: 1.4 times."),
     ],
 )  # fmt: skip
 def test_single_runs_have_a_ratio_and_a_test_over_pairs(
@@ -150,7 +150,7 @@ def test_single_runs_have_a_ratio_and_a_test_over_pairs(
     ("rates", "level", "told"),
     [
         ([around(200), around(100), around(90)], "clear",
-         "Best is mode x: images rate relative to y: 2.00 [1.96, 2.04] times."),
+         "Best is mode x; images rate over that of y: 2.00 [1.96, 2.04] times."),
         ([[200.0], around(100), around(90)], "open", "mode x: 200 images/s."),
         ([around(101), around(100), around(99)], "open", "Highest images rate measured, with"),
         ([around(200), around(100), [90.0]], "open", "mode x: 200 images/s."),
@@ -175,7 +175,7 @@ def test_values_without_a_result_are_named_beside_the_best(campaign: Campaign) -
     assert set(best["lacking"]) == {"four"}
     told = said(campaign.study(), "best")
     assert [level for level, _ in told] == ["clear", "open"]
-    assert told[0][1].startswith("Best at model a is mode two: images rate relative to three: ")
+    assert told[0][1].startswith("Best at model a is mode two; images rate over that of three: ")
     figure = next(d for d in draw(campaign.study()) if d.name == "compare-mode-run")
     words = [t.get_text() for ax in figure.figure.axes for t in ax.texts]
     assert words.count("pending") == 2
@@ -207,5 +207,5 @@ def test_pairs_differ_in_one_parameter_and_skip_holes(campaign: Campaign) -> Non
     assert row["low"] < row["ratio"] < row["high"]
     (note,) = said(campaign.study(), "effects")
     assert note[1] == (
-        "Mean of 2 pairs: images rate with size 1, over 2, is 1.35 [1.33, 1.37] times."
+        "1 over 2 (size), images rate, mean of 2 pairs of points: 1.35 [1.33, 1.37] times."
     )

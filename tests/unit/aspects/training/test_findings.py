@@ -41,7 +41,9 @@ def told(study: ExperimentResults, rule: str, words: str) -> list[tuple[str, str
 
 def test_the_fastest_to_the_target(tmp_path: Path) -> None:
     ((level, text),) = told(one(tmp_path / "a", mae()), "best", "target")
-    assert level == "clear" and text.startswith("Best is ranks 2: time to target relative to 1: 0.")
+    assert level == "clear" and text.startswith(
+        "Best is ranks 2; time to target over that of 1: 0."
+    )
     ((level, text),) = told(one(tmp_path / "b", mae(repeats=1)), "best", "target")
     assert level == "open" and text.startswith("Lowest time to target measured, with ranks 2")
     # Points of other targets do not compete.
@@ -54,7 +56,7 @@ def test_final_accuracy_over_the_scale(tmp_path: Path) -> None:
     assert (row.metric, row.value, row.base_value) == ("final_validation_accuracy", "16", "1")
     assert row.ratio and row.ratio.high and row.ratio.high < 1
     ((level, text),) = told(study, "ratio", "accuracy")
-    assert level == "clear" and text.startswith("16 over 1 (ranks): ")
+    assert level == "clear" and text.startswith("16 over 1 (ranks), ")
     assert rows(one(tmp_path / "b", mae(fixed={"input": "dummy"})), "scaling") == []
 
 
@@ -118,6 +120,6 @@ def test_input_cost_is_the_ratio_to_dummy_input(tmp_path: Path) -> None:
     assert (first.value, first.base_value, first.metric) == ("tfrecords", "dummy", "total_time")
     assert first.ratio and first.ratio.value == pytest.approx(1.5, abs=0.05)
     ((level, text), _) = told(study, "ratio", "over dummy")
-    assert level == "clear" and text.startswith("tfrecords over dummy (input): ")
+    assert level == "clear" and text.startswith("tfrecords over dummy (input), ")
     assert "(first epoch)" in text
     assert rows(one(tmp_path / "c", inputs({"tfrecords": 15.0, "other": 10.0})), "input") == []
