@@ -17,13 +17,10 @@ from scalesweep.compute.program import Failure
 from scalesweep.core.causes import Cause
 from scalesweep.core.host import cpu_set
 
-FILES = "stacks-*.txt"
+FILES = "stacks-*.json"
 # A run hangs if no rank got further for this share of its limit: one that stopped in the last
 # quarter is taken for a slow one, and shows that it hangs when it gets more time.
 STILL_SHARE = 0.25
-_HEAD_BYTES = 512
-_STACK_BYTES = 1 << 16  # of the end: faulthandler writes the main thread's last
-_FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$', re.MULTILINE)
 _INSTALLED = re.compile(r"<|.*/(?:site-packages|dist-packages|lib(?:64)?/python\d[\d.]*)/")
 # Of the harness: what calls the program, and a framework's ranks below ``harness/ranks.py``.
 _AROUND = re.compile(
@@ -37,8 +34,9 @@ _WAITING = re.compile(
 _FRAMEWORKS = {"/tensorflow/": "TensorFlow", "/keras/": "TensorFlow", "/torch/": "PyTorch"}
 _BELOW = " < "  # between a line and the one that called it
 _TOLD_FRAMES, _MOST_GROUPS, _MOST_TOLD = 2, 20, 3
-_NO_STACK = "left no stack (killed, stopped or out of reach)"
-_NOTHING = "left nothing (never started, or has ended)"
+# Of one that holds Python's lock in C the thread that writes stacks does not run.
+_NO_STACK = "left no stack (killed, stopped, has ended or is in C with Python's lock)"
+_NOTHING = "left nothing (never started)"
 
 
 class Standing(NamedTuple):
@@ -95,30 +93,23 @@ def judge(work: Path, limit_s: float, ranks: int) -> Failure:
 
 
 def _read(path: Path, limit_s: float) -> Standing | None:
-    """What a rank's file says; None if its head is not whole."""
+    """What a rank's file says; None if it is not whole."""
     try:
-        with path.open("rb") as file:
-            head = json.loads(file.read(_HEAD_BYTES))
-            file.seek(max(_HEAD_BYTES, path.stat().st_size - _STACK_BYTES))
-            stacks = file.read(_STACK_BYTES).decode(errors="replace")
-        # The stack of the main thread, or the last one if it is not there.
-        parts = re.split(r"^(?:Current thread|Thread) (0x[0-9a-f]+)", stacks, flags=re.MULTILINE)
-        threads = dict(zip(parts[1::2], parts[2::2], strict=True))
-        where, waits = _place(_FRAME.findall(threads.get(head["main_thread"], parts[-1])))
-        still_s = max(0.0, limit_s - float(head["further_s"]))
-        return Standing(head["rank"], where, waits, head["host"], head["phase"], still_s)
+        said = json.loads(path.read_bytes())
+        where, waits = _place(said["stacks"][0] if said["stacks"] else [])
+        still_s = max(0.0, limit_s - float(said["further_s"]))
+        return Standing(said["rank"], where, waits, said["host"], said["phase"], still_s)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _place(frames: Sequence[tuple[str, str, str]]) -> tuple[str, bool | None]:
-    """Where a rank is by its frames (path, line, function), innermost first; whether it may wait.
+def _place(lines: Sequence[str]) -> tuple[str, bool | None]:
+    """Where a rank is by its stack (``path:line function``), innermost first; whether it may wait.
 
     By the program's own lines: inside of one call of a library ranks may be in several places.
     """
-    if not frames:
+    if not lines:
         return _NO_STACK, None
-    lines = [f"{path}:{line} {function}" for path, line, function in frames]
     every = [line for line in lines if not _INSTALLED.match(line)]
     # Not by what every program begins with.
     own = [line for line in every if not _AROUND.match(line)] or every

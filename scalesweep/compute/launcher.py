@@ -17,7 +17,7 @@ from typing import Any
 from scalesweep.compute import hangs
 from scalesweep.compute.job_spec import Order
 from scalesweep.compute.load import counts, load_between
-from scalesweep.compute.power.outcome import energy_metrics
+from scalesweep.compute.power import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
 from scalesweep.compute.program import (
     Failure,

@@ -48,17 +48,11 @@ MARKER = "@spans "
 
 
 class Line(NamedTuple):
-    """A line without its label: ``number`` counts from 1 in its file; ``rank`` is None if no
-    label tells it."""
+    """A line without its labels: ``number`` counts from 1 in its file; ``rank`` by the launcher's
+    label and ``local`` by torchrun's or PyTorch's are None if there is none."""
 
     text: str
     number: int
-    rank: int | None
-
-
-class Printer(NamedTuple):
-    """Who printed a line: the rank by the launcher's label, and by torchrun's."""
-
     rank: int | None = None
     local: int | None = None
 
@@ -67,78 +61,59 @@ class DamagedPackError(OSError):
     """What begins as gzip or xz packs a file does not go on so, or ends too early."""
 
 
-def read_lines(path: Path, srun_labels: bool = False) -> Iterator[Line]:
+def read_lines(path: Path, srun_labels: bool = False, collected: bool = False) -> Iterator[Line]:
     """Lines of a log, read piece by piece; raises OSError where it cannot be read.
 
     ``srun_labels``: lines begin as ``srun --label`` writes them, which no other sign tells from a
-    table. Colours and overwritten progress bars are taken off, of a line with several labels all
-    but the text of the last one. Files that gzip or xz has packed are read as what is in them.
+    table. ``collected``: what collectors of logs put in front is taken off, of two at most. So are
+    colours and overwritten progress bars, and of a line with several labels of launchers all but
+    the text of the last one. Files that gzip or xz has packed are read as what is in them.
     """
     number, rank = 0, None
     for line, piece in _pieces(path):
         rank = rank if line == number else None  # after a carriage return it is not repeated
         escaped = "\x1b" in piece or "\b" in piece
         number, text, label = line, _ESCAPES.sub("", piece) if escaped else piece, None
-        if srun_labels:
-            label = SRUN_LABEL.match(text) if rank is None else None
-        elif "]<std" in text:
+        for _ in range(2 * collected):
+            if before := _COLLECTED.match(text):
+                text = text[before.end() :]
+        if "]<std" in text:
             *_, label = (None, *STREAM_LABEL.finditer(text))
+        elif srun_labels and rank is None:
+            label = SRUN_LABEL.match(text)
         if label:
             rank, text = int(label["rank"]), text[label.end() :]
-        yield Line(text, number, rank)
+        local = TORCH_LABEL.match(text) if "]:" in text else None
+        # Of an imported log it shows itself whether srun's labels are there, before torchrun's.
+        if local and not (collected and not srun_labels and SRUN_LABEL.match(text)):
+            yield Line(text[local.end() :], number, rank, int(local["rank"]))
+        else:
+            yield Line(text, number, rank)
 
 
 def rank_lines(path: Path, ranks: int, srun_labels: bool) -> Iterator[Line]:
-    """Lines of a log of so many ranks, without the labels of torchrun and PyTorch.
+    """Lines of a log of so many ranks, whose ``rank`` is that of all.
 
     Under ``srun --label``, whose tasks are the nodes then, both labels count together: rank = task
     x ranks of each + number of torchrun's.
     """
     labels = {line.rank for line in read_lines(path, True)} if srun_labels else set()
     each = ranks // max(1, len(labels - {None}))
-    for line in read_lines(path, srun_labels):
-        match = TORCH_LABEL.match(line.text) if "]:" in line.text else None
-        if match is None or int(match["rank"]) >= ranks:
-            yield line
-            continue
-        own, task = int(match["rank"]), line.rank
-        # A task that is a rank itself says so once more.
-        rank = own if task is None else task * each + own if 1 < each > own else task
-        yield Line(line.text[match.end() :], line.number, rank)
+    for text, number, task, own in read_lines(path, srun_labels):
+        rank = task
+        if own is not None and own < ranks:
+            # A task that is a rank itself says so once more.
+            rank = own if task is None else task * each + own if 1 < each > own else task
+        yield Line(text, number, rank)
 
 
-def uncollected(text: str) -> str:
-    """A line without what collectors of logs put in front, two of them at most."""
-    for _ in range(2):
-        if (match := _COLLECTED.match(text)) is None:
-            return text
-        text = text[match.end() :]
-    return text
-
-
-def bare(text: str) -> str:
-    """A line without what collectors of logs, ``srun --label`` and torchrun put in front."""
-    text = uncollected(text)
-    for _ in range(2):
-        if (match := SRUN_LABEL.match(text) or TORCH_LABEL.match(text)) is None:
-            return text
-        text = text[match.end() :]
-    return text
-
-
-def has_srun_label(text: str) -> bool:
-    """Whether a line begins as ``srun --label`` writes it."""
-    return SRUN_LABEL.match(uncollected(text)) is not None
-
-
-def unlabelled(line: Line, srun: bool) -> tuple[str, Printer]:
-    """The program's own words, and who printed them; ``srun``: its labels are there."""
-    text, rank = uncollected(line.text), line.rank
-    if srun and rank is None and (label := SRUN_LABEL.match(text)):
-        text, rank = text[label.end() :], int(label["rank"])
-    if "]:" in text and (label := TORCH_LABEL.match(text)):
-        return text[label.end() :], Printer(rank, int(label["rank"]))
-    return text, Printer(rank)
+def without_srun_label(text: str) -> str | None:
+    """A line without what ``srun --label`` puts in front, and torchrun behind it; None if it does
+    not begin so."""
+    if (label := SRUN_LABEL.match(text)) is None:
+        return None
+    inner = TORCH_LABEL.match(text, label.end())
+    return text[(inner or label).end() :]
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from scalesweep.compute.log_lines import Line, Printer, unlabelled
+from scalesweep.compute.log_lines import Line
 from scalesweep.compute.log_reader import (
     FACTS,
     LONGEST_LINE,
@@ -27,6 +27,9 @@ from scalesweep.compute.log_reader import (
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 
+# Who prints a line: the rank by the launcher's label, and by torchrun's; if no label says it.
+Printer = tuple[int | None, int | None]
+_NOBODY: Printer = (None, None)
 _STEP = re.compile(r"\d{1,12}", re.ASCII)
 
 
@@ -118,14 +121,12 @@ def value_of(expression: Expression, known: Mapping[str, Any]) -> Any:
         return None
 
 
-def starts_of(lines: Iterable[Line], reader: Reader, srun: bool) -> Iterator[Start]:
+def starts_of(lines: Iterable[Line], reader: Reader) -> Iterator[Start]:
     """The starts of a program in a log, in order. Raises LogError."""
     splitter = _Splitter(reader)
     for line in lines:
-        if 0 < len(line.text) <= LONGEST_LINE:
-            text, printer = unlabelled(line, srun)
-            if ended := splitter.add(text, line.number, printer):
-                yield ended
+        if 0 < len(line.text) <= LONGEST_LINE and (ended := splitter.add(line)):
+            yield ended
     if splitter.start.rows or splitter.start.broken:
         yield splitter.next_start()
 
@@ -141,9 +142,10 @@ class _Splitter:
         # How many of the next lines of a printer hold more than steps.
         self.spoiled: Counter[Printer] = Counter()
 
-    def add(self, text: str, line: int, printer: Printer) -> Start | None:
+    def add(self, taken: Line) -> Start | None:
         """Take a line; the start that ends before it, if it is the first of another."""
         reader, ended = self.reader, None
+        text, line, printer = taken.text, taken.number, (taken.rank, taken.local)
         typed = reader.command.read(text) if reader.command else None
         begins = typed or has(text, reader.begins)
         if begins and self.start.rows.get(printer):
@@ -261,10 +263,10 @@ def by_printer(start: Start) -> list[list[Row]]:
         raise LogError("a damaged line of progress", inside[0])
     if not start.rows:
         raise LogError("only a damaged line of progress", start.broken[0])
-    if Printer() in start.rows and len(start.rows) > 1:
-        line = start.rows[Printer()][0].line
+    if _NOBODY in start.rows and len(start.rows) > 1:
+        line = start.rows[_NOBODY][0].line
         raise LogError("some lines have a rank's label, others have none", line)
-    printers = sorted(start.rows, key=lambda it: (it.rank or 0, it.local or 0))
+    printers = sorted(start.rows, key=lambda it: (it[0] or 0, it[1] or 0))
     streams = [start.rows[it] for it in printers]
     common = set.intersection(*({row.step for row in rows} for rows in streams))
     # The last lines of some ranks may be lost where a log was cut, or a job ended.

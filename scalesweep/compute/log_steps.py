@@ -360,7 +360,7 @@ def read_log(declared: Mapping[str, Any], work: Path, ranks: int, srun_labels: b
 
 def _read(reader: Reader, files: list[Path], ranks: int, srun_labels: bool) -> Reading:
     lines = itertools.chain.from_iterable(read_lines(file, srun_labels) for file in files)
-    starts = list(starts_of(lines, reader, srun=False))
+    starts = list(starts_of(lines, reader))
     if not starts:
         raise LogError(f"no line of progress in {' or '.join(file.name for file in files)}")
     start = starts[-1]

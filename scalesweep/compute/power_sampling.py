@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from scalesweep.compute.job_spec import Order, PowerOrder
+from scalesweep.compute.power import nothing
 from scalesweep.compute.power.counters import host_name, nothing_here
-from scalesweep.compute.power.outcome import nothing
 from scalesweep.compute.program import environment, is_anywhere
 from scalesweep.compute.program_output import read_spans
 from scalesweep.core.files import write_atomic
@@ -31,8 +31,7 @@ _SRUN = (
 )  # fmt: skip
 # A program is not kept waiting longer for its samplers.
 READY_S = 10.0
-# After the end of its input a sampler has so long for its last sample, then it is sent a signal.
-_END_S = ((None, 6.0), (signal.SIGUSR1, 2.0), (signal.SIGKILL, 1.0))
+_END_S = 4.0  # after the end of its input a sampler has so long for its last sample
 
 
 class Sampling:
@@ -63,11 +62,10 @@ class Sampling:
             assert stream is not None
             with contextlib.suppress(OSError):
                 stream.close()
-        for number, seconds in _END_S:
-            if number is not None:
-                self._process.send_signal(number)
+        for number in (0, signal.SIGTERM, signal.SIGKILL):
+            self._process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(seconds)
+                self._process.wait(_END_S)
                 break
 
     def ran(self, started: float, ended: float) -> None:

@@ -11,7 +11,8 @@ from scalesweep.core.host import host_facts
 from scalesweep.core.npy import NOT_ARRAYS
 from scalesweep.core.record import EPOCH_TIMES, SAMPLES
 
-_NATIVE_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
+_NATIVE = "native.json"
+_KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")
 
 
 class BadResultError(Exception):
@@ -22,22 +23,18 @@ def read_native(work: Path) -> dict[str, Any]:
     """The parts of the record that the program wrote, which the record's check looks at again;
     raises BadResultError."""
     try:
-        native = _load(work)
+        native = json.loads((work / _NATIVE).read_bytes())
     except FileNotFoundError:
         raise BadResultError("the program ended well but wrote no native.json") from None
-    except OSError as error:
-        raise BadResultError(f"native.json cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise BadResultError(f"native.json is not JSON: {error}") from None
-    if not isinstance(native, dict):
-        raise BadResultError("native.json is not a JSON object")
-    missing = [key for key in _NATIVE_KEYS if not isinstance(native.get(key), dict)]
-    if missing:
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadResultError(f"native.json cannot be read: {error}") from None
+    said = native if isinstance(native, dict) else {}
+    if missing := [key for key in _KEYS if not isinstance(said.get(key), dict)]:
         raise BadResultError(f"native.json lacks {', '.join(missing)}")
     if (work / SAMPLES).exists():
         check_finite(work / SAMPLES)
     native["environment"]["node"] = host_facts()
-    keys = (*_NATIVE_KEYS, "phase_spans")  # of programs that know when their phases were
+    keys = (*_KEYS, "phase_spans")  # of programs that know when their phases were
     return {key: native[key] for key in keys if key in native}
 
 
@@ -47,16 +44,11 @@ def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], dict[str, An
     Nothing where they are missing or faulty.
     """
     try:
-        native = _load(work)
+        native = json.loads((work / _NATIVE).read_bytes())
         spans = [(str(n), float(a), float(b)) for n, a, b in native.get("phase_spans", [])]
-        done = native.get("work", {})
+        return spans, dict(native.get("work", {}))
     except (OSError, ValueError, TypeError, AttributeError):
         return [], {}
-    return (spans, done) if isinstance(done, dict) else ([], {})
-
-
-def _load(work: Path) -> Any:
-    return json.loads((work / "native.json").read_bytes())
 
 
 def unsupported(reason: str) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def is_log(file: Path, seconds: float) -> bool:
     signs = list(_kinds(file))
     look = lines.Look(shipped_readers().values())
     try:
-        for line in read_lines(file):
+        for line in read_lines(file, collected=True):
             if look.take(line) or any(sign.search(line.text) for sign in signs):
                 return True
             if time.process_time() > end:
@@ -106,12 +106,13 @@ def _items(
     look = lines.Look([reader] if reader else shipped_readers().values())
     wanted = {} if reader else _kinds(file, ranks, test)
     readers: dict[Pattern[str], _Read] = {}
-    for line in read_lines(file):
+    every = partial(read_lines, file, collected=True)
+    for line in every():
         look.take(line)
         for sign in [sign for sign in wanted if sign.search(line.text)]:
             readers[sign] = wanted.pop(sign)
     for read in readers.values():
-        yield from read(partial(read_lines, file), file)
+        yield from read(every, file)
     # Runs of MLPerf print the lines of their framework, too.
     if look.seen and mlperf_log.SIGN not in readers:
-        yield from lines.read_runs(read_lines(file), look, file, ranks)
+        yield from lines.read_runs(look, file, ranks)

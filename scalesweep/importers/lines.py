@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.device_peaks import DRIVER_NAMES
-from scalesweep.compute.log_lines import Line, bare, has_srun_label
+from scalesweep.compute.log_lines import Line, read_lines, without_srun_label
 from scalesweep.compute.log_reader import LONGEST_LINE, Reader
 from scalesweep.compute.log_starts import LogError, Start, facts_of, starts_of
 from scalesweep.compute.log_steps import arrays_of, kept_lines, metrics_of, steps_of, unfinished
@@ -44,9 +44,10 @@ class Look:
         if len(line.text) > LONGEST_LINE:
             return False
         for mark, reader in self._marks:
-            if mark in line.text and reader.sign.search(bare(line.text)):
+            bare = without_srun_label(line.text) if mark in line.text else None
+            if mark in line.text and reader.sign.search(bare or line.text):
                 self.seen.setdefault(reader.program, (reader, line.number))
-                labelled = line.rank is None and has_srun_label(line.text)
+                labelled = line.rank is None and bare is not None
                 self._srun[reader.program] = self._srun.get(reader.program, True) and labelled
                 return True
         return False
@@ -82,14 +83,12 @@ RULES = {reader.benchmark: rules_of(reader) for reader in shipped_readers().valu
 PROGRAMS = ", ".join(reader.program for reader in shipped_readers().values())
 
 
-def read_runs(
-    lines: Iterable[Line], look: Look, file: Path, ranks: int | None = None
-) -> Iterator[ImportedRun | Refusal]:
-    """The runs of a log and the refusals in order; ``look`` has seen all ``lines`` of ``file``,
+def read_runs(look: Look, file: Path, ranks: int | None = None) -> Iterator[ImportedRun | Refusal]:
+    """The runs of a log and the refusals in order; ``look`` has seen all lines of ``file``,
     ``ranks`` are those of a run whose log does not state them."""
     try:
         reader, srun = look.reader()
-        for start in starts_of(lines, reader, srun):
+        for start in starts_of(read_lines(file, srun, collected=True), reader):
             try:
                 yield _run(start, reader, file, ranks)
             except LogError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scalesweep.compute.external_program import read_attempt, read_result
 from scalesweep.compute.log_metrics import LogsGoneError
-from scalesweep.compute.power.outcome import energy_metrics
+from scalesweep.compute.power import energy_metrics
 from scalesweep.config.log_patterns import Result
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic

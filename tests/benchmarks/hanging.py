@@ -3,7 +3,6 @@
 import ctypes
 import multiprocessing
 import os
-import re
 import sys
 import time
 
@@ -27,12 +26,6 @@ def holds_the_lock(out):
     """Hang in C without giving up Python's lock: no other thread of Python runs."""
     ready(out)
     ctypes.PyDLL(None).sleep(600)
-
-
-def backtracks(out):
-    """Hang in C, with the lock, at full load."""
-    ready(out)
-    re.match("(a+)+$", 40 * "a" + "b")
 
 
 def ends_well(out):

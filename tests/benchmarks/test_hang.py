@@ -58,28 +58,26 @@ def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
     assert "; rank 1 (host " in detail and "phase timed) is in benchmarks/hanging.py" in detail
     assert "; rank 0 (host " in detail and " waits in harness/ranks.py:" in detail
     assert " barrier < " in detail
-    assert detail.endswith("; stacks of 2 of 2 ranks in attempt-1/stacks-*.txt")
+    assert detail.endswith("; stacks of 2 of 2 ranks in attempt-1/stacks-*.json")
     assert [(each["ranks"], each["phase"]) for each in stacks] == [("1", "timed"), ("0", "timed")]
     assert " sleeps < " in stacks[0]["where"] and all(each["still_s"] > 4 for each in stacks)
-    for path in work.glob("stacks-*.txt"):
-        head = json.loads(path.read_text().splitlines()[0])
+    for path in work.glob("stacks-*.json"):
+        head = json.loads(path.read_text())
         assert path.name.startswith(f"stacks-rank{head['rank']}-{head['host']}-")
         assert ("mpi_ops.py" in path.read_text()) == (head["rank"] == 0)
 
 
 @pytest.mark.measured
-def test_ranks_that_keep_pythons_lock_leave_their_stacks(tmp_path):
-    behaviours = "sleeps_with_a_child holds_the_lock backtracks"
+def test_ranks_that_keep_pythons_lock_are_named(tmp_path):
+    behaviours = "sleeps_with_a_child holds_the_lock"
     failure, work = run_late(tmp_path, behaviours, 3, **some_ranks(behaviours))
     assert failure["cause"] == "HANG", failure
-    assert "stacks of 3 of 3 ranks" in failure["detail"]
+    assert "; rank 1 (" in failure["detail"] and "stacks of 1 of 2 ranks" in failure["detail"]
     where = {each["ranks"]: each["where"] for each in failure["stacks"]}
     assert " sleeps < benchmarks/hanging.py:" in where["0"]
-    assert where["1"].startswith("benchmarks/hanging.py:") and " holds_the_lock < " in where["1"]
-    assert where["2"].startswith("re/__init__.py:") and " backtracks < " in where["2"]
+    assert where["1"].startswith("left no stack (")
     # The child of a fork writes nothing.
-    (path,) = work.glob("stacks-rank0-*")
-    assert path.read_text().count(" in <module>") == 1
+    assert len([*work.glob("stacks-rank0-*")]) == 1
 
 
 @pytest.mark.parametrize("limit_s", [3600, 1e15])  # more than any clock can be set to

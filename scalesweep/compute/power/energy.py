@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalesweep.compute.power import nothing
 from scalesweep.compute.power.counters import SLACK, SLACK_S, WATCHED, Domain
-from scalesweep.compute.power.outcome import nothing
 
 Floats = NDArray[np.float64]
 Span = tuple[str, float, float]

@@ -6,7 +6,7 @@ Writes ``power-<host>.csv`` (Unix time, domain, value in joules or watts) and ``
 (domains, what could not be read, CPU seconds of the sampler itself). Prints ``ready``, or
 ``nothing`` and ends at once. Samples are taken at once, then whenever the clock shows a whole
 multiple of the interval, so that hosts do it together, and once more at the end: that of standard
-input, SIGTERM or SIGUSR1 (srun hands that one on; it makes SIGKILL of SIGTERM).
+input, or SIGTERM.
 
 Standard library only.
 """
@@ -29,7 +29,6 @@ from scalesweep.core.files import write_atomic
 
 # A grid point so close (in intervals) to the sample before is left out.
 _TOO_CLOSE = 0.2
-_MOST_FAILED = 3  # readings of a domain in a row, after which it is left alone
 
 
 class Sampler:
@@ -39,8 +38,6 @@ class Sampler:
     def __init__(self, out: Path, host: str, interval_s: float, readers: dict[str, Read]) -> None:
         self.interval_s, self.readers = interval_s, readers
         self.failed: dict[str, str] = {}  # name of a domain -> why its last reading failed
-        self.samples = 0
-        self._in_a_row: dict[str, int] = {}
         self._offset = time.time() - time.monotonic()
         self._csv: TextIO = (out / f"power-{host}.csv").open("w", encoding="ascii")
         self._csv.write("time,domain,value\n")
@@ -48,22 +45,17 @@ class Sampler:
 
     def sample(self) -> None:
         """Write down the values now of all that can still be read."""
-        for name, read in list(self.readers.items()):
+        for name, read in self.readers.items():
             # Reading itself may take milliseconds: the value is of some time between.
             began = time.monotonic()
             try:
                 value = read()
             except (OSError, ValueError) as error:
                 self.failed[name] = reason(error)
-                self._in_a_row[name] = self._in_a_row.get(name, 0) + 1
-                if self._in_a_row[name] == _MOST_FAILED:
-                    del self.readers[name]
                 continue
             self.failed.pop(name, None)
-            self._in_a_row.pop(name, None)
             now = (began + time.monotonic()) / 2 + self._offset
             self._csv.write(f"{now:.6f},{name},{value!r}\n")
-        self.samples += 1
         # Each sample is in the file at once: what is killed leaves all that it has read.
         self._csv.flush()
 
@@ -91,11 +83,11 @@ def _still_open() -> bool:
 
 
 def _wake_on_signals() -> int:
-    """A file descriptor that becomes readable when SIGTERM, SIGUSR1 or SIGINT comes."""
+    """A file descriptor that becomes readable when SIGTERM or SIGINT comes."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
-    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     return reader
 
@@ -107,7 +99,7 @@ def main(given: dict[str, Any]) -> None:
     missing = None if sources.readers else why_nothing(given["sources"], sources.refused, host)
     said: dict[str, Any] = {
         "host": host, "interval_s": given["interval_s"], "missing": missing,
-        "domains": list(sources.readers), "refused": sources.refused, "failed": {}, "samples": 0,
+        "domains": list(sources.readers), "refused": sources.refused, "failed": {},
     }  # fmt: skip
 
     def describe() -> None:
@@ -123,7 +115,7 @@ def main(given: dict[str, Any]) -> None:
         print("ready" if sampler else "nothing", host, flush=True)
     if sampler:
         sampler.run(wake)
-        said |= {"failed": sampler.failed, "samples": sampler.samples}
+        said["failed"] = sampler.failed
         describe()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.compute.log_lines import Line, read_lines
+from scalesweep.compute.log_lines import read_lines
 from scalesweep.compute.log_metrics import (
     LogsGoneError,
     Metric,
@@ -253,6 +253,6 @@ def test_odd_logs_do_not_hide_a_match(tmp_path: Path, content: bytes) -> None:
         ("[0]<stdout>:a\r[0]<stdout>:\n", [("a", 1, 0), ("", 1, 0)]),
     ],
 )
-def test_lines_and_their_ranks(tmp_path: Path, text: str, lines: list[Line]) -> None:
+def test_lines_and_their_ranks(tmp_path: Path, text: str, lines: list[Any]) -> None:
     (tmp_path / "log").write_text(text, newline="")
-    assert list(read_lines(tmp_path / "log")) == lines
+    assert [line[:3] for line in read_lines(tmp_path / "log")] == lines

@@ -2,16 +2,13 @@
 
 import ctypes
 import os
-import platform
 import re
 import socket
 import sys
-from collections.abc import Mapping
 from importlib import metadata
-from types import MappingProxyType
+from typing import Any
 
 from harness.hardware import host_hardware
-from harness.native import RankFacts, Versions
 
 # Variables of every framework; each has more of its own (`ranks.FRAMEWORKS`). As for external
 # programs (scalesweep/compute/external_program.py).
@@ -34,11 +31,7 @@ def number_ranges(numbers: set[int]) -> str:
     return ",".join(f"{low}-{high}" if high > low else f"{low}" for low, high in ranges)
 
 
-def rank_facts(
-    inter_threads: int,
-    intra_threads: int,
-    first_on_host: bool = False,
-) -> RankFacts:
+def rank_facts(inter_threads: int, intra_threads: int, first_on_host: bool) -> dict[str, Any]:
     """Return host, node, CPU affinity mask and thread settings of this rank.
 
     `slurm_node` is the node's name as Slurm knows it, which on a test cluster differs from the
@@ -50,7 +43,7 @@ def rank_facts(
         "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "host": socket.gethostname(),
         "slurm_node": os.environ.get("SLURMD_NODENAME"),
-        "affinity": number_ranges(os.sched_getaffinity(0)),
+        "affinity": number_ranges(os.sched_getaffinity(0)),  # CPUs: 0-11,24
         "pid": os.getpid(),
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
         "inter_threads": inter_threads,
@@ -90,25 +83,13 @@ def installed(*names: str) -> str | None:
     return None
 
 
-def versions(of_framework: Mapping[str, str | None] = MappingProxyType({})) -> Versions:
-    """Return the versions of Python, NumPy and what a framework says; None for what is not there.
-
-    `of_framework` is what `ranks.Implementation.versions` returns.
-    """
-    return {
-        "python": platform.python_version(),
-        "numpy": installed("numpy"),
-        **of_framework,
-    }
-
-
-def variables(of_framework: str = "") -> dict[str, str]:
+def variables(of_framework: str) -> dict[str, str]:
     """Return the environment variables that steer a run; none that may hold a secret.
 
     `of_framework` matches the beginning of those that only its framework reads
     (`ranks.Framework.variables`).
     """
-    pattern = re.compile(f"{_KEPT}|{of_framework}" if of_framework else _KEPT)
+    pattern = re.compile(f"{_KEPT}|{of_framework}")
     return {
         name: value
         for name, value in sorted(os.environ.items())

@@ -7,6 +7,7 @@ own: ``with self.phases("timed"):``.
 """
 
 import importlib
+import platform
 import sys
 import traceback
 from abc import ABC, abstractmethod
@@ -128,7 +129,11 @@ def execute(run: Run, module: str) -> None:
                 samples,
                 phases=phases,
                 ranks=[rank for rank, *_ in known],
-                versions=facts.versions(ranks.implementation().versions()),
+                versions={
+                    "python": platform.python_version(),
+                    "numpy": facts.installed("numpy"),
+                    **ranks.implementation().versions(),
+                },
                 work=benchmark.work(),
                 variables=facts.variables(ranks.FRAMEWORKS[benchmark.framework].variables),
                 metrics=benchmark.metrics(samples),

@@ -11,8 +11,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from harness.native import Hardware
-
 _CPUS = Path("/sys/devices/system/cpu")
 # nvidia-smi's name of a field -> ours.
 _GPU_FIELDS = {
@@ -101,7 +99,7 @@ def cpu_model() -> str | None:
     return _field("/proc/cpuinfo", "model name")
 
 
-def host_hardware() -> Hardware:
+def host_hardware() -> dict[str, Any]:
     """Return CPU model, logical CPUs, governor, memory (bytes), NUMA nodes, GPUs and their links.
 
     Asks nvidia-smi where there is one, which takes most of a second: to be called once per host

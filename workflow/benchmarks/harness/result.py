@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from harness.native import Metric, Native, RankFacts, Versions, Work
+from harness.native import Metric, Work
 from harness.phases import Phases
 
 
@@ -17,8 +17,8 @@ def write_result(
     samples: Mapping[str, np.ndarray],
     *,
     phases: Phases,
-    ranks: list[RankFacts],
-    versions: Versions,
+    ranks: list[dict[str, Any]],
+    versions: dict[str, str | None],
     variables: dict[str, str],
     work: Work,
     metrics: dict[str, Metric],
@@ -26,10 +26,11 @@ def write_result(
 ) -> None:
     """Write ``samples.npz`` and then ``native.json`` to `out`; on rank 0 only.
 
-    `samples` are float arrays whose last axis is the rank, `ranks` the facts of each in order.
+    `samples` are float arrays whose last axis is the rank, `ranks` the facts of each in order;
+    `phases` and `variables` are those of rank 0.
     Raises ValueError when a number of native.json is not finite.
     """
-    content: Native = {
+    content: dict[str, Any] = {
         "phases": phases.seconds,
         "phase_spans": phases.spans,
         "metrics": metrics,

@@ -6,10 +6,10 @@ folder), 2 wrong arguments, 69 a Python package is not installed.
 """
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
-import re
 import shutil
 import sys
 import time
@@ -193,12 +193,9 @@ def _prepare(folder: Path, data: DataSet, split: str) -> None:
     """Make the folder of a split, without what killed runs left, and ``format.json`` above it."""
     (folder / split).mkdir(parents=True, exist_ok=True)
     for partial in (folder / split).glob("*.part"):
-        try:
-            old = time.time() - partial.stat().st_mtime > LEFT_S
-            if old and re.fullmatch(r".+-[0-9]+\.part", partial.name):
+        with contextlib.suppress(FileNotFoundError):  # another stage run finished or removed it
+            if time.time() - partial.stat().st_mtime > LEFT_S:
                 partial.unlink()
-        except FileNotFoundError:
-            pass  # another stage run finished or removed it
     if not (folder / "format.json").exists():
         partial = _partial(folder / "format.json")
         partial.write_text(json.dumps(data.describe(), indent=2) + "\n")

@@ -136,28 +136,26 @@ def _connected_store(place: Place, folder: Path | None, patience_s: float) -> di
     no launcher does."""
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     address, port = said_meeting()
-    first, by_file = place.rank == 0, not (address and port)
-    if by_file and folder is None:
-        raise ProgramError(EXIT_LAUNCH, "no folder in which ranks meet: set MASTER_ADDR and _PORT")
-    if by_file and first:
+    first, said, own = place.rank == 0, address and port, address
+    if not said:
+        if folder is None:
+            why = "no folder in which ranks meet: set MASTER_ADDR and _PORT"
+            raise ProgramError(EXIT_LAUNCH, why)
         alone = place.local_size == place.size
-        address = address or ("127.0.0.1" if alone else socket.gethostname())
-    elif by_file:
-        assert folder is not None
-        address, port = find_meeting(folder, patience_s)
+        own = address or ("127.0.0.1" if alone else socket.gethostname())
+        # Its own client reaches rank 0 there, whatever others call its host.
+        address, port = ("127.0.0.1", port) if first else find_meeting(folder, patience_s)
     try:
         store = dist.TCPStore(
-            # Its own client reaches it there, whatever others call this host.
-            "127.0.0.1" if by_file and first else address,
+            address,
             port,
             place.size,
             is_master=first and not served,
             timeout=timedelta(seconds=patience_s),
             wait_for_workers=False,
         )
-        if by_file and first:
-            assert folder is not None
-            leave_meeting(folder, address, store.port)
+        if first and folder and not said:
+            leave_meeting(folder, own, store.port)
     except OSError as error:
         message = f"rank 0 cannot say where it is met: {folder}: {error.strerror}"
         raise ProgramError(EXIT_LAUNCH, message) from None

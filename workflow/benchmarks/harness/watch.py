@@ -1,44 +1,43 @@
 """The progress of this rank, by which a hang is distinguished from a run that is only slow.
 
-From its start to its end a rank has a file ``stacks-*.txt`` in the run's folder. Its first line
-(JSON) says who it is and when it last got further: a thread looks now and then and writes it down.
-Below it, a moment before the time limit, faulthandler writes the stacks of all threads. A rank that
-ends before takes its file away again.
+Each rank has a file ``stacks-*.json`` in the run's folder: who it is, and when it last got further.
+A thread looks now and then and writes it again; a moment before the time limit with the stacks of
+all threads. The launcher reads the files, or removes them (scalesweep/compute/hangs.py).
 
 All that is done per step is to count: `advance`.
 """
 
-import atexit
 import contextlib
-import faulthandler
 import json
 import os
+import sys
 import threading
 import time
 from pathlib import Path
+from types import FrameType
 
 from harness.epochs import bytes_read
 from harness.rank_variables import rank_and_size
 
-# How long before the time limit stacks are written: a dump takes milliseconds, but the clocks of
+# How long before the time limit stacks are written: that takes milliseconds, but the clocks of
 # nodes differ, and the file has to reach a shared file system before its writer is killed.
 LEAD_S, LEAD_SHARE = 5.0, 0.05
 # How often the thread looks: a fiftieth of the limit, for what counts is a quarter of it.
-LOOKS, SHORTEST_LOOK_S = 50, 0.05
+LOOKS, SHORTEST_LOOK_S, LONGEST_LOOK_S = 50, 0.05, 1e6
 # A rank whose process reads as fast gets further, though no Python runs: an epoch of a tf.data
 # pipeline or a table is one call. Ranks that wait in Horovod read nothing (Gloo, Open MPI).
 READING = 1e6  # bytes/s
-HEAD_BYTES = 512
-LONGEST_S = 1e6  # of a timer of faulthandler
 
 
 class _Now:
-    """Of this process: how often it got further, its phase, its number, and what watches it."""
+    """Of this process: how often it got further, its phase, its number, and the run's time limit,
+    with when the run started by the monotonic clock."""
 
     further = 0
     phase: str | None = None
     rank: int | None = None
-    watch: "_Watch | None" = None
+    limit_s: float | None = None
+    origin = 0.0
 
 
 def advance() -> None:
@@ -64,100 +63,60 @@ def launched_rank() -> int | None:
 
 
 def arm(folder: Path, limit_s: float, elapsed_s: float) -> None:
-    """Watch this process, `elapsed_s` after the run's start, until it ends.
-
-    Without a file that can be written, or too late, nothing is watched; no run fails for that.
-    """
-    disarm()
+    """Watch this process, `elapsed_s` after the run's start, until it ends."""
     _Now.phase, _Now.rank = None, launched_rank()
-    if elapsed_s < limit_s - min(LEAD_S, LEAD_SHARE * limit_s):
-        with contextlib.suppress(OSError, RuntimeError):  # or no thread more is allowed
-            _Now.watch = _Watch(folder, limit_s, elapsed_s)
+    _Now.limit_s, _Now.origin = limit_s, time.monotonic() - elapsed_s
+    number = "" if _Now.rank is None else _Now.rank
+    path = folder / f"stacks-rank{number}-{os.uname().nodename}-{os.getpid()}.json"
+    # No run fails for that: nothing can be written there, or no thread more is allowed.
+    with contextlib.suppress(OSError, RuntimeError):
+        _write(path, elapsed_s, [])
+        threading.Thread(target=_look, args=(path, limit_s), name="watch", daemon=True).start()
 
 
 def remaining_s() -> float | None:
     """Return the seconds until the run's time limit; None where there is none to watch."""
-    return None if _Now.watch is None else _Now.watch.limit_s - _Now.watch.now_s()
+    return None if _Now.limit_s is None else _Now.limit_s - (time.monotonic() - _Now.origin)
 
 
-@atexit.register
-def disarm() -> None:
-    """Stop watching. Registered before any other module's: a hang at exit is seen too."""
-    watch, _Now.watch = _Now.watch, None
-    if watch:
-        watch.end()
-
-
-class _Watch:
-    """The file of a rank, and the thread that writes its first line."""
-
-    def __init__(self, folder: Path, limit_s: float, elapsed_s: float) -> None:
-        """Begin; raises OSError where the file cannot be written, RuntimeError without a thread."""
-        self._origin = time.monotonic() - elapsed_s
-        self.limit_s, self._dump_s = limit_s, limit_s - min(LEAD_S, LEAD_SHARE * limit_s)
-        self._ended = threading.Event()
-        number = "" if _Now.rank is None else _Now.rank
-        self._path = folder / f"stacks-rank{number}-{os.uname().nodename}-{os.getpid()}.txt"
-        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-        self._write_head()
-        os.lseek(self._file, HEAD_BYTES, os.SEEK_SET)
-        self.set_timer()
-        threading.Thread(target=self._look, name="watch", daemon=True).start()
-
-    def now_s(self) -> float:
-        """Seconds since the start of the run."""
-        return time.monotonic() - self._origin
-
-    def set_timer(self) -> None:
-        """Have the stacks written when it is time, if that is still to come."""
-        if (left_s := self._dump_s - self.now_s()) > 0:
-            faulthandler.dump_traceback_later(min(left_s, LONGEST_S), file=self._file)
-
-    def end(self) -> None:
-        """Stop both, and remove the file unless stacks may be in it; the launcher has it then."""
-        faulthandler.cancel_dump_traceback_later()
-        self._ended.set()
-        if self.now_s() < self._dump_s:
+def _look(path: Path, limit_s: float) -> None:
+    """Write the file whenever the rank has made progress, and with its stacks when it is time."""
+    period = min(max(SHORTEST_LOOK_S, limit_s / LOOKS), LONGEST_LOOK_S)
+    last_s = limit_s - min(LEAD_S, LEAD_SHARE * limit_s)
+    seen, read, further_s = _Now.further, bytes_read(), time.monotonic() - _Now.origin
+    while True:
+        further, now_read, now_s = _Now.further, bytes_read(), time.monotonic() - _Now.origin
+        progress = further != seen or now_read - read >= READING * period
+        further_s = now_s if progress else further_s
+        if progress or now_s >= last_s:
             with contextlib.suppress(OSError):
-                self._path.unlink()
-
-    def _write_head(self) -> None:
-        """Overwrite the first line in place: the rank got further just now."""
-        head = {
-            "rank": _Now.rank,
-            "host": os.uname().nodename,
-            "main_thread": f"0x{threading.main_thread().ident:016x}",
-            "phase": _Now.phase and _Now.phase[:40],
-            "further_s": round(self.now_s(), 3),
-        }
-        line = json.dumps(head).encode()[: HEAD_BYTES - 1]
-        os.pwrite(self._file, line.ljust(HEAD_BYTES - 1) + b"\n", 0)
-
-    def _look(self) -> None:
-        """Until the end, rewrite the head whenever the rank has made progress."""
-        period = max(SHORTEST_LOOK_S, self.limit_s / LOOKS)
-        seen, read = _Now.further, bytes_read()
-        while not self._ended.wait(min(period, LONGEST_S)):
-            further, now_read = _Now.further, bytes_read()
-            with contextlib.suppress(OSError):
-                if further != seen or now_read - read >= READING * period:
-                    self._write_head()
-                if self.now_s() >= self._dump_s:
-                    os.fsync(self._file)  # the launcher may be on another node
-            seen, read = further, now_read
-        os.close(self._file)
+                _write(path, further_s, _stacks() if now_s >= last_s else [])
+        if now_s >= last_s:
+            return
+        seen, read = further, now_read
+        time.sleep(min(period, last_s - now_s))
 
 
-def _around_fork(watch_goes_on: bool) -> None:
-    """Stop the timer, or set it again: a child would wait for its thread, which it has not."""
-    if _Now.watch and watch_goes_on:
-        _Now.watch.set_timer()
-    elif _Now.watch:
-        faulthandler.cancel_dump_traceback_later()
+def _write(path: Path, further_s: float, stacks: list[list[str]]) -> None:
+    content = {
+        "rank": _Now.rank,
+        "host": os.uname().nodename,
+        "phase": _Now.phase and _Now.phase[:40],
+        "further_s": round(further_s, 3),
+        "stacks": stacks,
+    }
+    path.write_text(json.dumps(content, indent=1))
 
 
-os.register_at_fork(
-    before=lambda: _around_fork(watch_goes_on=False),
-    after_in_parent=lambda: _around_fork(watch_goes_on=True),
-    after_in_child=lambda: setattr(_Now, "watch", None),  # the file is the parent's
-)
+def _stacks() -> list[list[str]]:
+    """Return where each thread is, the main one first: ``path:line function``, innermost first."""
+    frames, main = sys._current_frames(), threading.main_thread().ident
+    return [_lines(frames[thread]) for thread in sorted(frames, key=lambda it: it != main)]
+
+
+def _lines(frame: FrameType | None) -> list[str]:
+    lines = []
+    while frame:
+        lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}")
+        frame = frame.f_back
+    return lines

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalesweep.compute.power import energy_metrics, nothing
 from scalesweep.compute.power.counters import Domain
 from scalesweep.compute.power.energy import Series, counted, energy_of, read_host
 from scalesweep.compute.power.energy import series_of as series_from
-from scalesweep.compute.power.outcome import energy_metrics, nothing
 
 RANGE = 262_143.0
 PACKAGE = Domain("rapl:package-0", "rapl", "package", "counter", RANGE)
