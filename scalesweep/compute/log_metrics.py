@@ -5,13 +5,13 @@ Patterns are known to the front too; NumPy is imported once logs are read.
 
 import array
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalesweep.compute.job_spec import STREAMS, Meaning, MetricValue
-from scalesweep.compute.log_lines import MARKER, DamagedPackError, rank_lines
+from scalesweep.compute.log_lines import MARKER, DamagedPackError, Line, rank_lines
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of, natural_order
 from scalesweep.core.host import cpu_set
@@ -178,25 +178,16 @@ def read_metrics(
     # Metric -> key (None without one) -> matches.
     series_of: dict[str, dict[str | None, _ByRank]] = {metric.metric: {} for metric in metrics}
     for source in dict.fromkeys(metric.source for metric in metrics):
-        files = log_files(source, work)
         compiled = [(it, re.compile(it.pattern)) for it in metrics if it.source == source]
         wanted = [(it, pattern, value_group(pattern)) for it, pattern in compiled]
-        for index, path in enumerate(files):
-            # As many files as ranks: each is of one rank.
-            own = index if len(files) == ranks > 1 else None
-            name = str(path.relative_to(work))
-            try:
-                for line in rank_lines(path, ranks, srun_labels):
-                    if line.text.find(MARKER) > 0:  # half a line, cut by a stamp
-                        continue
-                    known = own if line.rank is None else line.rank
-                    for metric, pattern, group in wanted:
-                        for match in pattern.finditer(line.text):
-                            series = _series(series_of[metric.metric], metric, match, known)
-                            place = f"line {line.number} of {name}"
-                            series.add(match[group] or "", metric.type == "integer", place)
-            except DamagedPackError as error:
-                raise UnreadableError(f"{name}: {error.strerror}") from None
+        for name, line in source_lines(source, work, ranks, srun_labels):
+            if line.text.find(MARKER) > 0:  # half a line, cut by a stamp
+                continue
+            for metric, pattern, group in wanted:
+                for match in pattern.finditer(line.text):
+                    series = _series(series_of[metric.metric], metric, match, line.rank)
+                    place = f"line {line.number} of {name}"
+                    series.add(match[group] or "", metric.type == "integer", place)
     reading = Reading()
     for metric in metrics:
         keys = series_of[metric.metric]
@@ -212,6 +203,24 @@ def read_metrics(
     said = reading.of_metrics.items()
     reading.warnings = [f"{name}: {note['warning']}" for name, note in said if "warning" in note]
     return reading
+
+
+def source_lines(
+    source: str, work: Path, ranks: int, srun_labels: bool
+) -> Iterator[tuple[str, Line]]:
+    """The lines of what ``from`` names, each with its file's name. Their rank is their label's,
+    else their file's if there are as many files as ranks."""
+    files = log_files(source, work)
+    for index, path in enumerate(files):
+        own = index if len(files) == ranks > 1 else None
+        name = str(path.relative_to(work))
+        try:
+            lines = rank_lines(path, ranks, srun_labels)
+            if own is not None:
+                lines = (it if it.rank is not None else it._replace(rank=own) for it in lines)
+            yield from ((name, line) for line in lines)
+        except DamagedPackError as error:
+            raise UnreadableError(f"{name}: {error.strerror}") from None
 
 
 def log_files(source: str, work: Path) -> list[Path]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.compute.job_spec import Meaning, StampsOrder
-from scalesweep.compute.log_lines import MARKER, rank_lines
-from scalesweep.compute.log_metrics import UnreadableError, log_files
+from scalesweep.compute.log_lines import MARKER
+from scalesweep.compute.log_metrics import UnreadableError, log_files, source_lines
 from scalesweep.core.files import digest_of
 from scalesweep.core.host import cpu_set
 from scalesweep.core.record import STEP_TIMES
@@ -68,21 +68,17 @@ def stamp_lines(source: str, work: Path, ranks: int, srun_labels: bool) -> Itera
     The rank is what the line says, else its label, else its file if there are as many files as
     ranks. Raises UnreadableError if no file is there, LogsGoneError, OSError.
     """
-    files = log_files(source, work)
-    if not files:
+    if not log_files(source, work):
         raise UnreadableError(f"stamps: no file '{source}' in {work.name}")
-    for index, path in enumerate(files):
-        own, name = index if len(files) == ranks else None, str(path.relative_to(work))
-        own = 0 if ranks == 1 else own
-        for line in rank_lines(path, ranks, srun_labels):
-            # Another rank may have begun its line within this one.
-            for part in line.text.split(MARKER)[1:] if MARKER in line.text else ():
-                sealed = _SEALED.match(part)
-                fields = _parsed(part, sealed)
-                if fields is not None or _BEGUN.match(part):
-                    rank = own if line.rank is None else line.rank
-                    rank = (fields or {}).get("rank", rank)
-                    yield Stamp(fields, rank, f"line {line.number} of {name}", sealed is not None)
+    for name, line in source_lines(source, work, ranks, srun_labels):
+        # Another rank may have begun its line within this one.
+        for part in line.text.split(MARKER)[1:] if MARKER in line.text else ():
+            sealed = _SEALED.match(part)
+            fields = _parsed(part, sealed)
+            if fields is not None or _BEGUN.match(part):
+                rank = 0 if line.rank is None and ranks == 1 else line.rank
+                rank = (fields or {}).get("rank", rank)
+                yield Stamp(fields, rank, f"line {line.number} of {name}", sealed is not None)
 
 
 def _parsed(text: str, sealed: "re.Match[str] | None") -> dict[str, Any] | None:
