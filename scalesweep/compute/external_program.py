@@ -17,7 +17,7 @@ from scalesweep.compute.log_metrics import (
     metrics_of,
     read_metrics,
 )
-from scalesweep.compute.program import is_anywhere
+from scalesweep.compute.program import environment, is_anywhere
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.host_list import expand
@@ -40,21 +40,12 @@ _KEPT = re.compile(
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
 
 
-def keep_attempt(
-    spec: Order,
-    work: Path,
-    base: Mapping[str, Any],
-    exit_code: int | None,
-    job: int | None,
-    environment: Mapping[str, str],
-) -> None:
+def keep_attempt(spec: Order, work: Path, base: Mapping[str, Any], job: int | None) -> None:
     """Leave attempt.json: all of the record that does not depend on what the logs say.
 
-    ``base``: what the launcher knows of it. ``job``: id of the Slurm job. ``environment``: what
-    the program was started with.
+    ``base``: what the launcher knows of it. ``job``: id of the Slurm job.
     """
-    if (extract := spec.get("extract")) is None:
-        raise ValueError(f"{spec['run_id']}: its order names no patterns")
+    extract = spec["extract"]
     record = {
         **base,
         # Where the program's start ends and its work begins cannot be seen from outside.
@@ -66,7 +57,7 @@ def keep_attempt(
             "versions": {},
             "variables": {
                 name: value
-                for name, value in sorted(environment.items())
+                for name, value in sorted(environment(spec).items())
                 if _KEPT.match(name) and not _LEFT_OUT.search(name)
             },
             "node": host_facts(),
@@ -74,7 +65,6 @@ def keep_attempt(
     }
     kept: dict[str, Any] = {
         "schema": ATTEMPT_SCHEMA,
-        "exit_code": exit_code,
         "srun_labels": extract["srun_labels"],
         "record": record,
     }

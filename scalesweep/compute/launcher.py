@@ -150,7 +150,7 @@ class _Attempt:
             # Imported here, because it takes milliseconds, which native programs are spared.
             from scalesweep.compute.external_program import keep_attempt
 
-            keep_attempt(spec, work, self.base, outcome.exit_code, self.job, environment(spec))
+            keep_attempt(spec, work, self.base, self.job)
         return outcome
 
     def _why_ended(self, outcome: Outcome) -> Failure:

@@ -138,13 +138,9 @@ class Steps:
             took = took - moved
             took[1:] += late
             self.numbers_of[name] = took
-            if BETWEEN in self.numbers_of:
-                self.numbers_of[BETWEEN][1:] += late
 
     def _before(self) -> Matrix:
         """Seconds between each step and the one before, NaN if they are not known."""
-        if self.has(BETWEEN):
-            return self.numbers_of[BETWEEN].copy()
         before = np.full((len(self.keys), self.ranks), np.nan)
         if self.has(BEGIN):
             gaps = np.diff(self.numbers_of[BEGIN], axis=0) - self.seconds[:-1]
@@ -194,7 +190,7 @@ class Steps:
             if unknown <= max(2, 2 * LOST * len(passed)):
                 return np.maximum(passed, 0)
             why = f"the steps before {unknown:,} of {len(passed):,} are not printed"
-            why = why if self.has(BEGIN) or self.has(BETWEEN) else "lines have no 'begin'"
+            why = why if self.has(BEGIN) else "lines have no 'begin'"
         rates = "nor are rates" if self.clock_set else "rates are of the time within steps"
         self.warnings.append(f"the time between steps is not known ({why}): {rates}")
         return None
@@ -229,6 +225,6 @@ class Steps:
             if name in EACH and (lacking := self.lacking(name, self.warm_up)):
                 said = f"span {name.removeprefix(SPAN)} is left out: {lacking}"
                 self.warnings.append(f"{said}; print 0 where it takes no time")
-            elif name != BETWEEN:
+            else:
                 spans[name] = self.known(name)[self.warm_up :]
         return spans

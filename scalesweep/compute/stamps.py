@@ -39,7 +39,8 @@ LOST = 0.01
 _BEGUN = re.compile(r"\{|[0-9a-f]{8} |[0-9a-f]{1,8}(\[|\s*$)")
 _SEALED = re.compile(r"([0-9a-f]{8}) (?=\{)")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_TAKEN = ("busiest", "transfer", "wait")  # arrays of epochs, which only the harness makes
+# Arrays of epochs, which only the harness makes, and what follows from the begins of steps.
+_TAKEN = ("busiest", "transfer", "wait", "between")
 _MAX, _LAST_STEP = 1e15, 2**53
 _decode = json.JSONDecoder().raw_decode
 

@@ -41,7 +41,6 @@ def rate(stamped: Reading) -> float:
     [
         lambda each: each | {"begin": 1000 * each["begin"]},  # milliseconds
         lambda each: each | {"begin": each["begin"] + 3600 * (each["step"] > 9)},  # it was set
-        lambda each: each | {"spans": {**each["spans"], "between": 10.0}},
     ],
 )
 def test_time_between_steps_that_the_run_did_not_take_is_not_known(
@@ -77,7 +76,7 @@ def test_steps_that_add_up_to_more_than_their_run_are_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("every", [5, 20])
-@pytest.mark.parametrize("clock", ["begin", "between", "none"])
+@pytest.mark.parametrize("clock", ["begin", "none"])
 def test_an_activity_within_a_step_lies_between_it_and_the_next(
     tmp_path: Path, every: int, clock: str
 ) -> None:
@@ -91,8 +90,6 @@ def test_an_activity_within_a_step_lies_between_it_and_the_next(
             for place, each in enumerate(steps):
                 each["begin"] += shift
                 each["spans"] |= {"validation": 0.0, "logging": 0.004}
-                if clock == "between":
-                    each["spans"]["between"] = PAUSE if place else 0.0
                 if place % every == every - 1:
                     shift += took
                     if inside:
@@ -100,9 +97,7 @@ def test_an_activity_within_a_step_lies_between_it_and_the_next(
                         each["spans"]["validation"] = took
                 if place and place % every == 0 and not inside:
                     each["spans"]["validation"] = took
-                    if clock == "between":
-                        each["spans"]["between"] += took
-                if clock != "begin":
+                if clock == "none":
                     del each["begin"]
             ranks.append(steps)
         shapes.append(read(tmp_path, ranks))

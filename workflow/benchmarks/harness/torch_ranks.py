@@ -1,8 +1,8 @@
 """Ranks of PyTorch that exchange through torch.distributed: what `harness.ranks` needs of them.
 
-Where a rank stands and where it meets the others is worked out by `rendezvous`. Each rank first
-registers with a store that rank 0 serves (or torchrun's agent), so that one that never comes can be
-named. Tensors on the host go through Gloo, those on GPUs through NCCL.
+Where a rank stands and where it meets the others is worked out by `rendezvous`: rank 0 (or
+torchrun's agent) serves a store, in which it waits for all others. Tensors on the host go through
+Gloo, those on GPUs through NCCL.
 """
 
 import atexit
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from harness import facts, watch
+from harness import watch
 from harness.program import EXIT_LAUNCH, EXIT_UNSUPPORTED, ProgramError
 from harness.rendezvous import Place, find_meeting, leave_meeting, place_of, said_meeting
 
@@ -29,7 +29,7 @@ JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
 EXCHANGE_TIMEOUT = timedelta(days=7)
 LEAVE_S = 5.0
 BETWEEN = "scalesweep: ranks meet"  # in a profile; scalesweep/analysis/kineto_stream.py
-_JOINED, _LEFT = "joined", "left"
+_LEFT = "left"
 
 
 class _Now:
@@ -53,8 +53,8 @@ def connect(
 
     Threads are those of torch.set_num_threads and its like. In `folder` all ranks see where rank 0
     is met, if no launcher says it. Ranks wait `patience_s` for those that have not come; None: as
-    the run's time limit allows. Raises ProgramError: on all ranks where
-    one never joins (code 75) or two have the same GPU (code 69).
+    the run's time limit allows. Raises ProgramError where one never joins (code 75), on all ranks
+    where two have the same GPU (code 69).
     """
     _Now.place = place = place_of()
     if place.size != ranks:
@@ -65,7 +65,7 @@ def connect(
         torch.set_num_threads(intra_threads)
     _Now.device = _choose_device(place)
     cuda = _Now.device.type == "cuda"
-    _Now.store = _joined_store(place, folder, _patience_s() if patience_s is None else patience_s)
+    _Now.store = _store(place, folder, _patience_s() if patience_s is None else patience_s)
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if cuda else "gloo",
         store=dist.PrefixStore("group", _Now.store),
@@ -109,53 +109,37 @@ def _patience_s() -> float:
     return max(SHORTEST_JOIN_S, min(JOIN_S, JOIN_SHARE * remaining_s))
 
 
-def _joined_store(place: Place, folder: Path | None, patience_s: float) -> dist.Store:
-    """Return a store that all ranks have, once all of them have come.
+def _store(place: Place, folder: Path | None, patience_s: float) -> dist.Store:
+    """Return the store that rank 0 serves, or torchrun's agent; rank 0 waits in it for all others.
 
-    Raises ProgramError (code 75), on rank 0 with the numbers of those that have not.
+    Rank 0 says where that is, in `folder`, if no launcher does. Raises ProgramError (code 75).
     """
     if place.size == 1:
         return dist.HashStore()
-    store = _connected_store(place, folder, patience_s)
-    store.set(f"{_JOINED}/{place.rank}", "")
-    keys = [f"{_JOINED}/{number}" for number in range(place.size)]
-    try:
-        # Rank 0, which says who is missing, gives up first; the store ends with it.
-        store.wait(keys, timedelta(seconds=patience_s * (1 if place.rank == 0 else 2)))
-    except dist.DistError:
-        missing = {n for n, key in enumerate(keys) if place.rank == 0 and not store.check([key])}
-        said = f"rank{'' if len(missing) == 1 else 's'} {facts.number_ranges(missing)} of"
-        said += f" {place.size} did not join rank 0 on {socket.gethostname()} within"
-        said += f" {patience_s:.0f} s"
-        raise ProgramError(EXIT_LAUNCH, said if missing else "") from None
-    return store
-
-
-def _connected_store(place: Place, folder: Path | None, patience_s: float) -> dist.Store:
-    """Return the store that rank 0 serves, or torchrun's agent; rank 0 says where, in `folder`, if
-    no launcher does."""
-    served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     address, port = said_meeting()
-    first, said, own = place.rank == 0, address and port, address
-    if not said:
-        if folder is None:
-            why = "no folder in which ranks meet: set MASTER_ADDR and _PORT"
-            raise ProgramError(EXIT_LAUNCH, why)
-        alone = place.local_size == place.size
-        own = address or ("127.0.0.1" if alone else socket.gethostname())
-        # Its own client reaches rank 0 there, whatever others call its host.
-        address, port = ("127.0.0.1", port) if first else find_meeting(folder, patience_s)
+    first, listening = place.rank == 0, None
     try:
+        if not (address and port):
+            if folder is None:
+                why = "no folder in which ranks meet: set MASTER_ADDR and _PORT"
+                raise ProgramError(EXIT_LAUNCH, why)
+            if first:
+                alone = place.local_size == place.size
+                listening = socket.create_server(("", port), backlog=place.size)
+                port = listening.getsockname()[1]
+                address = address or ("127.0.0.1" if alone else socket.gethostname())
+                leave_meeting(folder, address, port)
+                address = "127.0.0.1"  # reaches itself there, whatever others call its host
+            else:
+                address, port = find_meeting(folder, patience_s)
         store = dist.TCPStore(
             address,
             port,
             place.size,
-            is_master=first and not served,
+            is_master=first and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True",
             timeout=timedelta(seconds=patience_s),
-            wait_for_workers=False,
+            master_listen_fd=listening.detach() if listening else None,
         )
-        if first and folder and not said:
-            leave_meeting(folder, own, store.port)
     except OSError as error:
         message = f"rank 0 cannot say where it is met: {folder}: {error.strerror}"
         raise ProgramError(EXIT_LAUNCH, message) from None
@@ -163,7 +147,7 @@ def _connected_store(place: Place, folder: Path | None, patience_s: float) -> di
         where = f"MASTER_ADDR {address}, MASTER_PORT {port}"
         message = f"rank {place.rank}: rank 0 did not answer at {where} within {patience_s:.0f} s"
         if first:
-            message = f"rank 0 cannot serve at {where}: {str(error).splitlines()[0][:200]}"
+            message = f"rank 0 at {where}: {str(error).splitlines()[0][:200]}"
         raise ProgramError(EXIT_LAUNCH, message) from None
     return dist.PrefixStore("harness", store)
 
