@@ -146,8 +146,9 @@ def _store(place: Place, folder: Path | None, patience_s: float) -> dist.Store:
     except dist.DistError as error:
         where = f"MASTER_ADDR {address}, MASTER_PORT {port}"
         message = f"rank {place.rank}: rank 0 did not answer at {where} within {patience_s:.0f} s"
-        if first:
-            message = f"rank 0 at {where}: {str(error).splitlines()[0][:200]}"
+        if first:  # also how many have come
+            why = str(error).splitlines()[0][:200]
+            message = f"rank 0 on {socket.gethostname()}, port {port}: {why}"
         raise ProgramError(EXIT_LAUNCH, message) from None
     return dist.PrefixStore("harness", store)
 
