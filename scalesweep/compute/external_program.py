@@ -65,7 +65,7 @@ def keep_attempt(spec: Order, work: Path, base: Mapping[str, Any], job: int | No
     }
     kept: dict[str, Any] = {
         "schema": ATTEMPT_SCHEMA,
-        "srun_labels": extract["srun_labels"],
+        "srun_labels": spec.get("srun_labels", False),
         "record": record,
     }
     write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")

@@ -71,7 +71,7 @@ class End(NamedTuple):
 def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
     """Why the program of an attempt failed by itself; ``work``: the attempt's folder."""
     last = last_lines(work / "stdout.log") + last_lines(work / "stderr.log")
-    labelled, several = has_labels(spec["argv"]), spec["params"]["ranks"] > 1
+    labelled, several = spec.get("srun_labels", False), spec["params"]["ranks"] > 1
     if (full := disk_full.why_failed(work, last)) is not None:
         return Failure(Cause.DISK_FULL, _unlabelled(full, labelled)[0])
     said = Said.read(work / "stderr.log", labelled)
@@ -224,12 +224,6 @@ def _ends_of_torchrun(text: str) -> list[End]:
         for rank, node, code in codes
         if code != -signal.SIGTERM and (code >= 0 or -code in signal.valid_signals())
     ]
-
-
-def has_labels(argv: Sequence[str]) -> bool:
-    """Whether a command has srun label each line with the rank that printed it."""
-    starts = [at for at, word in enumerate(argv) if Path(word).name == "srun"]
-    return bool(starts) and bool({"-l", "--label"} & set(argv[starts[0] :]))
 
 
 def _unlabelled(line: str, labelled: bool) -> tuple[str, int | None]:

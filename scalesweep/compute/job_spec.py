@@ -75,7 +75,6 @@ class Patterns(TypedDict):
 class ExtractOrder(Patterns):
     """How the logs of a foreign program are read."""
 
-    srun_labels: bool  # whether srun puts the rank in front of every line
     work: Mapping[str, int]
 
 
@@ -123,6 +122,7 @@ class Order(Start):
     node_local: str  # node-local scratch folder
     argv: list[str]  # the command; {run_file} and {out} are filled in by the launcher
     time_limit_s: float  # seconds
+    srun_labels: NotRequired[bool]  # whether srun puts the rank in front of every line
     power: NotRequired[PowerOrder | None]  # how energy is sampled; null where it is switched off
     # how the metrics of a foreign program are read from its logs
     extract: NotRequired[ExtractOrder]

@@ -1,12 +1,11 @@
 """From a planned run to what the launcher needs to know of it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.job_spec import (
-    ExtractOrder,
     Order,
     PowerOrder,
 )
@@ -90,30 +89,16 @@ def run_spec(
         "power": power_order(site, site.nodes_for(point)),
         "program": program_order(campaign, benchmark, point),
     }
-    extract = _extract(benchmark, point, [*launcher, *site.env])
-    if extract is not None:
-        order["extract"] = extract
+    # Nothing but these words tells the labels of ``srun --label`` from the first column of a table.
+    words = [*launcher, *site.env]
+    after_srun = words[[Path(word).name for word in (*words, "srun")].index("srun") + 1 :]
+    order["srun_labels"] = bool({"-l", "--label", "SLURM_LABELIO"} & set(after_srun))
+    if benchmark.extract is not None:
+        samples = benchmark.total_work(point)
+        work = {} if samples is None else {"samples_per_epoch": samples}
+        order["extract"] = {**benchmark.extract.order, "work": work}
     if image := image_of(container_words(campaign, benchmark)):
         order["container"] = image
     if study := study_folder():
         order["study"] = str(study)
     return order
-
-
-def _extract(
-    benchmark: Benchmark, point: Mapping[str, Any], words: Sequence[str]
-) -> ExtractOrder | None:
-    """How the launcher is to read what a foreign program prints; None for a native one.
-
-    ``words``: the site's launcher and the names of its variables. Nothing but these tells the
-    labels of ``srun --label`` from the first column of a table.
-    """
-    if benchmark.extract is None:
-        return None
-    after_srun = words[[Path(word).name for word in (*words, "srun")].index("srun") + 1 :]
-    samples = benchmark.total_work(point)
-    return {
-        **benchmark.extract.order,
-        "srun_labels": bool({"-l", "--label", "SLURM_LABELIO"} & set(after_srun)),
-        "work": {} if samples is None else {"samples_per_epoch": samples},
-    }

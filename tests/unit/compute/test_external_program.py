@@ -121,7 +121,7 @@ def test_srun_labels_are_known_by_the_launcher(
     (foreign / "sites" / "toy.yaml").write_text(yaml.safe_dump(site))
     loaded = campaign(ranks=2)
     spec = run_spec(loaded, loaded.experiments[0], loaded.experiments[0].runs[0])
-    assert spec["extract"]["srun_labels"] is labelled
+    assert spec["srun_labels"] is labelled
 
 
 # A run

@@ -98,7 +98,7 @@ def test_a_failure_has_the_cause_of_the_rank_that_failed_first(
     srun = tmp_path / "srun"
     srun.write_text(f"#!/bin/sh\nprintf %s {shlex.quote(text)} >&2\nexit {code}\n")
     srun.chmod(0o755)
-    assert launch(spec(tmp_path, argv=[str(srun), "-n4", "--label", "program"]), ROOT) == 1
+    assert launch(spec(tmp_path, argv=[str(srun), "-n4", "program"], srun_labels=True), ROOT) == 1
     found = failure(tmp_path)
     cause, detail, exit_code, number = wanted
     assert (found["cause"], found["exit_code"], found["signal"]) == (cause, exit_code, number)

@@ -71,7 +71,7 @@ SILENT = (  # rank 1 goes first and prints nothing; what rank 0 says then is of 
     "if [ $RANK = 1 ]; then exit 3; fi; "
     "trap 'echo Connection closed by peer >&2; exit 1' TERM; sleep 60 & wait"
 )
-NO_METRICS = {"metrics": [], "digest": digest_of_metrics([]), "srun_labels": False, "work": {}}
+NO_METRICS = {"metrics": [], "digest": digest_of_metrics([]), "work": {}}
 
 
 @pytest.mark.parametrize(
