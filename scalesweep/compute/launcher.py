@@ -107,17 +107,17 @@ class _Attempt:
     def _measure(self, root: Path | None) -> Outcome:
         """Run the program and sample its power."""
         spec, work = self.spec, self.work
-        program: dict[str, Any] = {}
+        about: dict[str, Any] = {"order": spec["order"]} if "order" in spec else {}
         if "program" in spec:
             # A prologue may extend the PATH, which is known in its shell only.
             search = "" if spec["prologue"] else environment(spec).get("PATH")
-            about = described_program(spec["program"], "extract" in spec, search)
-            program = {"program": about}
+            about["program"] = described_program(spec["program"], "extract" in spec, search)
+        if "container" in spec:
+            about["container"] = described_image(spec["container"])
         with Sampling(spec, work) as sampling:
             before = counts()
             outcome = run_program(spec, work, root)
             load = load_between(before, counts())
-            sampling.ran(outcome.started, outcome.started + outcome.wall_s)
             work.mkdir(parents=True, exist_ok=True)  # the program may have removed it
         started = datetime.fromtimestamp(outcome.started, UTC)
         ended = started + timedelta(seconds=outcome.wall_s)
@@ -135,10 +135,8 @@ class _Attempt:
             "attempt": self.number,
             **outcome.code,
             "command": spec["argv"],
-            **({"order": spec["order"]} if "order" in spec else {}),
-            **program,
-            **({"container": described_image(spec["container"])} if "container" in spec else {}),
-            **sampling.result(),
+            **about,
+            **sampling.result((outcome.started, outcome.started + outcome.wall_s)),
             **({} if is_anywhere(spec["params"]) else {"load": load}),
         }
         if outcome.exit_code == 0 and (words := summary_words(spec["profile"], work)):

@@ -46,7 +46,6 @@ class Sampling:
         self._asked = spec.get("power")
         self._missing = "" if self._asked else "switched off (power: off)"
         self._process: subprocess.Popen[bytes] | None = None
-        self._window = (0.0, 0.0)
 
     def __enter__(self) -> Self:
         """Start the samplers, if there is something to read, and wait for their first samples."""
@@ -67,10 +66,6 @@ class Sampling:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_END_S)
                 break
-
-    def ran(self, started: float, ended: float) -> None:
-        """Note when the program ran (Unix seconds)."""
-        self._window = (started, ended)
 
     def _why_not(self, asked: PowerOrder) -> str:
         """Why no sampler is started; empty if one is. Nodes of one job are the same: what the
@@ -111,8 +106,9 @@ class Sampling:
                 said += content
         return ""
 
-    def result(self) -> dict[str, Any]:
-        """``{"energy": ...}`` for the record (nothing if the order names no power).
+    def result(self, window: tuple[float, float]) -> dict[str, Any]:
+        """``{"energy": ...}`` for the record (nothing if the order names no power); ``window``: when
+        the program ran (Unix seconds).
 
         Leaves power.csv in the attempt's folder if there are samples. Phases and work are read
         from the program's native.json, if there is one.
@@ -134,7 +130,7 @@ class Sampling:
         if not hosts:
             lines = broken or last_lines(self._work / _LOG)[-1:] or ["it said nothing"]
             return {"energy": nothing(f"the sampler failed: {lines[0]}", interval_s)}
-        energy = energy_of(hosts, self._window, *read_spans(self._work))
+        energy = energy_of(hosts, window, *read_spans(self._work))
         if table := power_table(hosts):
             write_atomic(self._work / POWER, table)
             energy["table"] = described(self._work / POWER)
