@@ -107,11 +107,10 @@ class Sampling:
         return ""
 
     def result(self, window: tuple[float, float]) -> dict[str, Any]:
-        """``{"energy": ...}`` for the record (nothing if the order names no power); ``window``: when
-        the program ran (Unix seconds).
+        """``{"energy": ...}`` for the record (nothing if the order names no power).
 
-        Leaves power.csv in the attempt's folder if there are samples. Phases and work are read
-        from the program's native.json, if there is one.
+        ``window``: when the program ran (Unix seconds). Leaves power.csv in the attempt's folder
+        if there are samples. Phases and work are read from the program's native.json, if any.
         """
         if "power" not in self._spec:
             return {}

@@ -167,6 +167,22 @@ def test_all_matches_of_all_ranks(tmp_path: Path) -> None:
     np.testing.assert_array_equal(less.arrays["rate"].ravel(), [0, 10, 1, 11, 2, math.nan])
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_steps_that_are_skipped_are_the_warm_up(tmp_path: Path, ranks: int) -> None:
+    times = metric(metric="step_times", pattern=r"^step (\S+)", unit="s", match="all", skip=1)
+    spans = metric(metric="span", pattern=r" (?P<key>input) (?P<value>\S+)", unit="s", match="all")
+    text = "".join(
+        f"[{rank}]<stdout>:step {10 * rank + step} input {step}\n"
+        for step in range(3)
+        for rank in range(ranks)
+    )
+    text = text if ranks > 1 else text.replace("[0]<stdout>:", "")
+    arrays = read(tmp_path, text, times, spans, ranks=ranks).arrays
+    assert arrays["step_times"].tolist() == [[1, 11][:ranks], [2, 12][:ranks]]
+    assert arrays["warmup_step_times"].tolist() == [[0, 10][:ranks]]
+    assert arrays["span_input"].shape == (3, ranks)
+
+
 ALONE = "[0]<stdout>:rate: 10\n"
 
 
