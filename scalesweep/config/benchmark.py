@@ -117,7 +117,7 @@ class Benchmark(BenchmarkKeys):
     @property
     def launch(self) -> dict[str, tuple[str, ...]] | None:
         """Its launcher templates, which replace the site's."""
-        return self.own_launch.templates if self.own_launch else None
+        return dict(self.own_launch) if self.own_launch else None
 
     @property
     def main_metric(self) -> str | None:

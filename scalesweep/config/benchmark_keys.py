@@ -184,11 +184,6 @@ class Launch(Model):
     multi: tuple[str, ...]
     """for several"""
 
-    @property
-    def templates(self) -> dict[str, tuple[str, ...]]:
-        """Its words by their name."""
-        return {"single": self.single, "multi": self.multi}
-
 
 class BenchmarkKeys(Model):
     """`benchmark.yaml` says what varies in a benchmark and how its program is started and read: in

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, Tag, model_validator
+from pydantic import AfterValidator, Field, Tag
 
 from scalesweep.config.experiment_keys import Alone, ExperimentKeys, Values
 from scalesweep.config.models import (
@@ -36,16 +36,11 @@ _ExperimentName = Annotated[
 class Sites(Model):
     """A site for each way to run."""
 
+    SOME: ClassVar[str] = "local, slurm or both"
     local: FileName | None = None
     """without a profile"""
     slurm: FileName | None = None
     """with `--profile slurm`"""
-
-    @model_validator(mode="after")
-    def _names_one(self) -> "Sites":
-        if not (self.local or self.slurm):
-            raise ValueError("is empty; write local, slurm or both")
-        return self
 
 
 class BudgetKeys(Model):

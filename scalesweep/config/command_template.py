@@ -99,28 +99,29 @@ class Command(Made):
                         )
 
     def fill(
-        self, point: Mapping[str, Any], site: Mapping[str, str], programs: Mapping[str, str]
+        self,
+        point: Mapping[str, Any],
+        site: Mapping[str, str] | None = None,
+        programs: Mapping[str, str] | None = None,
     ) -> list[str]:
         """The words for a point; what only the launcher knows stays in braces.
 
-        ``site``: values of ``FOR_THE_SITE``; ``programs``: paths by name.
+        ``site``: values of ``FOR_THE_SITE``; ``programs``: paths by name. Where these are not
+        given, their places stay in braces too.
         """
-        values = {**point, **site}
+        values = {**point, **(site or {})}
 
         def value(place: "re.Match[str]") -> str:
             if place["plain"]:
                 return "{" + place["plain"] + "}"
             if place["program"]:
-                return programs[place["program"]]
+                return place[0] if programs is None else programs[place["program"]]
             name = place["name"]
-            return place[0] if name in FOR_THE_LAUNCHER else as_text(values[name])
+            known = name in values and name not in FOR_THE_LAUNCHER
+            return as_text(values[name]) if known else place[0]
 
         words = [word for part in self.parts if part.applies(point) for word in part.words]
         return [_PLACE.sub(value, word) for word in words]
-
-    def open_words(self, point: Mapping[str, Any]) -> list[str]:
-        """The words for a point with nothing of a site in them: its places stay in braces."""
-        return self.fill(point, {name: f"{{{name}}}" for name in FOR_THE_SITE}, _Open())
 
     def files(
         self,
@@ -148,13 +149,6 @@ class Command(Made):
                     if os.path.isfile(path):  # noqa: PTH113 (a word may be no path at all)
                         files[word] = path
         return files
-
-
-class _Open(dict[str, str]):
-    """Programs that are named instead of their paths."""
-
-    def __missing__(self, name: str) -> str:
-        return f"{{program:{name}}}"
 
 
 def program_named(word: str) -> str | None:

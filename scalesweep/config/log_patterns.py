@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
@@ -145,6 +145,7 @@ class Result(Model):
     FORM: ClassVar[str] = (
         "native, wall_time, or {reader: ...}, {stamps: ...}, {extract: [metric, ...]}"
     )
+    SOME: ClassVar[str] = "reader, stamps or extract"
     reader: Text | None = None
     """how its log is read: a shipped reader (`torchtitan`), or a file beside benchmark.yaml
     (`my_trainer.yaml`)"""
@@ -155,12 +156,6 @@ class Result(Model):
     """patterns for what it prints"""
 
     _read_by: Reader | None = PrivateAttr(None)
-
-    @model_validator(mode="after")
-    def _names_one(self) -> "Result":
-        if self.wall_time:
-            raise ValueError("is empty; write reader, stamps or extract")
-        return self
 
     def settle(self, path: Path) -> Self:
         """Find the reader, and check the metrics beside each other, of a benchmark's file; raises

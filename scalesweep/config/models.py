@@ -35,13 +35,15 @@ _Model = TypeVar("_Model", bound="Model")
 
 
 class Model(BaseModel):
-    """A mapping of a file. ``FORM``: what may stand in its place, in words; empty: nothing else."""
+    """A mapping of a file. ``FORM``: what may stand in its place, in words; empty: nothing else.
+    ``SOME``: keys of which it must have some, in words."""
 
     # Built when it is first used: a model within others is not built for itself as well.
     model_config = ConfigDict(
         frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True
     )
     FORM: ClassVar[str] = ""
+    SOME: ClassVar[str] = ""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -49,6 +51,8 @@ class Model(BaseModel):
         allowed = sorted(field.alias or name for name, field in cls.model_fields.items())
         if not isinstance(given, Mapping):
             raise ValueError(_is_not(given, cls.FORM or f"a mapping ({', '.join(allowed)})"))
+        if cls.SOME and not given:
+            raise ValueError(f"is empty; write {cls.SOME}")
         unknown = sorted(map(str, given.keys() - set(allowed)))
         if not unknown:
             return handler(given)

@@ -241,7 +241,10 @@ class Site(Model):
     def launch_for(self, framework: str | None) -> Mapping[str, tuple[str, ...]]:
         """The launcher templates for programs of a framework; empty if the site starts nothing."""
         own = self.launches.torch if self.launches and framework == "torch" else None
-        return {**(self.launch or {}), **(own.templates if own else {})}
+        return {
+            **(self.launch or {}),
+            **{name: words for name, words in own or () if words is not None},
+        }
 
     def launcher(
         self,

@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 from pydantic import (
     AfterValidator,
     Field,
-    model_validator,
 )
 
 from scalesweep.analysis.device_peaks import DEVICES
@@ -102,20 +101,9 @@ class PowerSampling(Model):
 class FrameworkLaunch(Model):
     """Launcher templates of a framework."""
 
+    SOME: ClassVar[str] = "single, multi or both"
     single: tuple[str, ...] | None = None
     multi: tuple[str, ...] | None = None
-
-    @model_validator(mode="after")
-    def _names_one(self) -> "FrameworkLaunch":
-        if not self.templates:
-            raise ValueError("is empty; write single, multi or both")
-        return self
-
-    @property
-    def templates(self) -> Templates:
-        """The templates that are given, by name."""
-        return {key: words for key, words in (("single", self.single), ("multi", self.multi))
-                if words is not None}  # fmt: skip
 
 
 class Launch(Model):

@@ -37,7 +37,7 @@ def program_order(
     """What is started at a point, with nothing of the site in it, and the files that it is."""
     launch = benchmark.launch
     return {
-        "command": benchmark.command.open_words(point),
+        "command": benchmark.command.fill(point),
         "env": benchmark.variables(point),
         "launch": None if launch is None else {key: list(words) for key, words in launch.items()},
         "files": program_files(campaign, benchmark, point),
