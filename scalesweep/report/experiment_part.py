@@ -34,12 +34,14 @@ from scalesweep.tables.provenance import RunFacts, differences, group
 
 # What one page may hold; the rest is linked. A page of 10,000 runs stays below 10 MB with these.
 MAX_ROWS, MAX_SVG_BYTES = 4000, 3_000_000
-# Colours of figures that the page replaces by its own, light or dark; not where text is on colour.
+# Colours of figures that the page replaces by its own, light or dark.
 _THEME = {
     "#1f2328": "var(--ink)",
     "#ffffff": "var(--page)",
     "#e3e6ea": "var(--line)",
     "#6b7280": "var(--soft)",
+}
+_SERIES = {
     "#0072b2": "var(--s1)",
     "#d55e00": "var(--s2)",
     "#009e73": "var(--s3)",
@@ -104,7 +106,9 @@ def embedded_figures(page: PageInputs, results: ExperimentResults, name: str) ->
         lines = entry["name"].startswith(_LINES)
         if svg is not None:
             page.svg -= len(svg)
-            for colour, own in _THEME.items() if lines else ():
+            # Numbers stand on the colours of a step.
+            own_colours = _THEME | ({} if entry["name"].startswith(STEP) else _SERIES)
+            for colour, own in own_colours.items() if lines else ():
                 svg = svg.replace(f": {colour}", f": {own}")
         box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
         embedded.append({

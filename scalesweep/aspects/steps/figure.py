@@ -151,13 +151,14 @@ def _sum(ledger: Ledger) -> str:
         return ""
     factor, unit = _unit([ledger])
     whole, ideal = ledger.elapsed.ms, ledger.ideal.ms
-    losses = {LABELS[name].lower(): term.more or 0.0 for name, term in ledger.parts.items()}
-    named = {name: loss for name, loss in losses.items() if abs(loss) > NOTABLE * whole}
-    rest = whole - ideal - sum(named.values())
-    terms = sorted(named.items(), key=lambda item: -item[1])
-    terms += [("other", rest)] if abs(rest) > SMALL * whole else []
+    losses = [(LABELS[name].lower(), term.more or 0.0)
+              for name, term in ledger.parts.items() if name != OTHER]  # fmt: skip
+    largest = sorted(losses, key=lambda item: -abs(item[1]))[:2]  # as there is room
+    named = [(name, loss) for name, loss in largest if abs(loss) > NOTABLE * whole]
+    rest = whole - ideal - sum(loss for _, loss in named)
+    named += [("other", rest)] if abs(rest) > SMALL * whole else []
     added = [f"{'−' if loss < 0 else '+'} {number(abs(loss) * factor)} {name}"
-             for name, loss in terms]  # fmt: skip
+             for name, loss in named]  # fmt: skip
     ends = f"{number(ideal * factor)} ideal", f"= {number(whole * factor)} {unit}"
     return " ".join([ends[0], *added, ends[1]]) if added else ""
 
