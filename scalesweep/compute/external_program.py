@@ -13,8 +13,8 @@ from typing import Any
 from scalesweep.compute.job_spec import Meaning, Order, Patterns
 from scalesweep.compute.log_metrics import (
     LogsGoneError,
+    Metric,
     Reading,
-    metrics_of,
     read_metrics,
 )
 from scalesweep.compute.program import environment, is_anywhere
@@ -103,7 +103,7 @@ def read_result(work: Path, extract: Patterns) -> tuple[dict[str, Any], Reading]
     """
     kept = read_attempt(work)
     record = kept["record"]
-    metrics = metrics_of(extract["metrics"])
+    metrics = [Metric(**entry) for entry in extract["metrics"]]
     ranks, srun_labels = int(record["point"]["ranks"]), kept["srun_labels"]
     reading = read_metrics(metrics, work, ranks, srun_labels) if metrics else Reading()
     # These need NumPy, which no launcher imports before its program has ended.

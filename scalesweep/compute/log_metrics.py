@@ -5,23 +5,23 @@ Patterns are known to the front too; NumPy is imported once logs are read.
 
 import array
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalesweep.compute.job_spec import STREAMS, Meaning, MetricValue
 from scalesweep.compute.log_lines import MARKER, DamagedPackError, Line, rank_lines
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of, natural_order
+from scalesweep.core.files import natural_order
 from scalesweep.core.host import cpu_set
 from scalesweep.core.record import OF_STEPS, STEP_TIMES, WARMUP_STEP_TIMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Raised when the same patterns would give other numbers: logs are read again.
-_READER = 5
+# Raised when the same logs would give other numbers by patterns or stamps: they are read again.
+READER = 6
 MAX_KEYS = 1000
 # Ranks that print one total may differ by this much before it is worth a word.
 AGREE = 0.01
@@ -63,16 +63,6 @@ class Metric:
     def meaning(self) -> Meaning:
         """Unit, direction and scope, as a record has them."""
         return {"unit": self.unit, "better": self.better, "scope": self.scope}
-
-
-def metrics_of(entries: Iterable[Mapping[str, Any]]) -> list[Metric]:
-    """Metrics from their JSON form (``dataclasses.asdict``)."""
-    return [Metric(**entry) for entry in entries]
-
-
-def digest_of_metrics(metrics: Sequence[Metric]) -> str:
-    """What the metrics of a record were read with."""
-    return digest_of([_READER, [asdict(metric) for metric in metrics]], 8)
 
 
 def value_group(pattern: "re.Pattern[str]") -> str | int:

@@ -12,12 +12,9 @@ from typing import Any, NamedTuple
 from scalesweep.compute.job_spec import Meaning, StampsOrder
 from scalesweep.compute.log_lines import MARKER
 from scalesweep.compute.log_metrics import UnreadableError, log_files, source_lines
-from scalesweep.core.files import digest_of
 from scalesweep.core.host import cpu_set
 from scalesweep.core.record import STEP_TIMES
 
-# Raised when the same lines would give other numbers: logs are read again.
-_READER = 4
 MEMORY = {
     "allocated": "peak_memory_allocated",
     "reserved": "peak_memory_reserved",
@@ -55,12 +52,6 @@ class Stamp(NamedTuple):
     rank: Any
     place: str
     sealed: bool
-
-
-def digest_of_stamps(order: StampsOrder, metrics: str) -> str:
-    """What the metrics of a record were read with, if there are stamps beside the ``metrics`` of
-    this digest."""
-    return digest_of([_READER, dict(order), metrics], 8)
 
 
 def stamp_lines(source: str, work: Path, ranks: int, srun_labels: bool) -> Iterator[Stamp]:

@@ -11,9 +11,9 @@ from pydantic import Field, PrivateAttr
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
 from scalesweep.compute.job_spec import STREAMS, Meaning, Patterns, StampsOrder
-from scalesweep.compute.log_metrics import Metric, digest_of_metrics, value_group
+from scalesweep.compute.log_metrics import READER, Metric, value_group
 from scalesweep.compute.log_reader import Reader, reader_of
-from scalesweep.compute.stamps import MEANINGS, digest_of_stamps
+from scalesweep.compute.stamps import MEANINGS
 from scalesweep.config.models import (
     FILLED,
     Flag,
@@ -211,20 +211,17 @@ class Result(Model):
     @property
     def digest(self) -> str:
         """Of what the metrics are read with."""
-        digest = digest_of_metrics(self.metrics)
-        if self.stamps:
-            digest = digest_of_stamps(self.stamps.order, digest)
-        return digest_of([digest, self._read_by.declared]) if self._read_by else digest
+        return self.order["digest"]
 
-    @property
+    @cached_property
     def order(self) -> Patterns:
         """How the launcher is to read the logs."""
-        order: Patterns = {"metrics": [asdict(it) for it in self.metrics], "digest": self.digest}
+        order: Patterns = {"metrics": [asdict(it) for it in self.metrics], "digest": ""}
         if self.stamps:
             order["stamps"] = self.stamps.order
         if self._read_by:
             order["reader"] = self._read_by.declared
-        return order
+        return {**order, "digest": digest_of([READER, order], 8)}
 
     @property
     def definitions(self) -> dict[str, str]:
