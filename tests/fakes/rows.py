@@ -7,6 +7,7 @@ import pandas as pd
 
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.tables.machine import Machine
 from tests.fakes.plan import whole_plan
 
 
@@ -14,6 +15,7 @@ def study_of(
     points: Sequence[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]],
     metrics: Mapping[str, tuple[str, ...]] | None = None,
     in_blocks: bool = False,
+    machine: Machine | None = None,
     **entry: Any,
 ) -> ExperimentResults:
     """Points, each with the rows of its repeats, or pending without any; ``metrics``: unit and
@@ -40,4 +42,6 @@ def study_of(
             for name, (unit, better, *scope) in (metrics or {}).items()
         }
     }
-    return ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["e"])
+    return ExperimentResults(
+        plan["experiments"][0], make_tables(summary, plan, machine=machine)["e"]
+    )

@@ -17,7 +17,6 @@ from scalesweep.findings.base import Finding
 from scalesweep.tables.machine import known_machine
 from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import Campaign, exchange
-from tests.fakes.plan import whole_plan
 
 # S. Kesselheim, Is my code fast?, Helmholtz AI at JSC, 2021: ResNet-50 on ImageNet, one A100.
 PCIE, FP32, TF32, MEMORY = 32e9, 21e12, 151e12, 1.3e12
@@ -173,37 +172,34 @@ def reading(
     training: Mapping[str, Any] | None = None,
 ) -> tuple[pd.DataFrame, Plan]:
     """Samples/s that are read, and that training consumes, by rank count."""
-    rows: list[dict[str, Any]] = []
 
     def runs(rates: Mapping[Any, Sequence[float]], axis: str, *columns: str, **more: Any) -> Any:
-        made = []
-        for value, every in rates.items():
-            for repeat, rate in enumerate(every):
-                run_id = f"r{len(rows)}"
-                point = {axis: value, **more}
-                made.append({"run_id": run_id, "repeat": repeat, "point": point, "status": "done"})
-                rows.append({
-                    "run_id": run_id, "source": "measured", "samples": 320, "started": None,
-                    "warnings": None, "repeat": repeat, "bytes_read_per_byte_mean_run": again,
-                    **{c: rate * (BYTES if c.startswith("read") else 1) for c in columns},
-                })  # fmt: skip
-        return made
+        noted = {"samples": 320, "bytes_read_per_byte_mean_run": again}
+        return [
+            ({axis: value, **more},
+             {**noted, **{c: rate * (BYTES if c.startswith("read") else 1) for c in columns}})
+            for value, every in rates.items() for rate in every
+        ]  # fmt: skip
 
     parameters = {"sample_shape": {"workload": True}, "batch_size": {}}
     columns = ("total_throughput_mean_init", "read_rate_mean_init")
     usual = {"ranks_per_node": 1, "batch_size": 4, "sample_shape": SHAPE}
-    experiments = [
-        {"name": "io", "benchmark": "data_loading", "axes": ["ranks"], "scaling": "weak",
-         "runs": runs(read, "ranks", *columns), "parameters": parameters,
-         "fixed": {**usual, "drop_page_cache": True, **(fixed or {})}},
-        {"name": "train", "benchmark": "training", "axes": ["ranks", "input"],
-         "runs": runs(used or {}, "ranks", columns[0], input="dummy"), "parameters": parameters,
-         "fixed": {**usual, **(training or {})}},
-        {"name": "files", "benchmark": "file_read", "axes": ["cache"], "main_metric": "best",
-         "runs": runs(PLAIN, "cache", "best_mean_run"), "ceiling": "files",
-         "parameters": {"cache": {"workload": True}}, "fixed": {"ranks": 1}},
-    ]  # fmt: skip
-    return pd.DataFrame(rows), whole_plan({"experiments": [e for e in experiments if e["runs"]]})
+    made = Campaign()
+    if read:
+        made.add(
+            "io", runs(read, "ranks", *columns), scaling="weak", parameters=parameters,
+            fixed={**usual, "drop_page_cache": True, **(fixed or {})},
+        )  # fmt: skip
+    if used:
+        made.add(
+            "train", runs(used, "ranks", columns[0], input="dummy"), parameters=parameters,
+            fixed={**usual, **(training or {})},
+        )  # fmt: skip
+    made.add(
+        "files", runs(PLAIN, "cache", "best_mean_run"), main_metric="best", ceiling="files",
+        parameters={"cache": {"workload": True}}, fixed={"ranks": 1},
+    )  # fmt: skip
+    return made.done()
 
 
 def io_of(summary: pd.DataFrame, plan: Plan) -> ExperimentResults:

@@ -1,12 +1,10 @@
 """Links between ranks: the rule by simulation, table, matrix and what is said, with hosts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from scalesweep.aspects.links.figure import link_figures
@@ -15,16 +13,12 @@ from scalesweep.aspects.links.table import (
     WITHIN,
     Pair,
     links_of,
-    pair_rows,
     slow_links,
     slow_ones,
 )
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import columns_of
-from scalesweep.tables.machine import Machine
-from scalesweep.tables.making import TableInputs
-from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.summary import build_summary
 from tests.fakes.finding_rows import only
 from tests.fakes.plan import whole_plan
@@ -95,24 +89,19 @@ def test_links_are_compared_with_those_of_their_class() -> None:
 
 def study_of(folder: Path, runs: Sequence[Any], hosts: Sequence[str]) -> ExperimentResults:
     """An experiment of one point whose runs have left these matrices."""
-    planned = []
+    point, planned = {"ranks": len(hosts)}, []
+    metrics = {
+        name: {"value": 1e-5, "unit": "s", "better": "lower", "scope": "total"}
+        for name in ("latency", "slowest_latency")
+    }
     for number, seconds in enumerate(runs):
-        run_id = f"l-{number}"
-        best = seconds.min(axis=0)[np.triu_indices(len(hosts), 1)]
-        metrics = {
-            name: {"value": float(value), "unit": "s", "better": "lower", "scope": "total"}
-            for name, value in (("latency", np.median(best)), ("slowest_latency", best.max()))
-        }
+        run = {"run_id": f"l-{number}", "repeat": number, "point": point}
         write_run(
-            folder, run_id, {"link_seconds": seconds}, metrics=metrics, repeat=number,
-            benchmark="b", point={"ranks": len(hosts)}, work={},
-            resources={"hosts": list(hosts), "slurm_nodes": [None] * len(hosts)},
+            folder, arrays={"link_seconds": seconds}, metrics=metrics, benchmark="b", work={},
+            resources={"hosts": list(hosts), "slurm_nodes": [None] * len(hosts)}, **run,
         )  # fmt: skip
-        planned.append(
-            {"run_id": run_id, "repeat": number, "point": {"ranks": len(hosts)}, "status": "done"}
-        )
-    entry = {"name": "links", "runs": planned, "fixed": {"ranks": len(hosts)},
-             "main_metric": "latency"}  # fmt: skip
+        planned.append({**run, "status": "done"})
+    entry = {"name": "links", "runs": planned, "fixed": point, "main_metric": "latency"}
     plan = whole_plan({"experiments": [entry]})
     summary = build_summary([folder / run["run_id"] / "record.json" for run in planned])
     tables = make_tables(summary, plan, runs=folder)["links"]
@@ -175,20 +164,8 @@ def test_a_network_of_two_kinds_of_links_is_no_broken_one(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "array", [np.ones((2, 8, 7)), np.ones((8, 8)), np.ones((2, 8, 8), int), np.zeros((2, 8, 8))]
 )
-def test_runs_whose_times_cannot_be_used_are_left_out(tmp_path: Path, array: Any) -> None:
-    point = {"ranks": 8}
-    write_run(tmp_path, "l-0", {"link_seconds": array}, metrics={}, benchmark="b", point=point,
-              work={}, resources={"hosts": HOSTS, "slurm_nodes": [None] * 8})  # fmt: skip
-    run = {"run_id": "l-0", "repeat": 0, "point": point, "status": "done"}
-    plan = whole_plan({"experiments": [{"name": "links", "runs": [run], "fixed": point}]})
-    summary = pd.DataFrame(
-        {"run_id": ["l-0"], "source": ["measured"], "repeat": [0], "samples": [None],
-         "slowest_latency_mean_run": [1e-5]}
-    )  # fmt: skip
-    meaning = {"unit": "s", "better": "lower", "scope": "total"}
-    summary.attrs["metrics"] = {"b": {"slowest_latency": meaning}}
-    data = ExperimentData(summary, plan["experiments"][0])
-    inputs = TableInputs(data, data.points(), [], Machine(), tmp_path)
-    assert not list(pair_rows(inputs))
-    assert data.unread == ["l-0"]
-    assert not list(pair_rows(replace(inputs, runs=None)))
+def test_runs_whose_times_cannot_be_used_are_left_out(
+    tmp_path: Path, array: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert study_of(tmp_path, [array], HOSTS).tables.get("links") is None
+    assert caplog.text.count("left out of the table of links") == 1 and "l-0" in caplog.text

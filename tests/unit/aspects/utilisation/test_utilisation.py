@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from scalesweep.analysis.flop_conventions import CONVENTIONS
@@ -15,16 +14,11 @@ from scalesweep.aspects.utilisation import (
     SECTION,
     Utilisation,
     utilisation,
-    utilisation_rows,
 )
-from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, NOTE, Finding
-from scalesweep.table.declared import frame_of
 from scalesweep.tables.machine import DATASHEET, MEASURED, Ceiling, Machine
-from scalesweep.tables.making import TableInputs
-from scalesweep.tables.points import ExperimentData
-from tests.fakes.plan import whole_plan
+from tests.fakes.rows import study_of
 
 # GPT-2's shape, whose megatron_full is what PyTorch counts: 854,438,400 FLOP a token.
 MODEL = {
@@ -35,43 +29,31 @@ MODEL = {
 PALM = 6 * 163_037_184 + 12 * 12 * 768 * 1024
 
 
-def inputs(
+def study(
     metrics: dict[str, tuple[str, str, list[float]]],
     transformer: dict[str, str] | None = None,
     ceilings: list[Ceiling] | None = None,
     **point: Any,
-) -> tuple[TableInputs, PlanExperiment]:
+) -> ExperimentResults:
     """An experiment of one point with repeats; ``metrics``: unit, scope and values by name."""
     values = {"ranks": 8, "ranks_per_node": 8, "dtype": "bfloat16", "checkpointing": False, **point}
-    count = len(next(iter(metrics.values()))[2])
-    runs = [
-        {"run_id": f"r{n}", "repeat": n, "point": values, "status": "done"} for n in range(count)
+    repeats = zip(*(of for _, _, of in metrics.values()), strict=True)
+    rows = [
+        {f"{name}_mean_run": value for name, value in zip(metrics, each, strict=True)}
+        for each in repeats
     ]
-    entry: Any = {
-        "name": "train", "axes": [], "fixed": values, "runs": runs, "benchmark": "b",
-        "main_metric": next(iter(metrics)), "transformer": {**MODEL, **(transformer or {})},
-    }  # fmt: skip
-    plan = whole_plan({"experiments": [entry]})
-    summary = pd.DataFrame({
-        "run_id": [f"r{n}" for n in range(count)], "source": "measured", "samples": None,
-        "benchmark": "b",
-        **{f"{name}_mean_run": of[2] for name, of in metrics.items()},
-    })  # fmt: skip
-    summary.attrs["metrics"] = {
-        "b": {
-            name: {"unit": unit, "better": "lower" if unit == "ms" else "higher", "scope": scope}
-            for name, (unit, scope, _) in metrics.items()
-        }
+    known = {
+        name: (unit, "lower" if unit == "ms" else "higher", scope)
+        for name, (unit, scope, _) in metrics.items()
     }
-    (experiment,) = plan["experiments"]
-    data = ExperimentData(summary, experiment)
-    machine = Machine(ceilings or [])
-    return TableInputs(data, data.points(), [], machine, None), experiment
+    return study_of(
+        [({}, rows)], known, fixed=values, main_metric=next(iter(metrics)),
+        transformer={**MODEL, **(transformer or {})}, machine=Machine(ceilings or []),
+    )  # fmt: skip
 
 
 def rows(*args: Any, **more: Any) -> dict[str, Utilisation]:
-    table, _ = inputs(*args, **more)
-    return {row.convention: row for row in utilisation_rows(table)}
+    return {row.convention: row for row in study(*args, **more).of(Utilisation)}
 
 
 TOKENS = {"tokens_per_second": ("tokens/s", "total", [1.0e6, 1.1e6, 0.9e6])}
@@ -142,14 +124,8 @@ def test_float8_has_no_mfu_without_its_share() -> None:
     assert part.peak == pytest.approx(1e15 / 0.75)
 
 
-def results_of(table: TableInputs, entry: PlanExperiment) -> ExperimentResults:
-    frame = frame_of(utilisation_rows(table))
-    assert frame is not None
-    return ExperimentResults(entry, {Utilisation.TABLE: frame})
-
-
-def said(table: TableInputs, entry: PlanExperiment) -> dict[str, Finding]:
-    findings = utilisation(results_of(table, entry))
+def said(results: ExperimentResults) -> dict[str, Finding]:
+    findings = utilisation(results)
     return {finding.rule: rules()[finding.rule].say(finding) for finding in findings}
 
 
@@ -164,12 +140,12 @@ def test_a_share_above_all_of_the_peak_is_left_out_with_its_likely_cause(
     rate: float, again: bool, words: str
 ) -> None:
     each = {"rate": ("tokens/s", "rank", [rate] * 3)}
-    table, entry = inputs(each, DEVICE, checkpointing=again)
-    palm = {row.convention: row for row in utilisation_rows(table)}["palm"]
+    results = study(each, DEVICE, checkpointing=again)
+    palm = {row.convention: row for row in results.of(Utilisation)}["palm"]
     assert palm.mfu is None and palm.hfu is None and palm.fault and words in palm.fault
-    (finding,) = said(table, entry).values()
+    (finding,) = said(results).values()
     assert finding.state == ATTENTION and words in finding.sentence
-    shown = SECTION.table(results_of(table, entry), 10)
+    shown = SECTION.table(results, 10)
     assert shown and any(cell.text == "above 100 %" and cell.bad for cell in shown.rows[0])
 
 
@@ -182,7 +158,7 @@ def test_a_printed_mfu_that_does_not_follow_is_named() -> None:
         ([0.4] * 3, None), ([0.5] * 3, "the source prints 0.5"),
     ):  # fmt: skip
         stated = {**TOKENS, "mfu_palm": ("1", "total", printed)}
-        finding = said(*inputs(stated, DEVICE)).get(PRINTED)
+        finding = said(study(stated, DEVICE)).get(PRINTED)
         assert (finding is None) == (fault is None)
         assert finding is None or (finding.state == NOTE and fault in finding.sentence)
     # What no formula gives is kept as it is printed.
@@ -192,19 +168,17 @@ def test_a_printed_mfu_that_does_not_follow_is_named() -> None:
 
 def test_the_best_point_is_told_with_the_convention_and_what_others_give() -> None:
     joules = {"energy_per_sample": ("J", "total", [2.0, 2.1, 1.9])}
-    table, entry = inputs({**TOKENS, **joules}, DEVICE)
-    finding = said(table, entry)[BEST]
+    results = study({**TOKENS, **joules}, DEVICE)
+    finding = said(results)[BEST]
     assert "bfloat16 peak (312 TFLOP/s a rank), by palm's FLOP" in finding.sentence
     assert finding.sentence.endswith("; by others 32.0 % to 43.7 %.")
-    results = results_of(table, entry)
     shown = SECTION.table(results, 10)
     assert shown is not None
     texts = [cell.text for cell in shown.rows[0]]
     assert "32.0 % to 43.7 %" in texts and any(text.startswith("513 [") for text in texts)
     (note,) = SECTION.notes(results)
     assert note.startswith("FLOP of a token are counted as 6 N + 12 L d T (palm: Chowdhery")
-    bare, entry = inputs(TOKENS)
-    assert "No MFU without a peak" in SECTION.notes(results_of(bare, entry))[1]
+    assert "No MFU without a peak" in SECTION.notes(study(TOKENS))[1]
 
 
 def test_tokens_per_second_come_from_what_a_run_has() -> None:
