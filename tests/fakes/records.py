@@ -1,6 +1,7 @@
 """A record and arrays such as data_loading leaves, made up but for the times."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,18 @@ def write_run(root: Path, run_id: str, arrays: dict[str, Any], **changes: Any) -
     if samples:
         np.savez(samples, **arrays)
     return write_record(root / run_id, make_record(run_id, **changes), samples)
+
+
+def profiled_run(root: Path, name: str, ranks: int, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """A run under a profiler, ``RUN_ID.KIND``, with the files that it left; its entry in a plan."""
+    run_id, _, kind = name.rpartition(".")
+    paths = {f"profile/{file}": content for file, content in files.items()}
+    for path, content in paths.items():
+        (root / name / "attempt-1" / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / name / "attempt-1" / path).write_bytes(content)
+    profile = {"kind": kind, "files": [*paths]}
+    write_record(root / name, make_record(run_id, attempt=1, profile=profile), None)
+    return {"run_id": name, "kind": kind, "point": {"ranks": ranks}, "status": "done"}
 
 
 def write_unchecked(root: Path, run_id: str, **changes: Any) -> Path:

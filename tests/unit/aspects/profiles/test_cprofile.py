@@ -17,6 +17,7 @@ from scalesweep.planning.plan import build_plan, kept_profiles
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import scan
 from scalesweep.table.declared import frame_of
+from tests.fakes.records import make_record
 from tests.fakes.table_inputs import of_files
 
 Load = Callable[[str], Campaign]
@@ -24,13 +25,7 @@ BODY = "axes: {ranks: [1, 2]}\nrepeats: 3\n"
 
 
 def record_of(run_id: str, kind: str | None = None, files: list[str] | None = None) -> Any:
-    record: dict[str, Any] = {
-        "run_id": run_id, "benchmark": "toy", "version": 1, "point": {"ranks": 1}, "repeat": 0,
-        "site": "toy", "source": "measured", "wall_s": 1.0,
-        "started": "2026-03-01T08:00:00Z", "ended": "2026-03-01T08:00:01Z",
-        "attempt": 1, "phases": {}, "metrics": {}, "work": {}, "resources": {},
-        "environment": {}, "notes": {}, "git": None, "command": [],
-    }  # fmt: skip
+    record = make_record(run_id, benchmark="toy", point={"ranks": 1}, site="toy", wall_s=1.0)
     return record if kind is None else {**record, "profile": {"kind": kind, "files": files or []}}
 
 

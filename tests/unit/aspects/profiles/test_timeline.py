@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from scalesweep.aspects.profiles.table import phase_rows, timeline_signs
-from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.importers.profiles.horovod_timeline import (
@@ -25,7 +24,7 @@ from scalesweep.table.declared import frame_of
 from tests.fakes import finding_rows
 from tests.fakes import profiles as fake
 from tests.fakes.plan import whole_plan
-from tests.fakes.records import make_record
+from tests.fakes.records import profiled_run
 from tests.fakes.table_inputs import of_files
 
 
@@ -82,18 +81,8 @@ def test_the_phase_that_takes_most_is_named_and_no_other(phase: str, words: str)
 
 
 def test_the_table_is_made_of_the_files_of_profiled_runs(tmp_path: Path) -> None:
-    profiles = []
-    for ranks in (2, 4):
-        run_id = f"b-r{ranks}.horovod_timeline"
-        attempt = tmp_path / run_id / "attempt-1"
-        (attempt / "profile").mkdir(parents=True)
-        (attempt / "profile" / "horovod_timeline.json").write_text(fake.timeline(6))
-        profile = {"kind": "horovod_timeline", "files": ["profile/horovod_timeline.json"]}
-        write_record(
-            tmp_path / run_id, make_record(f"b-r{ranks}", profile=profile, attempt=1), None
-        )
-        profiles.append({"run_id": run_id, "kind": "horovod_timeline", "status": "done",
-                         "point": {"ranks": ranks}, "cause": "", "detail": ""})  # fmt: skip
+    files = {"horovod_timeline.json": fake.timeline(6).encode()}
+    profiles = [profiled_run(tmp_path, f"b-r{n}.horovod_timeline", n, files) for n in (2, 4)]
     runs = [{"run_id": f"r{n}", "repeat": 0, "point": {"ranks": n}} for n in (2, 4)]
     plan = whole_plan(
         {"experiments": [{"name": "e", "axes": ["ranks"], "runs": runs, "profiles": profiles}]}

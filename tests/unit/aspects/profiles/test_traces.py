@@ -29,7 +29,7 @@ from scalesweep.table.declared import DeclaredRow, frame_of
 from tests.fakes import torch_trace
 from tests.fakes.finding_rows import only
 from tests.fakes.plan import whole_plan
-from tests.fakes.records import make_record
+from tests.fakes.records import make_record, profiled_run
 from tests.fakes.table_inputs import of_files
 from tests.fakes.xplane import STEP, Trace, on_cpu, on_gpu, xspace
 from tests.unit.analysis.test_kineto import steps, text_of, write
@@ -121,20 +121,9 @@ WRITTEN = {"tensorflow": "rank{}/plugins/profile/x/vm.xplane.pb", "torch": "rank
 
 def profiled(root: Path, name: str, ranks: list[bytes]) -> dict[str, Any]:
     """A run under the profiler with a file for each rank; its entry in the plan."""
-    folder = root / name
-    kind = name.rpartition(".")[2]
-    files = []
-    for number, content in enumerate(ranks):
-        path = folder / "attempt-1" / "profile" / WRITTEN[kind].format(number)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        files.append(str(path.relative_to(folder / "attempt-1")))
-    kept = make_record(name.partition(".")[0], attempt=1)
-    write_record(folder, {**kept, "profile": {"kind": kind, "files": files}}, None)
-    return {
-        "run_id": name, "kind": kind, "point": {"ranks": len(ranks)}, "status": "done",
-        "cause": "", "detail": "", "to_run": False,
-    }  # fmt: skip
+    written = WRITTEN[name.rpartition(".")[2]]
+    files = {written.format(number): content for number, content in enumerate(ranks)}
+    return profiled_run(root, name, len(ranks), files)
 
 
 def entry_of(profiles: list[dict[str, Any]], runs: list[dict[str, Any]]) -> Any:
