@@ -17,7 +17,6 @@ from scalesweep.core.formatting import (
     finite,
     percent,
     plain,
-    scaled_unit,
     size_words,
     text_of,
     with_interval,
@@ -29,15 +28,14 @@ from scalesweep.findings.base import (
     NOTE,
     OPEN,
     Finding,
+    Number,
     Rule,
     estimate_of,
     evidence_of,
-    number_of,
 )
 from scalesweep.table.declared import DeclaredRow, Estimate, column, numbers_of
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.points import ExperimentData
-from scalesweep.tables.sweeps import Swept, fitted_networks, ranks_of, sweeps_of
+from scalesweep.tables.sweeps import fitted_networks, ranks_of, sweeps_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,36 +94,30 @@ class NetworkRow(_ProbeRow, table="network"):
 def sweep_rows(inputs: TableInputs) -> Iterator[SweepRow]:
     """A row per point and value, where runs are a probe's."""
     for sweep in sweeps_of(inputs.data, inputs.points):
-        yield from _of_sweep(inputs.data, sweep)
-
-
-def _of_sweep(data: ExperimentData, sweep: Swept) -> Iterator[SweepRow]:
-    """A row per size of a sweep: times in s and rates in units of the amount per s, as means of the
-    medians over repeats."""
-    first = sweep.first
-    # Of a sweep over anything but messages it is 1.
-    factor = bus_factor(first["collective"] or "", ranks_of(data, sweep.point)) or 1.0
-    several = len({type(value) for value in sweep.values()}) > 1
-    for value in sweep.values():
-        amount, times = sweep.times(value)
-        medians = times[:, 1]
-        rates = factor * amount / medians
-        best = factor * amount / float(times[:, 0].min())
-        yield SweepRow(
-            point=sweep.point.values,
-            source=sweep.point.source,
-            repeats=len(times),
-            by=first["by"],
-            value=str(value) if several else value,
-            value_unit=first["unit"],
-            amount=amount,
-            unit=f"{first['amount_unit']}/s",
-            intensity=sweep.intensity(value),
-            seconds=mean_of(medians),
-            rate=mean_of(rates),
-            best_rate=best,
-            spread=1 - float(np.median(rates)) / best if best else None,
-        )
+        first = sweep.first
+        # Of a sweep over anything but messages it is 1.
+        factor = bus_factor(first["collective"] or "", ranks_of(inputs.data, sweep.point)) or 1.0
+        several = len({type(value) for value in sweep.values()}) > 1
+        for value in sweep.values():
+            amount, times = sweep.times(value)
+            medians = times[:, 1]
+            rates = factor * amount / medians
+            best = factor * amount / float(times[:, 0].min())
+            yield SweepRow(
+                point=sweep.point.values,
+                source=sweep.point.source,
+                repeats=len(times),
+                by=first["by"],
+                value=str(value) if several else value,
+                value_unit=first["unit"],
+                amount=amount,
+                unit=f"{first['amount_unit']}/s",
+                intensity=sweep.intensity(value),
+                seconds=mean_of(medians),
+                rate=mean_of(rates),
+                best_rate=best,
+                spread=1 - float(np.median(rates)) / best if best else None,
+            )
 
 
 def network_rows(inputs: TableInputs) -> Iterator[NetworkRow]:
@@ -170,11 +162,6 @@ class Ceiling:
     grows: str  # towards which sizes the rate still grew where the sizes tried end
 
     @property
-    def ends(self) -> tuple[float | None, float | None]:
-        """The 95 % interval of the undisturbed rate; None without one."""
-        return self.best.rate.low, self.best.rate.high
-
-    @property
     def open(self) -> str:
         """Why it is not confirmed; empty where it is."""
         runs = len(self.best.disturbed)
@@ -183,7 +170,7 @@ class Ceiling:
         if self.best.agreeing < AGREEING:
             agree = counted(self.best.agreeing, "run")
             return f"{agree} of {runs} within 10 % of the best, {AGREEING} needed"
-        low, high = self.ends
+        low, high = self.best.rate.low, self.best.rate.high
         if low is None or high is None:
             return "its runs are identical"
         return "its runs differ too much" if high > WIDE * low else ""
@@ -261,21 +248,16 @@ def machine_ceilings(results: ExperimentResults) -> list[Finding]:
 
     Confirmed only where enough undisturbed runs agree, and the rate had stopped growing.
     """
-    return [_ceiling_finding(results, ceiling) for ceiling in ceilings(results)]
-
-
-def _ceiling_finding(results: ExperimentResults, ceiling: Ceiling) -> Finding:
-    evidence = evidence_of(results, "points", ceiling.row) | {"figure": "sweep"}
-    return Finding(
-        results.name,
-        CEILING,
-        OPEN if ceiling.open else CLEAR,
-        subject=f" of {ceiling.what}" if ceiling.what else "",
-        words={"how": f" ({ceiling.how})" if ceiling.how else ""},
-        numbers=(number_of("ceiling", ceiling.best.rate.value, ceiling.unit, *ceiling.ends),),
-        reason=ceiling.open,
-        evidence=evidence,
-    )
+    return [
+        Finding(
+            results.name, CEILING, OPEN if each.open else CLEAR,
+            subject=f" of {each.what}" if each.what else "",
+            words={"how": f" ({each.how})" if each.how else ""},
+            numbers=(estimate_of("ceiling", each.best.rate, each.unit),), reason=each.open,
+            evidence=evidence_of(results, "points", each.row) | {"figure": "sweep"},
+        )
+        for each in ceilings(results)
+    ]  # fmt: skip
 
 
 def network_fit(results: ExperimentResults) -> list[Finding]:
@@ -289,19 +271,13 @@ def network_fit(results: ExperimentResults) -> list[Finding]:
     return [_network(results, ranges) for ranges in series.values()]
 
 
-def latency_words(fit: NetworkRow) -> str:
-    """Latency with its interval, in µs."""
-    value, low, high = numbers_of(fit.latency, 1e6)
-    return with_interval(value, low, high, "µs")
-
-
-def bandwidth_words(fit: NetworkRow) -> str:
-    """Bandwidth with its interval; empty where the sizes show none."""
-    if fit.bandwidth is None:
-        return ""
-    factor, unit = scaled_unit("bytes/s", fit.bandwidth.value)
-    value, low, high = numbers_of(fit.bandwidth, factor)
-    return with_interval(value, low, high, unit)
+def _numbers(first: NetworkRow, last: NetworkRow) -> list[Number]:
+    """Latency of the smallest messages in µs, and bandwidth of the largest if their sizes show
+    one."""
+    numbers = [estimate_of("latency", first.latency.times(1e6), "µs")]
+    return numbers + (
+        [estimate_of("bandwidth", last.bandwidth, "bytes/s")] if last.bandwidth else []
+    )
 
 
 def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Finding:
@@ -310,20 +286,13 @@ def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Findin
     first, last = ranges[0], ranges[-1]
     near = max(fit.error for fit in ranges) <= NEAR
     known = None not in (first.latency.low, last.bandwidth and last.bandwidth.low)
-    numbers = [estimate_of("latency", first.latency, "s")]
-    if last.bandwidth:
-        numbers.append(estimate_of("bandwidth", last.bandwidth, "bytes/s"))
     return Finding(
         results.name,
         NETWORK if last.bandwidth else FLAT,
         NOTE if not last.bandwidth else CLEAR if known and near else OPEN,
         subject="".join(f"{name} {text_of(value)}, " for name, value in first.point.items()),
-        words={
-            "latency_words": latency_words(first),
-            "bandwidth_words": bandwidth_words(last),
-            "algorithm": last.algorithms,
-        },
-        numbers=tuple(numbers),
+        words={"algorithm": last.algorithms},
+        numbers=tuple(_numbers(first, last)),
         reason="" if near else "no formula is near all sizes",
         evidence={
             "experiment": results.name,
@@ -342,12 +311,12 @@ RULES = (
     ),
     Rule(
         NETWORK, network_fit,
-        says={CLEAR: "{subject}allreduce as a {algorithm} has a latency of {latency_words} and a "
-              "bandwidth of {bandwidth_words}."},
+        says={CLEAR: "{subject}allreduce as a {algorithm} has a latency of {latency} and a "
+              "bandwidth of {bandwidth}."},
     ),
     Rule(
         FLAT, None,
-        says={NOTE: "{subject}allreduce has a latency of {latency_words}; its sizes show no "
+        says={NOTE: "{subject}allreduce has a latency of {latency}; its sizes show no "
               "bandwidth."},
     ),
 )  # fmt: skip
@@ -382,13 +351,13 @@ def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
         for each in ceilings(results):
             kind = each.what or text_of(results.entry["fixed"].get("operation") or "")
             what = _marked(f"{usual}: {kind}" if kind else usual, each.row["source"])
-            value = with_interval(each.best.rate.value, *each.ends, each.unit)
+            value = with_interval(*numbers_of(each.best.rate), each.unit)
             share = "–" if each.share is None else percent(each.share)
             runs = text_of(each.row["repeats"])
             lines.append(Line(results.name, what, value, share, each.how, runs))
         for fit in results.of(NetworkRow):
             what = _marked("latency and bandwidth of allreduce", fit.source)
-            value = ", ".join(filter(None, (latency_words(fit), bandwidth_words(fit))))
+            value = ", ".join(f"{number}" for number in _numbers(fit, fit))
             names = [f"{name} {text_of(value)}" for name, value in fit.point.items()]
             sizes = f"{size_words(fit.low_bytes)} to {size_words(fit.high_bytes)}"
             where = ", ".join([*names, sizes, fit.algorithms])

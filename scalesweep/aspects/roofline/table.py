@@ -179,56 +179,38 @@ def _rows(
     # [repeat, layer] of all layers of a kind, in s.
     both = np.array([run.both for run in runs]) * counts
     launch_s = float(np.mean([run.launch for run in runs]))
-    whole = both.mean(axis=0).sum()
-    least = total_flop = total_bytes = 0.0
-    for place, (name, kind, count) in enumerate(
-        zip(first.name, first.kind, first.count, strict=True)
-    ):
-        flop = first.flop_forward[place] + first.flop_backward[place]
-        moved = first.bytes_forward[place] + first.bytes_backward[place]
-        timed = _times(count * flop, count * moved, both[:, place])
-        limits: dict[str, Any] = {}
+    flop = np.add(first.flop_forward, first.flop_backward)
+    moved = np.add(first.bytes_forward, first.bytes_backward)
+    starts = 1 + ((np.array(first.flop_backward) > 0) | (np.array(first.bytes_backward) > 0))
+    least_ms = np.zeros(len(counts))
+    for place, (name, kind) in enumerate(zip(first.name, first.kind, strict=True)):
+        count, each, its = counts[place], float(flop[place]), float(moved[place])
+        timed = _times(count * each, count * its, both[:, place])
         if over is not None:
-            starts = 2 if first.flop_backward[place] or first.bytes_backward[place] else 1
-            least_ms = count * over.roof.least_s(rated_flop(kind, flop), moved) * _MS
-            limits = {
+            least_ms[place] = count * over.roof.least_s(rated_flop(kind, each), its) * _MS
+            timed |= {
                 "roof": over.stated,
-                "bound": over.roof.class_of(kind, flop, moved, starts * launch_s),
-                "least_ms": least_ms,
-                "of_roof": Estimate(least_ms / timed["ms"].value),
+                "bound": over.roof.class_of(kind, each, its, float(starts[place]) * launch_s),
+                "least_ms": float(least_ms[place]),
+                "of_roof": Estimate(float(least_ms[place]) / timed["ms"].value),
             }
-            least += least_ms
-        total_flop += count * flop
-        total_bytes += count * moved
         yield LayerRow(
-            **head,
-            **timed,
-            **limits,
-            layer=name,
-            kind=kind,
-            count=count,
-            of_layers=float(both[:, place].mean() / whole),
-        )
+            **head, **timed, layer=name, kind=kind, count=int(count),
+            of_layers=float(both[:, place].mean() / both.mean(axis=0).sum()),
+        )  # fmt: skip
     steps = np.array([run.step for run in runs])
-    limits = {}
+    timed = _times(float(counts @ flop), float(counts @ moved), steps)
     if over is not None:
-        limits = {
+        timed |= {
             "roof": over.stated,
-            "least_ms": least,
-            "of_roof": share_of(least / _MS / steps, over.least),
+            "least_ms": float(least_ms.sum()),
+            "of_roof": share_of(least_ms.sum() / _MS / steps, over.least),
             "roof_flops": over.roof.flops,
             "roof_bytes_per_s": over.roof.bytes_per_s,
             "growing": over.growing,
         }
-    yield LayerRow(
-        **head,
-        **_times(total_flop, total_bytes, steps),
-        **limits,
-        layer=STEP,
-        kind=STEP,
-        count=1,
-        coverage=float((both.sum(axis=1) / steps).mean()),
-    )
+    coverage = float((both.sum(axis=1) / steps).mean())
+    yield LayerRow(**head, **timed, layer=STEP, kind=STEP, count=1, coverage=coverage)
 
 
 def _times(flop: float, moved: float, seconds: Floats) -> dict[str, Any]:
