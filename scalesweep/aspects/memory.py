@@ -3,7 +3,6 @@
 A point is judged by a fit that has not seen it.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -32,7 +31,7 @@ from scalesweep.experiment.sections import Section
 from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence, number_of
 from scalesweep.table.declared import DeclaredRow, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
-from scalesweep.tables.peaks import peak_bytes
+from scalesweep.tables.peaks import peak_bytes, peak_of
 from scalesweep.tables.points import ExperimentData, Point
 
 GIB = 2**30  # bytes
@@ -131,12 +130,9 @@ def _known(data: ExperimentData, points: Sequence[Point], memory: Memory) -> Ite
         )
         if not isinstance(known, PointMemory):
             continue
-        ran = point.rows.size > 0
-        values = peaks[point.rows] if peaks is not None and ran else np.array([np.nan])
-        peak = float(values.mean())
         key = canonical_json({name: point.values[name] for name in data.axes})
-        outcome = RAN if ran else ends.get(key, "")
-        yield _Known(point, known, peak if math.isfinite(peak) else None, outcome)
+        outcome = RAN if point.rows.size else ends.get(key, "")
+        yield _Known(point, known, peak_of(peaks, point), outcome)
 
 
 def _ends(data: ExperimentData) -> dict[str, str]:
@@ -206,25 +202,18 @@ def memory_notes(results: ExperimentResults) -> list[Finding]:
         shares = {"error": fit.error, "within": fit.within}
         numbers = tuple(number_of(name, n, "1") for name, n in (counts | shares).items())
         findings.append(Finding(results.name, RULE, NOTE, evidence=evidence, numbers=numbers))
-    out = [row for row in rows if row.outcome == OUT_OF_MEMORY]
-    if out:
-        points = len(out) + sum(row.outcome == RAN for row in rows)
-        called = [sum(row.called == word for row in out) for word in (RIGHT, WRONG)]
-        findings.append(_failed(results, OUT, out, (points, *called)))
+    if out := [row for row in rows if row.outcome == OUT_OF_MEMORY]:
+        counts = {
+            "failed": len(out),
+            "points": len(out) + sum(row.outcome == RAN for row in rows),
+            "large": sum(row.called == RIGHT for row in out),
+            "fitting": sum(row.called == WRONG for row in out),
+        }
+        # The row of the point that needs the most.
+        evidence = declared_evidence(results, max(out, key=lambda row: row.needed))
+        numbers = tuple(number_of(name, count, "1") for name, count in counts.items())
+        findings.append(Finding(results.name, OUT, NOTE, evidence=evidence, numbers=numbers))
     return findings
-
-
-def _failed(
-    results: ExperimentResults, rule: str, rows: Sequence[MemoryRow], counts: Sequence[int]
-) -> Finding:
-    """A note on points that failed, with the row of the one that needs the most."""
-    worst = max(rows, key=lambda row: row.needed)
-    names = ("failed", "points", "large", "fitting")
-    numbers = zip(names, (len(rows), *counts), strict=True)
-    return Finding(
-        results.name, rule, NOTE, evidence=declared_evidence(results, worst),
-        numbers=tuple(number_of(name, count, "1") for name, count in numbers),
-    )  # fmt: skip
 
 
 RULES = (
@@ -258,7 +247,8 @@ def memory_table(results: ExperimentResults, limit: int) -> Table | None:
         ("Predicted [GiB]", "needed", lambda row: _gib(row.needed)),
         ("Measured [GiB]", "measured", lambda row: _gib(row.measured)),
         ("Measured / expected", "ratio", lambda row: number(row.ratio)),
-        ("Predicted / device", "device", lambda row: percent(row.device and _share(row))),
+        ("Predicted / device", "device",
+         lambda row: percent(row.device and row.needed / row.device)),
         ("Verdict", "verdict", lambda row: _NO_START if row.obstacle else row.verdict or "–"),
         ("Outcome", "outcome", lambda row: Cell(row.outcome or "–", row.called == WRONG)),
     ]  # fmt: skip
@@ -266,10 +256,6 @@ def memory_table(results: ExperimentResults, limit: int) -> Table | None:
 
 
 _NO_START = "will not start"
-
-
-def _share(row: MemoryRow) -> float:
-    return row.needed / (row.device or math.inf)
 
 
 def _gib(value: float | None) -> str:

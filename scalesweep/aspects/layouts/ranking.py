@@ -30,8 +30,8 @@ from scalesweep.config.shapes import planned, planned_shape, value_at
 from scalesweep.core.formatting import number
 from scalesweep.planning.plan_text import aligned
 from scalesweep.tables.comparisons import main_measures
-from scalesweep.tables.peaks import peak_bytes
-from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.peaks import peak_bytes, peak_of
+from scalesweep.tables.points import ExperimentData, Measure
 
 # Parameters that say whether what a rank holds is split over its replicas, if the benchmark does
 # not (``memory.zero``); and ``dp_shard``.
@@ -155,7 +155,7 @@ def memory_bar(data: ExperimentData, study: LayoutStudy, setting: str) -> Bar | 
         if not same or layout is None or not isinstance(known, tuple) or known[2] is None:
             continue
         like.setdefault(layout.sharded, (*known[:2], known[2]))
-        if (peak := _peak(peaks, point)) is not None:
+        if (peak := peak_of(peaks, point)) is not None:
             measured.append((rank_bytes(*known[:2]), peak))
     if shapes.memory is None or not like:
         return None
@@ -177,9 +177,3 @@ def memory_bar(data: ExperimentData, study: LayoutStudy, setting: str) -> Bar | 
         return obstacle(shape, split) or ("expected not to fit into memory" if large else "")
 
     return bar
-
-
-def _peak(peaks: Any, point: Point) -> float | None:
-    """The mean peak of a point's runs; None if one has none."""
-    known = peaks is not None and point.rows.size and np.isfinite(peaks[point.rows]).all()
-    return float(peaks[point.rows].mean()) if known else None
