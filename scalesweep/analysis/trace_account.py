@@ -38,14 +38,7 @@ PROFILER, OPTIMIZER_STEPS, WHOLE = (
 COMPUTATION, COMMUNICATION, COPIES, INPUT, REST = (
     "computation", "communication", "copies", "input", "rest",
 )  # fmt: skip
-# What each is, in the order in which they count.
-PARTS: Mapping[str, str] = {
-    COMPUTATION: "Computation: an operation or a kernel runs",
-    COMMUNICATION: "Communication that computation does not hide",
-    COPIES: "Copies from and to the GPU, not hidden",
-    INPUT: "Waiting for input",
-    REST: "Rest: nothing that the trace shows",
-}
+PARTS = (COMPUTATION, COMMUNICATION, COPIES, INPUT, REST)  # in the order in which they count
 
 
 @dataclass(frozen=True)
@@ -64,29 +57,18 @@ class TraceAccount:
     calls: Sequence[Mapping[str, Any]] = ()
 
     @property
-    def computation_s(self) -> float:
-        """Time in which it computes."""
-        return self.parts[COMPUTATION] or 0.0
-
-    @property
-    def exposed_s(self) -> float:
-        """Communication that computation does not hide."""
-        return self.parts[COMMUNICATION] or 0.0
-
-    @property
-    def overlapped_s(self) -> float:
-        """Communication behind computation."""
-        return self.communication_s - self.exposed_s
-
-    @property
-    def copies_s(self) -> float:
-        """Copies while neither runs."""
-        return self.parts[COPIES] or 0.0
-
-    @property
-    def idle_s(self) -> float:
-        """Time in which no device works."""
-        return (self.parts[INPUT] or 0.0) + (self.parts[REST] or 0.0)
+    def seconds(self) -> dict[str, float]:
+        """What a rank does, 0 of what its trace never shows: communication that computation does
+        not hide and that it hides, copies while neither runs, and no device at work."""
+        known = {part: value or 0.0 for part, value in self.parts.items()}
+        return {
+            "window": self.window_s,
+            "computation": known[COMPUTATION],
+            "exposed_communication": known[COMMUNICATION],
+            "overlapped_communication": self.communication_s - known[COMMUNICATION],
+            "copies": known[COPIES],
+            "idle": known[INPUT] + known[REST],
+        }
 
 
 def union(spans: Floats) -> Floats:
@@ -122,7 +104,7 @@ def account_of(windows: Floats, steps: int, kinds: Mapping[str, Floats]) -> Trac
     whole = float((windows[:, 1] - windows[:, 0]).sum())
     taken, so_far = np.zeros((0, 2)), 0.0
     parts: dict[str, float | None] = {}
-    for name in (COMPUTATION, COMMUNICATION, COPIES, INPUT):
+    for name in PARTS[:-1]:
         taken = union(np.concatenate([taken, kinds[name]]))
         after = covered(taken, windows)
         shown = covered(kinds[name], windows)

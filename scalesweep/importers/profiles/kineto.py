@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.kineto_lateness import Matched, lateness_of, matched_calls
 from scalesweep.analysis.kineto_stream import Collective, NoTraceError, RankTrace, read_stream
@@ -70,13 +71,14 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
         return None
     world = next(iter(traces.values())).world
     matched = matched_calls(traces) if len(traces) > 1 else []
-    elapsed = np.array([account.window_s for account in known.values()])
-    useful = np.array([account.computation_s for account in known.values()])
-    exposed = np.array([account.exposed_s for account in known.values()])
+    seconds = pd.DataFrame([account.seconds for account in known.values()])
+    elapsed, useful, exposed = (
+        seconds[name].to_numpy(float) for name in ("window", "computation", "exposed_communication")
+    )
     messages = _messages(list(traces.values()), matched)
     notes: dict[str, Any] = {
         "window": next(iter(known.values())).window,
-        "ranks": {str(rank): _numbers(account) for rank, account in known.items()},
+        "ranks": {str(rank): account.seconds for rank, account in known.items()},
         NOTE: call_rows(traces, known),
         "call_time": "of a call that all ranks' traces show, that of the last rank to begin"
         if matched else "of one rank, waiting for others included",
@@ -97,56 +99,41 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
         elapsed_s=float(elapsed.max()),
         rank_times=RankTimes(elapsed, useful, exposed) if complete and shows else None,
         messages=messages,
-        metrics=_metrics(list(known.values()), complete, shows),
+        metrics=_metrics(seconds, [*known.values()], complete, shows),
         notes=notes,
     )
 
 
 def _metrics(
-    accounts: Sequence[TraceAccount], complete: bool, shows: bool
+    seconds: pd.DataFrame, accounts: Sequence[TraceAccount], complete: bool, shows: bool
 ) -> dict[str, dict[str, object]]:
     """Means over the ranks, and of a step where steps are known; without ``shows`` nothing is
-    known of communication.
+    known of communication. ``seconds``: a row per rank.
 
     Of all ranks (``complete``) their balance too. No communication efficiency: what a trace shows
     beside computation is not all communication.
     """
-    seconds = [_numbers(account) for account in accounts]
+    means = seconds.mean().to_dict()
     metrics = {
-        "runtime" if name == "window" else name: metric(
-            float(np.mean([each[name] for each in seconds])), "s", "lower"
-        )
-        for name in seconds[0]
-        if shows or not name.endswith("_communication")
+        "runtime" if name == "window" else str(name): metric(mean, "s", "lower")
+        for name, mean in means.items()
+        if shows or not str(name).endswith("_communication")
     }
     total = sum(account.communication_s for account in accounts)
     if total > 0:
-        overlap = sum(account.overlapped_s for account in accounts) / total
+        overlap = float(seconds["overlapped_communication"].sum()) / total
         metrics["overlap_share"] = metric(overlap, "1", "higher")
-    useful = [account.computation_s / (account.steps or 1) for account in accounts]
-    if complete and max(useful) > 0:
-        busy = float(np.mean([account.computation_s / account.window_s for account in accounts]))
-        balance = float(np.mean(useful)) / max(useful)
+    steps = np.array([account.steps for account in accounts])
+    useful = seconds["computation"] / np.maximum(steps, 1)
+    if complete and useful.max() > 0:
+        busy = float((seconds["computation"] / seconds["window"]).mean())
         metrics["parallel_efficiency"] = metric(busy, "1", "higher")
-        metrics["load_balance"] = metric(balance, "1", "higher")
-    if all(account.steps for account in accounts):
-        length = float(np.mean([account.window_s / account.steps for account in accounts]))
+        metrics["load_balance"] = metric(float(useful.mean() / useful.max()), "1", "higher")
+    if steps.all():
+        length = float((seconds["window"] / steps).mean())
         metrics["step_time"] = metric(length, "s", "lower")
-        steps = float(np.mean([account.steps for account in accounts]))
-        metrics["steps"] = metric(steps, "steps", "higher")
+        metrics["steps"] = metric(float(steps.mean()), "steps", "higher")
     return metrics
-
-
-def _numbers(account: TraceAccount) -> dict[str, float]:
-    """A rank's account in seconds."""
-    return {
-        "window": account.window_s,
-        "computation": account.computation_s,
-        "exposed_communication": account.exposed_s,
-        "overlapped_communication": account.overlapped_s,
-        "copies": account.copies_s,
-        "idle": account.idle_s,
-    }
 
 
 def _messages(traces: Sequence[RankTrace], matched: Sequence[Matched]) -> tuple[Message, ...]:
