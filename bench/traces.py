@@ -47,15 +47,9 @@ def furthest(folder: Path) -> float:
             hidden = max(OVERLAPPED - late, 0.0)
             exposed = EXPOSED + OVERLAPPED - late - hidden
             account = account_of(folder / str(kernels) / f"rank{rank}.json")
-            pairs = (
-                (account.window_s, STEP),
-                (account.computation_s, COMPUTATION),
-                (account.exposed_s, exposed),
-                (account.overlapped_s, hidden),
-                (account.copies_s, COPIES),
-                (account.idle_s, STEP - COMPUTATION - exposed - COPIES),
-            )
-            for seconds, planted in pairs:
+            idle = STEP - COMPUTATION - exposed - COPIES
+            parts = (STEP, COMPUTATION, exposed, hidden, COPIES, idle)
+            for seconds, planted in zip(account.seconds.values(), parts, strict=True):
                 worst = max(worst, abs(1e3 * seconds / STEPS / planted - 1))
     return worst
 

@@ -6,7 +6,6 @@ how communication splits as BSC's modelfactors.py has it (pypop takes max u / T'
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,28 +13,15 @@ from numpy.typing import ArrayLike
 SPLIT = "modelfactors: serialisation = max u' / T', transfer = communication / serialisation"
 
 
-@dataclass(frozen=True, slots=True)
-class PopFactors:
-    """The factors of one run; parallel = load_balance * communication.
-
-    ``serialisation`` and ``transfer`` (their product is communication) are None without a replay.
-    """
-
-    load_balance: float
-    communication: float
-    parallel: float
-    serialisation: float | None = None
-    transfer: float | None = None
-
-
 def pop_factors(
     mean_useful: float, max_useful: float, runtime: float,
     replay: tuple[float, float] | None = None,
-) -> PopFactors:  # fmt: skip
-    """The factors of a run, from seconds; ``replay``: T' and max u'.
+) -> dict[str, float]:  # fmt: skip
+    """The factors of a run by the name of their metric, from seconds; ``replay``: T' and max u'.
 
-    Load balance = mean u / max u; communication efficiency = max u / T. Raises ValueError if a time
-    is not positive and finite, or the mean is above the largest.
+    Parallel efficiency = load balance (mean u / max u) x communication efficiency (max u / T), and
+    with a replay that = serialisation x transfer. Raises ValueError if a time is not positive and
+    finite, or the mean is above the largest.
     """
     times = [mean_useful, max_useful, runtime, *(replay or ())]
     if not all(math.isfinite(time) and time > 0 for time in times):
@@ -43,11 +29,17 @@ def pop_factors(
     if mean_useful > max_useful * (1 + 1e-6):
         raise ValueError(f"mean useful time {mean_useful:g} s above the largest, {max_useful:g} s")
     balance, communication = mean_useful / max_useful, max_useful / runtime
-    split = (replay[1] / replay[0], communication * replay[0] / replay[1]) if replay else ()
-    return PopFactors(balance, communication, balance * communication, *split)
+    factors = {
+        "parallel_efficiency": balance * communication, "load_balance": balance,
+        "communication_efficiency": communication,
+    }  # fmt: skip
+    if replay:
+        factors["serialisation_efficiency"] = replay[1] / replay[0]
+        factors["transfer_efficiency"] = communication * replay[0] / replay[1]
+    return factors
 
 
-def rank_factors(useful: ArrayLike, runtime: float) -> PopFactors:
+def rank_factors(useful: ArrayLike, runtime: float) -> dict[str, float]:
     """The factors from the useful time of every rank, ``[rank]`` in seconds."""
     times = np.asarray(useful, np.float64)
     return pop_factors(float(times.mean()), float(times.max()), runtime)

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from scalesweep.analysis.pop import PopFactors
 from scalesweep.analysis.types import Floats
 from scalesweep.core.paths import RESOURCES
 
@@ -137,7 +136,6 @@ class Profile:
     region: str = ""
     line: int | None = None
     rank_times: RankTimes | None = None
-    factors: PopFactors | None = None
     functions: tuple[Function, ...] = ()
     messages: tuple[Message, ...] = ()
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -111,9 +111,18 @@ def unlisted(whole: float, listed: Iterable[float]) -> float:
     return rest if rest > CLOSE * whole else 0.0
 
 
-def times_of(runtime: float, mpi: float, useful: float) -> dict[str, dict[str, object]]:
-    """The metrics of a profile of MPI's calls: the longest run time, and means over the ranks."""
+def shares_of(shares: Mapping[str, float]) -> dict[str, dict[str, object]]:
+    """Efficiencies as metrics."""
+    return {name: metric(share, "1", "higher") for name, share in shares.items()}
+
+
+def times_of(
+    runtime: float, mpi: float, useful: float, factors: Mapping[str, float]
+) -> dict[str, dict[str, object]]:
+    """The metrics of a profile of MPI's calls: the longest run time, means over the ranks, and the
+    factors of the efficiency that are known."""
     return {
+        **shares_of(factors),
         "runtime": metric(runtime, "s", "lower"),
         "mpi_time": metric(mpi, "s", "lower", "rank"),
         "useful_time": metric(useful, "s", "lower", "rank"),

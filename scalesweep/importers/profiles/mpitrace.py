@@ -123,9 +123,11 @@ def _profile(members: Sequence[_Rank]) -> Profile:
     useful, runtime = elapsed - mpi, float(elapsed.max())
     return Profile(
         tool="mpitrace", file=first.file, ranks=first.ranks, elapsed_s=runtime,
-        rank_times=RankTimes(elapsed, useful, mpi), factors=rank_factors(useful, runtime),
+        rank_times=RankTimes(elapsed, useful, mpi),
         functions=tuple(it for member in members for it in member.functions),
         messages=tuple(first.messages),
-        metrics=times_of(runtime, float(mpi.mean()), float(useful.mean())),
+        metrics=times_of(
+            runtime, float(mpi.mean()), float(useful.mean()), rank_factors(useful, runtime)
+        ),
         notes={"times": words, "ranks_with_a_file": len(members)},
     )  # fmt: skip

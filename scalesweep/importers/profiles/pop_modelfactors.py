@@ -14,7 +14,7 @@ from scalesweep.analysis.profile import Profile
 from scalesweep.analysis.profile_account import IDEAL_RUNTIME
 from scalesweep.importers.imported_run import ImportRefusedError, metric
 from scalesweep.importers.made_benchmark import declared
-from scalesweep.importers.profiles.base import each, lines_of, number
+from scalesweep.importers.profiles.base import each, lines_of, number, shares_of
 
 _PROCESSES = "number of processes"
 _RUNTIME, _IDEAL = "runtime (us)", "runtime (ideal)"
@@ -84,16 +84,11 @@ def _profile(
     factor = growth if weak and growth > 1 else 1.0
     computation *= factor
     values = {
-        "load_balance": factors.load_balance,
-        "communication_efficiency": factors.communication,
-        "parallel_efficiency": factors.parallel,
+        **factors,
         "computation_scaling": computation,
-        "global_efficiency": factors.parallel * computation,
+        "global_efficiency": factors["parallel_efficiency"] * computation,
         "speedup": seconds(_RUNTIME, base) / seconds(_RUNTIME) * factor,
     }
-    if factors.serialisation is not None and factors.transfer is not None:
-        values["serialisation_efficiency"] = factors.serialisation
-        values["transfer_efficiency"] = factors.transfer
     for line, name in declared("profiles")["modelfactors"].items():
         share = printed(line)
         if math.isfinite(share) and abs(values.setdefault(name, share) - share) > _AGREE:
@@ -102,7 +97,7 @@ def _profile(
             )
     metrics: dict[str, dict[str, object]] = {
         "runtime": metric(seconds(_RUNTIME), "s", "lower"),
-        **{name: metric(value, "1", "higher") for name, value in values.items()},
+        **shares_of(values),
     }
     if known:
         metrics[IDEAL_RUNTIME] = metric(replay[0], "s", "lower")
@@ -114,5 +109,5 @@ def _profile(
         notes["communication_split"] = SPLIT
     return Profile(
         tool="modelfactors", file=file, ranks=int(counts[place]), elapsed_s=seconds(_RUNTIME),
-        factors=factors, metrics=metrics, notes=notes,
+        metrics=metrics, notes=notes,
     )  # fmt: skip

@@ -17,12 +17,6 @@ from scalesweep.importers.write_records import PRINTED
 
 # Of the whole recording.
 NOTES = (kineto.NOTE, horovod_timeline.NOTE)
-# Metric -> POP's factor.
-_FACTORS = {
-    "parallel_efficiency": "parallel", "load_balance": "load_balance",
-    "communication_efficiency": "communication", "serialisation_efficiency": "serialisation",
-    "transfer_efficiency": "transfer",
-}  # fmt: skip
 
 
 @dataclass
@@ -68,8 +62,6 @@ def _run(
     Parts of the step are seconds of each rank (``[rank]``), or one mean if the profile has no
     ranks.
     """
-    factors = {name: getattr(profile.factors, of, None) for name, of in _FACTORS.items()}
-    known = {name: metric(it, "1", "higher") for name, it in factors.items() if it is not None}
     patterns = benchmark.parts if benchmark else None
     parts = parts_of(profile, patterns)
     samples = {f"part_{part}": seconds for part, seconds in parts.items()}
@@ -82,7 +74,7 @@ def _run(
     point = {"region": profile.region or None, "folder": folder}
     return _imported(
         profile, f"profile_{profile.tool}", "Runs as profiled by {}.",
-        {"ranks": ranks, **({} if benchmark else point)}, {**known, **profile.metrics}, [],
+        {"ranks": ranks, **({} if benchmark else point)}, profile.metrics, [],
         of=benchmark,
         samples=samples,
         parts={part: float(seconds.mean()) for part, seconds in parts.items()},

@@ -15,7 +15,7 @@ from scalesweep.analysis.pop import rank_factors
 from scalesweep.analysis.profile import Profile, RankTimes
 from scalesweep.importers.imported_run import ImportRefusedError, metric
 from scalesweep.importers.made_benchmark import declared
-from scalesweep.importers.profiles.base import each, text_of
+from scalesweep.importers.profiles.base import each, shares_of, text_of
 
 _AGREE = 0.011  # of what has two decimals, and of times that begin and end a little apart
 _Held = Mapping[str, Any]
@@ -78,24 +78,20 @@ def _profile(
     ]
     known = any(columns[1]) and all({"usefulTime", "mpiTime"} <= it.keys() for it in processes)
     times = RankTimes(*(np.array(it, np.float64) * 1e-9 for it in columns)) if known else None
-    factors = None
     notes = {"efficiencies": "as TALP prints them, two decimals"}
     if times and all(process.get("numCpus", 1) == 1 for process in processes):
         factors = rank_factors(times.useful, times.runtime)
         notes["efficiencies"] = "parallel, load balance, communication: of the times of the ranks"
-        for plain, value in (
-            ("parallel_efficiency", factors.parallel), ("load_balance", factors.load_balance),
-            ("communication_efficiency", factors.communication),
-        ):  # fmt: skip
+        for plain, value in factors.items():
             if abs(stated.get(plain, value) - value) > _AGREE:
                 raise ImportRefusedError(
                     f"{where}: {plain} is stated as {stated[plain]:.2f}, the times of the ranks "
                     f"give {value:.4f}"
                 )
             stated[plain] = value
-    metrics |= {plain: metric(value, "1", "higher") for plain, value in stated.items()}
+    metrics |= shares_of(stated)
     return Profile(
         tool="talp", file=file, ranks=count, elapsed_s=elapsed,
-        region="" if name == "Global" else name, rank_times=times, factors=factors,
+        region="" if name == "Global" else name, rank_times=times,
         metrics=metrics, notes=notes,
     )  # fmt: skip

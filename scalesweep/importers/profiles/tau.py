@@ -79,9 +79,11 @@ def _profiles(file: Path, ranks: int | None) -> Iterable[Profile]:
     yield Profile(
         tool="tau", file=file, ranks=len(first) or ranks, elapsed_s=runtime,
         rank_times=RankTimes(elapsed, useful, mpi) if whole else None,
-        factors=rank_factors(useful, runtime) if whole else None,
         functions=tuple(rows), notes=notes,
-        metrics=times_of(runtime, float(mpi.mean()), float(useful.mean())),
+        metrics=times_of(
+            runtime, float(mpi.mean()), float(useful.mean()),
+            rank_factors(useful, runtime) if whole else {},
+        ),
     )  # fmt: skip
 
 

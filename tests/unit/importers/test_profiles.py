@@ -101,7 +101,7 @@ def test_talp_without_mpi_or_processes(tmp_path: Path) -> None:
 def test_mpitrace_of_rank_0_and_the_table_of_all(tmp_path: Path) -> None:
     some = {f"mpi_profile__7__{rank}": fake.mpitrace(rank, table=not rank) for rank in (0, 2)}
     profile = the_one(read(tmp_path, **some))
-    assert profile.factors and profile.factors.parallel == pytest.approx(MEAN / 10)
+    assert values(profile)["parallel_efficiency"] == pytest.approx(MEAN / 10)
     assert "rounded to 0.01 s" in str(profile.notes["times"])
 
 
@@ -111,7 +111,7 @@ def test_tau_by_node_of_the_mean_alone_and_with_times_as_a_clock(tmp_path: Path)
     assert parts["mpi"] == pytest.approx([2.0, 3.0, 4.0, 2.5])
     assert parts["solver"] == pytest.approx([7.0, 6.0, 5.0, 6.5])
     mean = the_one(read(tmp_path / "mean", ranks=4, pprof__txt=fake.tau(nodes=False)))
-    assert mean.ranks == 4 and mean.factors is None and mean.elapsed_s == 10.0
+    assert mean.ranks == 4 and "load_balance" not in mean.metrics and mean.elapsed_s == 10.0
     text = (
         f"FUNCTION SUMMARY (mean):\n{fake.TAU_HEAD}"
         "100.0        0.556     2:11.067           1           1  131067754 .TAU application\n"
