@@ -141,7 +141,7 @@ def measure(rounds: int = 15, edge: int = 64, samples: int = 128) -> Iterator[di
             for split, count in counts.items()
         }
         params = defaults() | {"sample_shape": shape, "batch_size": BATCH}
-        drain = pipeline.make_drain(pipeline.Options.from_params(params))
+        drain = pipeline.make_drain(params)
         loops = {"ours": lambda files: sum(drain(names).samples for names in files.values())}
         loops |= hand_written(shape)
         seconds = compare(loops, files, rounds)

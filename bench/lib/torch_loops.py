@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from harness import ranks
-from torch_training import benchmark, inputs, models, optimizers, steps
+from torch_training import benchmark, inputs, models, steps
 from torch_training.models.network import initial_values
 
 
@@ -82,7 +82,7 @@ def own_loops(params: dict[str, Any]) -> dict[str, Callable[[int], Any]]:
     device = torch.device("cpu")
     shared, optimizer = benchmark.build(params, device)
     read = inputs.make(params, None, inputs.Place(0, 1), device)
-    without = optimizers.make(params, shared.parameters())  # no hooks
+    without = benchmark.make_optimizer(params, shared.parameters())  # no hooks
 
     def bare(count: int) -> None:
         for _ in range(count):

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from step_layers import costs, described
+from step_layers import costs
 from step_layers.costs import Layer, cost
 
 # Of a batch of 2, activations and weights of 4 bytes: FLOP forward, backward, bytes forward,
@@ -70,7 +70,7 @@ BY_HAND = {
 
 def test_every_kind_has_a_hand_value():
     assert set(BY_HAND) == costs.KINDS
-    assert set(described.KINDS.values()) <= costs.KINDS
+    assert set(costs.CLASSES.values()) <= costs.KINDS
 
 
 @pytest.mark.parametrize("kind", sorted(BY_HAND))
@@ -110,7 +110,7 @@ def test_published_counts(monkeypatch):
     monkeypatch.setattr(tf.keras.initializers.GlorotUniform, "__call__", zeros)
 
     def layers_of(network):
-        found = {one.name: described.describe(one) for one in networks.layers_of(network)}
+        found = {one.name: costs.describe(one) for one in networks.layers_of(network)}
         del network
         tf.keras.backend.clear_session()
         gc.collect()
@@ -141,7 +141,7 @@ def test_published_counts(monkeypatch):
     assert products(resnet50.values()) < rest < 1.02 * products(resnet50.values())
 
     inputs = tf.keras.Input((224, 224, 3))
-    alexnet = models.BODIES["alexnet", "imagenet"](models.Maker("NHWC"), inputs)
+    alexnet = models.BODIES["alexnet", "imagenet"](inputs, None)
     at_224 = layers_of(tf.keras.Model(inputs, alexnet))
     convolutions = [cost(one, 1).flop_forward for one in at_224.values() if one.kind == "conv2d"]
     up_to = [sum(convolutions[: number + 1]) / 1e9 for number in range(5)]

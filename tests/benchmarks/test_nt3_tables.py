@@ -10,7 +10,7 @@ import pytest
 from nt3 import dataset, formats, loading
 from tests.benchmarks.programs import Later
 
-preprocessing = Later("nt3.preprocessing")
+tables = Later("nt3.tables")
 TABLES = dataset.Tables(200, 40, 12, "csv")
 WHOLE = loading.Part(0, 40, True)
 
@@ -106,7 +106,7 @@ def test_broken_tables_are_told(folder, tmp_path, name, kind):
     path.write_text("".join(f"{line}\n" for line in BREAKS[kind](lines)))
     loading.import_package(name)
     table, problem = loading.load(name, str(path), 200, WHOLE)
-    code, message = problem or (65, preprocessing.find_fault(table, str(path)))
+    code, message = problem or (65, tables.find_fault(table, str(path)))
     assert code == 65 and message.startswith(f"{path} ") and message.endswith(loading.ADVICE)
 
 
@@ -136,10 +136,10 @@ def test_scaling_is_by_the_largest_of_both_tables_and_all_ranks():
     assert largest[1] == 40
     largest[2] = 1  # where there are only zeros
     expected = [table[:, 1:] / largest for table in (train, test)]
-    preprocessing.scale(train, test, lambda values: values)
+    tables.scale(train, test, lambda values: values)
     for table, each in zip((train, test), expected, strict=True):
         np.testing.assert_allclose(table[:, 1:], each, rtol=1e-6)
     np.testing.assert_array_equal(train[:, 0], labels)
     # Another rank has seen values four times as large.
-    preprocessing.scale(train, test, lambda values: 4 * values)
+    tables.scale(train, test, lambda values: 4 * values)
     np.testing.assert_allclose(train[:, 1:], expected[0] / 4, rtol=1e-6)

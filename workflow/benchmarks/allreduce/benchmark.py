@@ -1,4 +1,10 @@
-"""What a rank does: take part in the same collective again and again, for each message size."""
+"""What a rank does: take part in the same collective again and again, for each message size.
+
+Sizes and bandwidths are those of nccl-tests (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): the
+algorithm bandwidth is size / time, the bus bandwidth that times a factor of the operation, so that
+it can be compared with the speed of a link whatever the number of ranks. The size of an allgather
+is that of its result.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -8,11 +14,13 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from allreduce.messages import SIZES, bus_factor, split
 from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.sweep import SECONDS, Case, ceiling_metrics, rates
 from harness.tf_probe import Probe, wait
+
+# In steps of 16 where latency rules, then of 4: 4 B to 256 MiB.
+SIZES = (4, 64, 1024, 2**14, 2**16, 2**18, 2**20, 2**22, 2**24, 2**26, 2**28)
 
 
 class Program(Probe):
@@ -53,6 +61,27 @@ class Program(Probe):
         notes = super().notes(about_ranks)
         notes["sweep"]["collective"] = self.params["operation"]
         return notes
+
+
+def bus_factor(operation: str, ranks: int) -> float:
+    """Return bus bandwidth over algorithm bandwidth."""
+    if operation == "allreduce":
+        return 2 * (ranks - 1) / ranks
+    return (ranks - 1) / ranks if operation == "allgather" else 1.0
+
+
+def split(size: int, tensors: int, operation: str, ranks: int) -> tuple[list[int], int]:
+    """Return how many float32 each tensor of a rank has, and the bytes of the message in fact.
+
+    A message of fewer values than tensors has one for each value. A rank hands over all of a
+    message, or of an allgather its share: at least one value, by which small messages grow.
+    """
+    values = max(1, size // 4)
+    if operation == "allgather":
+        values = max(1, values // ranks)
+    pieces = min(tensors, values)
+    counts = [values // pieces + (number < values % pieces) for number in range(pieces)]
+    return counts, 4 * values * (ranks if operation == "allgather" else 1)
 
 
 def make_call(operation: str, counts: list[int]) -> Callable[[], Any]:

@@ -151,33 +151,16 @@ def take_devices(params: dict[str, Any]) -> tuple[str, list[int], Problem | None
 
 
 def unsupported(params: dict[str, Any], kind: str) -> Problem | None:
-    """Return what no software could do on devices of this kind, or TensorFlow cannot."""
-    served, on_gpu = params["variable_update"] == "parameter_server", kind == "GPU"
-    shared = params["parameter_device"] == "cpu" and on_gpu
-    shared |= params["ranks"] * params["devices_per_rank"] > 1
+    """Return what cannot be done on devices of this kind."""
+    on_gpu = kind == "GPU"
     several = params["ranks"] > 1 and params["devices_per_rank"] > 1
     cases = [
         (params["all_reduce"] == "nccl" and not on_gpu, "all_reduce nccl: NCCL connects GPUs"),
         (params["parameter_device"] == "gpu" and not on_gpu, "parameter_device gpu: no GPU here"),
         (
-            params["parameter_device"] == "gpu" and has_servers(params),
-            "parameter_device gpu: across ranks TensorFlow's ParameterServerStrategy keeps"
-            " variables in the servers' host memory; use parameter_device cpu",
-        ),
-        (
             is_collective(params) and several and not on_gpu,
             "devices_per_rank: across ranks TensorFlow's collectives join one CPU device of each;"
             " use more ranks",
-        ),
-        (
-            served and shared and params["xla"],
-            "xla true: with variable_update parameter_server variables lie on another device than"
-            " steps, which XLA cannot compile; use replicated",
-        ),
-        (
-            served and shared and params["precision"] == "mixed_float16",
-            "precision mixed_float16: tf.keras refuses it within TensorFlow's strategies for"
-            " variable_update parameter_server; use replicated",
         ),
     ]
     said = next((message for holds, message in cases if holds), None)

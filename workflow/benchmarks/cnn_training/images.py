@@ -36,6 +36,8 @@ ASPECT_RANGE = (0.75, 1.33)
 
 Shape = tuple[int, int, int]
 Dataset = tf.data.Dataset
+Batch = tuple[tf.Tensor, tf.Tensor]  # images, labels
+Batches = Callable[[], list[Batch]]  # the next batch of each device; part of a step's graph
 
 
 @dataclass(frozen=True)
@@ -326,3 +328,29 @@ def held_back(params: dict[str, Any], data: Path | None = None) -> Dataset:
         made = Dataset.zip((made, tf.data.TFRecordDataset(files)))
         made = made.map(whole, num_parallel_calls=tf.data.AUTOTUNE)
     return made.batch(params["batch_size"]).prefetch(tf.data.AUTOTUNE)
+
+
+def feed(params: dict[str, Any], data: Path | None, rank: int, devices: list[str]) -> Batches:
+    """Return the function that gives the batches of a rank's devices, which may be on a server.
+
+    Of input synthetic they lie on the devices and are the same in every step. Raises ProgramError
+    when data are missing or damaged.
+    """
+    if params["input"] == "synthetic":
+        resident = []
+        for device, batch in zip(devices, fixed_batches(params, rank), strict=True):
+            with tf.device(device):
+                resident.append(tuple(tf.identity(tf.constant(part)) for part in batch))
+        return lambda: resident
+    with tf.device(host_of(devices[0])):
+        iterator = iter(rank_dataset(params, rank, data))
+
+    def read() -> list[Batch]:
+        return list(zip(*next(iterator), strict=True))
+
+    return read
+
+
+def host_of(device: str) -> str:
+    """Return the CPU of the process that a device belongs to."""
+    return device.rpartition("/device:")[0] + "/device:CPU:0"

@@ -6,32 +6,12 @@ after the first convolution and no convolution in a shortcut; the densenets have
 convolution, and a ReLU and no more than 24 channels after each of the two transitions, which makes
 them much smaller than those of the paper.
 
-Values of all weights, those that are trained, and the moving statistics of batch normalisation:
-
-================  ========  ===========  ===========  ==========
-model             classes   all          trained      statistics
-================  ========  ===========  ===========  ==========
-trivial               1000    4,259,780    4,259,780           0
-lenet                 1000    2,172,840    2,172,840           0
-alexnet               1000   61,838,248   61,838,248           0
-vgg16                 1000  138,357,544  138,357,544           0
-inception3            1000   23,851,784   23,817,352      34,432
-resnet50              1000   25,636,712   25,583,592      53,120
-alexnet                 10    1,756,426    1,756,426           0
-resnet20                10      271,098      269,722       1,376
-resnet32                10      466,426      464,154       2,272
-resnet44                10      661,754      658,586       3,168
-resnet56                10      857,082      853,018       4,064
-resnet110               10    1,736,058    1,727,962       8,096
-densenet40_k12          10      364,602      357,322       7,280
-densenet100_k12         10    2,259,242    2,217,002      42,240
-================  ========  ===========  ===========  ==========
-
-tf_cnn_benchmarks counts a class more (the background) and its step counter: 1,756,620 for alexnet.
+tf_cnn_benchmarks counts a class more (the background) and its step counter: 1,756,620 weights for
+alexnet where here are 1,756,426.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -122,138 +102,106 @@ class LocalResponseNormalization(layers.Layer):
         return tf.cast(x, inputs.dtype)
 
 
-@dataclass(frozen=True)
-class Maker:
-    """Layers of one memory layout, each a function of what comes before it."""
-
-    data_format: str  # NHWC or NCHW
-    seed: int | None = None
-
-    @property
-    def _keras_format(self) -> str:
-        return "channels_last" if self.data_format == "NHWC" else "channels_first"
-
-    def _channels(self, x: Any) -> int:
-        return int(x.shape[self.data_format.index("C")])
-
-    def conv(self, x: Any, filters: int, size: int, stride: int = 1, **more: Any) -> Any:
-        """Convolve; `more` is Keras's, but that padding is ``same`` by default."""
-        more = {"padding": "same"} | more
-        return layers.Conv2D(filters, size, stride, data_format=self._keras_format, **more)(x)
-
-    def norm(self, x: Any) -> Any:
-        """Normalise by the batch, as all of CIFAR-10's networks do."""
-        axis = self.data_format.index("C")
-        return layers.BatchNormalization(axis=axis, momentum=0.9, epsilon=1e-5)(x)
-
-    def norm_relu(self, x: Any) -> Any:
-        """Normalise and cut off below zero."""
-        return layers.ReLU()(self.norm(x))
-
-    def max_pool(self, x: Any, size: int, padding: str = "valid") -> Any:
-        """Take the maximum of windows that are two pixels apart."""
-        return layers.MaxPool2D(size, 2, padding, data_format=self._keras_format)(x)
-
-    def halve(self, x: Any) -> Any:
-        """Average over two by two pixels."""
-        return layers.AveragePooling2D(2, 2, data_format=self._keras_format)(x)
-
-    def mean(self, x: Any) -> Any:
-        """Average over all pixels: ``[N, C]``."""
-        return layers.GlobalAveragePooling2D(data_format=self._keras_format)(x)
-
-    def flatten(self, x: Any) -> Any:
-        """Make rows in the order of NHWC whatever the layout, so that weights mean the same."""
-        return layers.Flatten(data_format=self._keras_format)(x)
-
-    def dense_relu(self, x: Any, units: int, dropout: bool = False) -> Any:
-        """Append a fully connected layer with ReLU, and after it dropout where asked for."""
-        x = layers.Dense(units, activation="relu")(x)
-        return layers.Dropout(DROPOUT, seed=self.seed)(x) if dropout else x
-
-    def lrn(self, x: Any) -> Any:
-        """Normalise over neighbouring channels."""
-        return LocalResponseNormalization(self.data_format)(x)
-
-    def residual_block(self, x: Any, filters: int, stride: int) -> Any:
-        """Append a block of two convolutions of 3x3 and what goes past them."""
-        past = x
-        if (missing := filters - self._channels(x)) > 0:
-            past = ThinOut(self.data_format, missing // 2)(x)
-        x = self.norm_relu(self.conv(x, filters, 3, stride, use_bias=False))
-        x = self.norm(self.conv(x, filters, 3, use_bias=False))
-        return layers.ReLU()(layers.Add()([past, x]))
-
-    def dense_block(self, x: Any, convolutions: int, growth: int) -> Any:
-        """Append convolutions, each of which sees what all those before it made."""
-        for _ in range(convolutions):
-            new = self.conv(self.norm_relu(x), growth, 3)
-            x = layers.Concatenate(axis=self.data_format.index("C"))([x, new])
-        return x
+Body = Callable[[Any, int | None], Any]  # images and the seed of dropout -> what is before logits
 
 
-def trivial(make: Maker, x: Any) -> Any:
+def data_format() -> str:
+    """Return Keras's memory layout of images, NHWC or NCHW."""
+    return "NHWC" if tf.keras.backend.image_data_format() == "channels_last" else "NCHW"
+
+
+def conv(x: Any, filters: int, size: int, stride: int = 1, **more: Any) -> Any:
+    """Convolve; `more` is Keras's, but that padding is ``same`` by default."""
+    return layers.Conv2D(filters, size, stride, **{"padding": "same"} | more)(x)
+
+
+def norm(x: Any) -> Any:
+    """Normalise by the batch, as all of CIFAR-10's networks do."""
+    axis = data_format().index("C")
+    return layers.BatchNormalization(axis=axis, momentum=0.9, epsilon=1e-5)(x)
+
+
+def max_pool(x: Any, size: int, padding: str = "valid") -> Any:
+    """Take the maximum of windows that are two pixels apart."""
+    return layers.MaxPool2D(size, 2, padding)(x)
+
+
+def dense(x: Any, units: int) -> Any:
+    """Append a fully connected layer with ReLU."""
+    return layers.Dense(units, activation="relu")(x)
+
+
+def trivial(x: Any, _: int | None) -> Any:
     """Hardly any work: one unit that sees the whole image, and a layer of 4096."""
-    return make.dense_relu(make.dense_relu(make.flatten(x), 1), 4096)
+    return dense(dense(layers.Flatten()(x), 1), 4096)
 
 
-def lenet(make: Maker, x: Any) -> Any:
+def lenet(x: Any, _: int | None) -> Any:
     """LeNet-5 with wider layers and ReLU."""
     for filters in (32, 64):
-        x = make.max_pool(make.conv(x, filters, 5, activation="relu"), 2)
-    return make.dense_relu(make.flatten(x), 512)
+        x = max_pool(conv(x, filters, 5, activation="relu"), 2)
+    return dense(layers.Flatten()(x), 512)
 
 
-def alexnet(make: Maker, x: Any) -> Any:
+def alexnet(x: Any, seed: int | None) -> Any:
     """AlexNet in one tower, without normalisation over channels."""
-    x = make.conv(x, 64, 11, 4, padding="valid", activation="relu")
-    x = make.conv(make.max_pool(x, 3), 192, 5, activation="relu")
-    x = make.max_pool(x, 3)
+    x = conv(x, 64, 11, 4, padding="valid", activation="relu")
+    x = conv(max_pool(x, 3), 192, 5, activation="relu")
+    x = max_pool(x, 3)
     for filters in (384, 384, 256):
-        x = make.conv(x, filters, 3, activation="relu")
-    x = make.flatten(make.max_pool(x, 3))
+        x = conv(x, filters, 3, activation="relu")
+    x = layers.Flatten()(max_pool(x, 3))
     for _ in range(2):
-        x = make.dense_relu(x, 4096, dropout=True)
+        x = layers.Dropout(DROPOUT, seed=seed)(dense(x, 4096))
     return x
 
 
-def alexnet_cifar10(make: Maker, x: Any) -> Any:
+def alexnet_cifar10(x: Any, _: int | None) -> Any:
     """A small network that tf_cnn_benchmarks calls AlexNet, normalised over channels."""
-    x = make.conv(x, 64, 5, activation="relu")
-    x = make.lrn(make.max_pool(x, 3, "same"))
-    x = make.lrn(make.conv(x, 64, 5, activation="relu"))
-    x = make.flatten(make.max_pool(x, 3, "same"))
-    return make.dense_relu(make.dense_relu(x, 384), 192)
+    x = conv(x, 64, 5, activation="relu")
+    x = LocalResponseNormalization(data_format())(max_pool(x, 3, "same"))
+    x = LocalResponseNormalization(data_format())(conv(x, 64, 5, activation="relu"))
+    x = layers.Flatten()(max_pool(x, 3, "same"))
+    return dense(dense(x, 384), 192)
 
 
-def resnet_cifar10(blocks: int) -> Callable[[Maker, Any], Any]:
+def resnet_cifar10(blocks: int) -> Body:
     """Return the residual network of ``6 * blocks + 2`` layers."""
 
-    def body(make: Maker, x: Any) -> Any:
-        x = make.norm(make.conv(x, 16, 3, use_bias=False))
+    def body(x: Any, _: int | None) -> Any:
+        x = norm(conv(x, 16, 3, use_bias=False))
         for filters in (16, 32, 64):
             for block in range(blocks):
-                x = make.residual_block(x, filters, 2 if filters > 16 and block == 0 else 1)
-        return make.mean(x)
+                past, stride = x, 1
+                if filters > 16 and block == 0:
+                    past, stride = ThinOut(data_format(), filters // 4)(x), 2
+                x = layers.ReLU()(norm(conv(x, filters, 3, stride, use_bias=False)))
+                x = norm(conv(x, filters, 3, use_bias=False))
+                x = layers.ReLU()(layers.Add()([past, x]))
+        return layers.GlobalAveragePooling2D()(x)
 
     return body
 
 
-def densenet_cifar10(convolutions: int, growth: int) -> Callable[[Maker, Any], Any]:
+def densenet_cifar10(convolutions: int, growth: int) -> Body:
     """Return the densenet of three blocks of so many convolutions, of `growth` channels each."""
 
-    def body(make: Maker, x: Any) -> Any:
-        x = make.conv(x, 16, 3)
-        for _ in range(2):
-            x = make.norm_relu(make.dense_block(x, convolutions, growth))
-            x = make.conv(x, TRANSITION_CHANNELS * growth, 1, activation="relu")
-            x = make.halve(x)
-        return make.mean(make.norm_relu(make.dense_block(x, convolutions, growth)))
+    def body(x: Any, _: int | None) -> Any:
+        x = conv(x, 16, 3)
+        for block in range(3):
+            if block:
+                x = conv(x, TRANSITION_CHANNELS * growth, 1, activation="relu")
+                x = layers.AveragePooling2D(2, 2)(x)
+            for _ in range(convolutions):
+                new = conv(layers.ReLU()(norm(x)), growth, 3)
+                x = layers.Concatenate(axis=data_format().index("C"))([x, new])
+            x = layers.ReLU()(norm(x))
+        return layers.GlobalAveragePooling2D()(x)
 
     return body
 
 
-BODIES: dict[tuple[str, str], Callable[[Maker, Any], Any]] = {
+BODIES: dict[tuple[str, str], Body] = {
     ("trivial", "imagenet"): trivial,
     ("lenet", "imagenet"): lenet,
     ("alexnet", "imagenet"): alexnet,
@@ -272,16 +220,14 @@ APPLICATIONS = {
 }
 
 
-def _application(model: str, shape: Sequence[int], data_format: str, classes: int) -> Any:
-    """Make a network of tf.keras.applications, which takes its layout from a global setting."""
+@contextmanager
+def laid_out(data_format: str) -> Iterator[None]:
+    """Have Keras make layers of a memory layout, which it takes from a global setting."""
     before = tf.keras.backend.image_data_format()
-    tf.keras.backend.set_image_data_format(
-        "channels_last" if data_format == "NHWC" else "channels_first"
-    )
+    kind = "channels_last" if data_format == "NHWC" else "channels_first"
+    tf.keras.backend.set_image_data_format(kind)
     try:
-        return APPLICATIONS[model](
-            weights=None, input_shape=tuple(shape), classes=classes, classifier_activation=None
-        )
+        yield
     finally:
         tf.keras.backend.set_image_data_format(before)
 
@@ -303,13 +249,16 @@ def build(
     height, width, channels = image_shape(model, data_set)
     shape = (height, width, channels) if data_format == "NHWC" else (channels, height, width)
     classes = classes_of(data_set) if classes is None else classes
-    if model in APPLICATIONS:
-        network = _application(model, shape, data_format, classes)
-        inputs, logits = network.input, network.output
-    else:
-        inputs = layers.Input(shape)
-        body = BODIES[model, data_set](Maker(data_format, seed), inputs)
-        logits = layers.Dense(classes)(body)
+    with laid_out(data_format):
+        if model in APPLICATIONS:
+            network = APPLICATIONS[model](
+                weights=None, input_shape=shape, classes=classes, classifier_activation=None
+            )
+            inputs, logits = network.input, network.output
+        else:
+            inputs = layers.Input(shape)
+            body = BODIES[model, data_set](inputs, seed)
+            logits = layers.Dense(classes)(body)
     if logits.dtype != tf.float32:
         logits = layers.Activation("linear", dtype="float32")(logits)
     network = tf.keras.Model(inputs, logits, name=model)

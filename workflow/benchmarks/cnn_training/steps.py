@@ -4,7 +4,6 @@ Each step ends when its loss is known to the program, and is timed on every rank
 before the first timed step and after the last one.
 """
 
-import re
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
 
-LACKING = re.compile("support|not implemented|no registered", re.IGNORECASE)
 Problem = tuple[int, str]
 
 
@@ -205,28 +203,12 @@ def bad_data(error: Exception, folder: Path | None) -> Problem | None:
 
 
 def lack_of_support(params: dict[str, Any], error: Exception) -> Problem | None:
-    """Return exit code and message if TensorFlow has no code for what was asked, else None.
-
-    Told by one line of TensorFlow's message that speaks of support, and of what is not supported.
-    """
-    kinds = (
-        tf.errors.UnimplementedError,
-        tf.errors.InvalidArgumentError,
-        tf.errors.NotFoundError,
-    )
-    if not isinstance(error, kinds):
-        return None
-    signs = {
-        "data_format": ("nchw", "nhwc") if params["data_format"] == "NCHW" else (),
-        "precision": {"mixed_float16": ("half", "float16"), "mixed_bfloat16": ("bfloat16",)}.get(
-            params["precision"], ()
-        ),
-        "xla": ("xla",) if params["xla"] else (),
-    }
-    for line in filter(LACKING.search, input_errors.lines(error)):
-        for name, words in signs.items():
-            if any(word in line.lower() for word in words):
-                return EXIT_UNSUPPORTED, f"{name} {params[name]}: {line}"
+    """Return exit code and message if TensorFlow has no code for what was asked, else None: for a
+    layout, a precision or XLA that not every device has."""
+    usual = {"data_format": "NHWC", "precision": "float32", "xla": False}
+    asked = [f"{name} {params[name]}" for name, value in usual.items() if params[name] != value]
+    if asked and (line := input_errors.lacking(error)):
+        return EXIT_UNSUPPORTED, f"{', '.join(asked)}: {line}"
     return None
 
 

@@ -17,7 +17,7 @@ from cnn_training.compute import (
     make_optimizer,
     stamped_sums,
 )
-from cnn_training.feed import feed
+from cnn_training.images import feed
 from cnn_training.trainer import OBSERVED, Step, Taken, Trainer, repeat, take, traced
 from harness import tf_spans
 

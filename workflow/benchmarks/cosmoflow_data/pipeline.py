@@ -7,35 +7,11 @@ temporary arrays leave the processor's caches between one operation and the next
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 TARGETS = 4
-
-
-@dataclass(frozen=True)
-class Options:
-    """The benchmark parameters that shape the pipeline; counts of 0 mean tf.data's AUTOTUNE."""
-
-    sample_shape: tuple[int, ...]
-    batch_size: int
-    compression: str
-    parallel_reads: int
-    map_parallelism: int
-    prefetch: int
-    cache: str
-    apply_log: bool
-    deterministic: bool = False  # samples come in the order of the files
-
-    @classmethod
-    def from_params(cls, params: dict[str, Any]) -> "Options":
-        """Take the fields from the benchmark's parameters; not all benchmarks have the last."""
-        names = [*cls.__dataclass_fields__][:-1]
-        values = {name: params[name] for name in names}
-        values["sample_shape"] = tuple(params["sample_shape"])
-        return cls(**values, deterministic=params.get("deterministic", False))
 
 
 class Touched(NamedTuple):
@@ -60,32 +36,33 @@ def parse(record: tf.Tensor, shape: Sequence[int]) -> tuple[tf.Tensor, tf.Tensor
     return tf.cast(x, tf.float32), example["y"]
 
 
-def batches(files: tf.Tensor, options: Options) -> tf.data.Dataset:
+def batches(files: tf.Tensor, params: dict[str, Any]) -> tf.data.Dataset:
     """Return batches (x float32 ``[batch, *sample_shape]``, y float32 ``[batch, 4]``) of `files`.
 
-    x is the stored count, as log(x + 1) with `apply_log`. The order of samples is not fixed unless
-    `deterministic`: nothing waits for a slow file while another one is ready.
+    x is the stored count, as log(x + 1) with `apply_log`. Counts of 0 mean tf.data's AUTOTUNE. The
+    order of samples is not fixed unless `deterministic`, which not all benchmarks have: nothing
+    waits for a slow file while another one is ready.
     """
 
     def decode(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        x, y = parse(record, options.sample_shape)
-        return (tf.math.log(x + 1.0) if options.apply_log else x), y
+        x, y = parse(record, params["sample_shape"])
+        return (tf.math.log(x + 1.0) if params["apply_log"] else x), y
 
     def count(number: int) -> int:
         return number or tf.data.AUTOTUNE
 
     data = tf.data.TFRecordDataset(
         files,
-        compression_type="" if options.compression == "none" else options.compression,
-        num_parallel_reads=count(options.parallel_reads),
+        compression_type="" if params["compression"] == "none" else params["compression"],
+        num_parallel_reads=count(params["parallel_reads"]),
     )
-    data = data.map(decode, num_parallel_calls=count(options.map_parallelism))
-    data = data.batch(options.batch_size, drop_remainder=True)
-    if options.cache == "memory":
+    data = data.map(decode, num_parallel_calls=count(params["map_parallelism"]))
+    data = data.batch(params["batch_size"], drop_remainder=True)
+    if params["cache"] == "memory":
         data = data.cache()
-    data = data.prefetch(count(options.prefetch))
+    data = data.prefetch(count(params["prefetch"]))
     settings = tf.data.Options()
-    settings.deterministic = options.deterministic
+    settings.deterministic = params.get("deterministic", False)
     return data.with_options(settings)
 
 
@@ -104,7 +81,7 @@ def _touch(data: tf.data.Dataset) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     return samples, sum_x, sum_y
 
 
-def make_drain(options: Options) -> Drain:
+def make_drain(params: dict[str, Any]) -> Drain:
     """Return a function that reads files (a string tensor) once, from opening to the last sample.
 
     It is traced here, without reading anything. Each call builds the pipeline, its iterator and its
@@ -114,7 +91,7 @@ def make_drain(options: Options) -> Drain:
 
     @tf.function(input_signature=signature)
     def drain(files: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return _touch(batches(files, options))
+        return _touch(batches(files, params))
 
     traced = drain.get_concrete_function()
 
@@ -125,20 +102,20 @@ def make_drain(options: Options) -> Drain:
     return call
 
 
-def make_cached_drain(files: tf.Tensor, options: Options) -> Drain:
+def make_cached_drain(files: tf.Tensor, params: dict[str, Any]) -> Drain:
     """Return a function as `make_drain` does whose samples stay in memory after its first call.
 
     The cache lives as long as the data set it belongs to, so that one is made here, for `files`;
     the argument of the function is ignored. Iterators and threads are still new in every call.
     """
-    empty = batches(tf.constant([], tf.string), options)
+    empty = batches(tf.constant([], tf.string), params)
 
     @tf.function(input_signature=[tf.data.DatasetSpec(empty.element_spec)])
     def drain(data: tf.data.Dataset) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return _touch(data)
 
     traced = drain.get_concrete_function()
-    data = batches(files, options)
+    data = batches(files, params)
 
     def call(source: tf.data.Dataset) -> Touched:
         return Touched(*(value.numpy().item() for value in traced(source)))

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +28,21 @@ def make(params: dict[str, Any], folder: Path | None, rank: int, seed: int) -> E
         batch = dummy_batch(params, rank, seed)
         return lambda split, epoch: itertools.repeat(batch)
 
-    options = pipeline.Options.from_params(params)
-    traced = opener(options)
+    traced = opener(params)
     cached: dict[str, tf.data.Dataset] = {}
 
     def epochs(split: str, epoch: int) -> Batches:
         chosen = names_of_rank(params, folder, rank, epoch, seed)[split]
 
         def make_data() -> tf.data.Dataset:
-            if options.cache == "none":
+            if params["cache"] == "none":
                 return traced(tf.constant(chosen, tf.string))
             if split not in cached:  # the cache lives as long as the data set it belongs to
-                cached[split] = pipeline.batches(tf.constant(chosen, tf.string), options)
+                cached[split] = pipeline.batches(tf.constant(chosen, tf.string), params)
             return cached[split]
 
         count = len(chosen) * params["samples_per_file"] // params["batch_size"]
-        return FileBatches(make_data, count, f"rank {rank}, {split}", chosen, options.compression)
+        return read(make_data, count, f"rank {rank}, {split}", chosen, params["compression"])
 
     return epochs
 
@@ -56,42 +54,39 @@ def names_of_rank(
     return files.paths(folder, files.files_of_rank(params, rank, epoch, seed, SHUFFLED))
 
 
-def opener(options: pipeline.Options) -> Callable[[tf.Tensor], tf.data.Dataset]:
+def opener(params: dict[str, Any]) -> Callable[[tf.Tensor], tf.data.Dataset]:
     """Return a function from file names to their pipeline, which takes 1 ms, untraced 20 ms."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def open_files(names: tf.Tensor) -> tf.data.Dataset:
-        return pipeline.batches(names, options)
+        return pipeline.batches(names, params)
 
     open_files.get_concrete_function()
     return open_files
 
 
-@dataclass(frozen=True)
-class FileBatches:
-    """`count` batches of `files`; iterating opens the pipeline, whose threads end with it."""
+def read(
+    make_data: Callable[[], tf.data.Dataset],
+    count: int,
+    place: str,
+    names: Sequence[str],
+    compression: str,
+) -> Iterator[Batch]:
+    """Yield `count` batches of files, by a pipeline that is opened with the first and ends with the
+    last, which comes only when nothing follows: that completes a cache.
 
-    make_data: Callable[[], tf.data.Dataset]
-    count: int
-    place: str
-    files: Sequence[str]
-    compression: str
-
-    def __iter__(self) -> Iterator[Batch]:
-        """Yield the batches; the last one only when nothing follows, which completes a cache.
-
-        Raises ProgramError: 65 when more batches follow or a file is damaged, 66 when one is gone.
-        """
-        try:
-            batches = iter(self.make_data())
-            for number, batch in enumerate(batches, 1):
-                if number == self.count and next(batches, None) is not None:
-                    message = f"{self.place}: more than {self.count} batches in the files"
-                    raise ProgramError(EXIT_BAD_DATA, message)
-                yield batch
-        except tf.errors.OpError as error:
-            code, said = input_errors.describe(error, self.files, self.compression)
-            raise ProgramError(code, f"{self.place}: {said}") from None
+    Raises ProgramError: 65 when more batches follow or a file is damaged, 66 when one is gone.
+    """
+    try:
+        batches = iter(make_data())
+        for number, batch in enumerate(batches, 1):
+            if number == count and next(batches, None) is not None:
+                message = f"{place}: more than {count} batches in the files"
+                raise ProgramError(EXIT_BAD_DATA, message)
+            yield batch
+    except tf.errors.OpError as error:
+        code, said = input_errors.describe(error, names, compression)
+        raise ProgramError(code, f"{place}: {said}") from None
 
 
 def dummy_batch(params: dict[str, Any], rank: int, seed: int) -> Batch:

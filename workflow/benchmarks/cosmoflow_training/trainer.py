@@ -1,19 +1,17 @@
 """Model, optimiser and learning rate, and what a rank does with them in an epoch."""
 
-import re
 from typing import Any
 
 import tensorflow as tf
 
 from cosmoflow_training import inputs, model
-from harness import no_exchange, tf_training
+from harness import input_errors, no_exchange, tf_training
 from harness.phases import Phases
 from harness.program import EXIT_UNSUPPORTED, ProgramError
 
 NAMES = ("loss", "mae")
 # Against gradients too small for float16.
 FLOAT16_LOSS_SCALE = 128.0
-LACKING = re.compile("support|not implemented|no .*registered", re.IGNORECASE)
 
 
 class Trainer:
@@ -76,12 +74,10 @@ class Trainer:
                 rate=lambda: self.rate.value,
                 reached=lambda mean: target is not None and mean["validation_mae"] <= target,
             )
-        except tf.errors.UnknownError as error:
-            if "Horovod has been shut down" not in error.message:
+        except tf.errors.OpError as error:
+            if "Horovod has been shut down" in error.message:
+                raise ProgramError(1, "") from None  # another rank has ended, and says why
+            if not (line := input_errors.lacking(error)):
                 raise
-            raise ProgramError(1, "") from None  # another rank has ended, and says why
-        except (tf.errors.UnimplementedError, tf.errors.InvalidArgumentError) as error:
-            if not LACKING.search(error.message):
-                raise
-            reason = f"precision {self.params['precision']}: {error.message.splitlines()[0]}"
+            reason = f"precision {self.params['precision']}: {line}"
             raise ProgramError(EXIT_UNSUPPORTED, reason) from None

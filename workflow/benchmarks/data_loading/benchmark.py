@@ -69,14 +69,13 @@ class Program(Benchmark):
     def warm_up(self) -> None:
         """Trace the pipelines, and meet at some barriers."""
         with self.phases("warmup"):
-            options = pipeline.Options.from_params(self.params)
-            if options.cache == "memory":
+            if self.params["cache"] == "memory":
                 self.drains = {
-                    split: pipeline.make_cached_drain(files, options)
+                    split: pipeline.make_cached_drain(files, self.params)
                     for split, files in self.tensors(0).items()
                 }
             else:
-                self.drains = dict.fromkeys(dataset.SPLITS, pipeline.make_drain(options))
+                self.drains = dict.fromkeys(dataset.SPLITS, pipeline.make_drain(self.params))
             for _ in range(3):
                 ranks.barrier()
 

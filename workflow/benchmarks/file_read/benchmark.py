@@ -1,17 +1,22 @@
-"""What a rank does: read its files by more and more threads."""
+"""What a rank does: read its files with plain system calls, by more and more threads."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from file_read.dataset import MIB, RawFiles
-from file_read.reading import KIB, make_call, offsets
 from harness import page_cache, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.program import EXIT_BAD_DATA, ProgramError
 from harness.sweep import Case
 from harness.tf_probe import Probe, start_without_gpus
+
+KIB = 1 << 10
 
 
 class Program(Probe):
@@ -72,13 +77,52 @@ class Program(Probe):
 
     def about_rank(self) -> list[float | None]:
         """Return the largest share of this rank's files that stayed in the page cache."""
-        known = [share for share in self.resident if share is not None]
-        return [max(known) if known and len(known) == len(self.resident) else None]
+        return page_cache.most_kept(self.resident)
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return whether reads were cold too: None where the kernel does not tell."""
         notes = super().notes(about_ranks)
         if self.params["cache"] == "cold":
-            kept = [share for (share,) in about_ranks]
-            notes["page_cache"] = page_cache.summary([], kept) | {"dropped": True}
+            notes["page_cache"] = page_cache.of_cold_reads(about_ranks)
         return notes
+
+
+def offsets(file_bytes: int, block: int, most: int | None, seed: Sequence[int]) -> list[int]:
+    """Return where the blocks of a file begin, in the order in which they are read.
+
+    All of them in order, or with `most` so many of them in random order. A last block that is not
+    whole is left out.
+    """
+    blocks = np.arange(file_bytes // block)
+    if most is not None:
+        blocks = np.random.default_rng(seed).permutation(blocks)[:most]
+    return [int(number) * block for number in blocks]
+
+
+def read_blocks(path: str, begins: Sequence[int], block: int) -> None:
+    """Read blocks of a file into the same memory; OSError where the file ends before."""
+    buffer = bytearray(block)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        for begin in begins:
+            if os.preadv(descriptor, [buffer], begin) != block:
+                raise OSError(f"{path} is shorter than it must be")
+    finally:
+        os.close(descriptor)
+
+
+def make_call(
+    paths: Sequence[str], begins: Sequence[Sequence[int]], block: int
+) -> Callable[[], None]:
+    """Return a function that reads each file by a thread of its own, all at the same time."""
+    if len(paths) == 1:
+        return lambda: read_blocks(paths[0], begins[0], block)
+    pool = ThreadPoolExecutor(len(paths))
+
+    def call() -> None:
+        for done in [
+            pool.submit(read_blocks, *job, block) for job in zip(paths, begins, strict=True)
+        ]:
+            done.result()
+
+    return call

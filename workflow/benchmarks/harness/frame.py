@@ -69,9 +69,9 @@ class Benchmark(ABC):
     def about_rank(self) -> Any:  # noqa: B027 (optional)
         """Return what else `notes` needs to know of this rank, as JSON."""
 
-    @abstractmethod
     def work(self) -> Work:
-        """Return how much was done, on rank 0."""
+        """Return how much was done, on rank 0; nothing where no samples are handled."""
+        return {}
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the metrics by name, on rank 0, from what `gather` returned there."""

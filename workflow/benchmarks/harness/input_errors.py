@@ -1,5 +1,6 @@
-"""What a user reads when TensorFlow cannot read a data file: its name, and what to do."""
+"""What a user reads when TensorFlow cannot read a data file, or lacks what was asked for."""
 
+import re
 from collections.abc import Iterable
 
 import tensorflow as tf
@@ -10,11 +11,21 @@ from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA
 MAX_CHARACTERS = 200  # of TensorFlow's own words
 _BROKEN = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
 
+_REFUSED = (tf.errors.UnimplementedError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError)
+_LACKING = re.compile("support|not implemented|no .*registered", re.IGNORECASE)
+
 
 def lines(error: Exception) -> list[str]:
     """Return what TensorFlow's error says, less the lines and parts that show the graph."""
     every = [line.partition("[[{{")[0].strip() for line in error.message.splitlines()]
     return [line for line in every if line and not line.startswith('File "')]
+
+
+def lacking(error: Exception) -> str | None:
+    """Return the line in which TensorFlow says that it has no code for something, else None."""
+    return (
+        next(filter(_LACKING.search, lines(error)), None) if isinstance(error, _REFUSED) else None
+    )
 
 
 def describe(error: Exception, files: Iterable[str], compression: str = "none") -> tuple[int, str]:

@@ -79,6 +79,17 @@ def drop(paths: Iterable[str]) -> int:
     return refused
 
 
+def most_kept(shares: list[float | None]) -> list[float | None]:
+    """Return, in a list, the largest share that a rank's files kept; None if one is unknown."""
+    known = [share for share in shares if share is not None]
+    return [max(known) if known and len(known) == len(shares) else None]
+
+
+def of_cold_reads(about_ranks: list[Any]) -> dict[str, Any]:
+    """Return a record's note on reads that were to be cold, from `most_kept` of each rank."""
+    return summary([], [share for (share,) in about_ranks]) | {"dropped": True}
+
+
 def summary(before: list[float | None], after: list[float | None]) -> dict[str, Any]:
     """Put the resident fractions of all ranks in words a record keeps.
 

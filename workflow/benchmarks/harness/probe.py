@@ -12,7 +12,7 @@ import numpy as np
 
 from harness import ranks, watch
 from harness.frame import Arrays, Benchmark
-from harness.native import Metric, Work
+from harness.native import Metric
 from harness.program import EXIT_UNSUPPORTED, ProgramError
 from harness.sweep import SECONDS, Case, Clock, Sweep, ceiling_metrics, rates, run_sweep
 
@@ -65,10 +65,6 @@ class SweepProbe(Benchmark):
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather the times of all ranks: ``[value, repeat, rank]``."""
         return {SECONDS: ranks.gather(np.array(self.sweep.seconds))}
-
-    def work(self) -> Work:
-        """Return nothing: a probe handles no samples."""
-        return {}
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the best rate and the median of its repeats."""

@@ -150,8 +150,7 @@ class Program(Benchmark):
 
     def about_rank(self) -> list[float | None]:
         """Return the largest share of this rank's files that stayed in the page cache."""
-        known = [share for share in self.resident if share is not None]
-        return [max(known) if known and len(known) == len(self.resident) else None]
+        return page_cache.most_kept(self.resident)
 
     def work(self) -> Work:
         """Return the samples of an epoch, and the bytes that they take in files."""
@@ -175,8 +174,7 @@ class Program(Benchmark):
         """Return the sum of y by epoch, the same in each, and whether reads were cold."""
         notes: dict[str, Any] = {"touched": {"sum_y": [float(row.sum()) for row in self.all_y]}}
         if self.params["page_cache"] == "cold":
-            kept = [share for (share,) in about_ranks]
-            notes["page_cache"] = page_cache.summary([], kept) | {"dropped": True}
+            notes["page_cache"] = page_cache.of_cold_reads(about_ranks)
         return notes
 
 

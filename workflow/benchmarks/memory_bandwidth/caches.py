@@ -15,26 +15,14 @@ def last_level_bytes(cpus: set[int], folder: Path = CPUS) -> int | None:
 
     None where the kernel does not tell.
     """
-    caches: dict[str, tuple[int, int]] = {}  # by who shares it: level, bytes
+    caches = {}
     for cpu in cpus:
-        of_cpu = []
-        for index in (folder / f"cpu{cpu}" / "cache").glob("index*"):
-            try:
-                level = int((index / "level").read_text())
-                size = (index / "size").read_text().strip()
-                shared = (index / "shared_cpu_list").read_text().strip()
-                kind = (index / "type").read_text().strip()
-                of_cpu.append((level, int(size[:-1]) * _UNITS[size[-1]], shared, kind))
-            except (OSError, ValueError, KeyError, IndexError):
-                continue
-        data = [cache for cache in of_cpu if cache[3] != "Instruction"]
-        if data:
-            level, size_bytes, shared, _ = max(data)
-            caches[f"L{level} {shared}"] = (level, size_bytes)
-    if not caches:
-        return None
-    last = max(level for level, _ in caches.values())
-    return sum(size for level, size in caches.values() if level == last)
+        # The last one is of the highest level.
+        for index in sorted((folder / f"cpu{cpu}" / "cache").glob("index*"))[-1:]:
+            size = (index / "size").read_text().strip()
+            shared = (index / "shared_cpu_list").read_text().strip()
+            caches[shared] = int(size[:-1]) * _UNITS[size[-1]]
+    return sum(caches.values()) or None
 
 
 def array_bytes(array_mib: int | None) -> int:

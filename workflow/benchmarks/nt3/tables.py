@@ -1,6 +1,7 @@
-"""The tables on a rank: found, loaded, scaled, and turned into tensors."""
+"""The tables on a rank: found, loaded, checked, scaled, and turned into tensors and batches."""
 
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import tensorflow as tf
 from harness import program, ranks
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA
-from nt3 import dataset, loading, preprocessing
+from nt3 import dataset, loading
+
+Samples = tuple[tf.Tensor, tf.Tensor]  # x [samples, features, 1] and labels int32 [samples]
 
 
 class Data:
@@ -50,9 +53,7 @@ class Data:
 
     def preprocess(self) -> dict[str, Any]:
         """Check and scale; return tensors by split. The tables are let go."""
-        faults = (
-            preprocessing.find_fault(self.rows[split], self.paths[split]) for split in self.paths
-        )
+        faults = (find_fault(self.rows[split], self.paths[split]) for split in self.paths)
         fault = next(filter(None, faults), None)
         ranks.raise_together((EXIT_BAD_DATA, fault) if fault else None)
 
@@ -61,5 +62,43 @@ class Data:
                 return values
             return hvd.allreduce(tf.constant(values), op=hvd.Max, name="largest").numpy()
 
-        preprocessing.scale(self.rows["train"], self.rows["test"], over_ranks)
-        return {split: preprocessing.to_tensors(self.rows.pop(split)) for split in self.paths}
+        scale(self.rows["train"], self.rows["test"], over_ranks)
+        return {split: to_tensors(self.rows.pop(split)) for split in self.paths}
+
+
+def find_fault(table: np.ndarray, path: str) -> str | None:
+    """Return one line if a value of a table is not finite or a label not 0 or 1, else None."""
+    if np.isfinite(table).all() and np.isin(table[:, 0], (0, 1)).all():
+        return None
+    return f"{path} is damaged (a value is not finite, or a label not 0 or 1): {loading.ADVICE}"
+
+
+def scale(
+    train: np.ndarray, test: np.ndarray, over_ranks: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """Divide every feature by its largest absolute value over both tables, in place.
+
+    What scikit-learn's MaxAbsScaler does; a feature that is 0 throughout stays so. `over_ranks`
+    returns the largest values over all ranks, of which each may have other rows.
+    """
+    largest = np.zeros(train.shape[1] - 1, np.float32)
+    for table in (train, test):
+        for first in range(0, len(table), 64):  # so that what is in between stays small
+            block = np.abs(table[first : first + 64, 1:]).max(0)
+            np.maximum(largest, block, out=largest)
+    largest = over_ranks(largest)
+    largest[largest == 0] = 1
+    for table in (train, test):
+        table[:, 1:] /= largest
+
+
+def to_tensors(table: np.ndarray) -> Samples:
+    """Return the values and the labels of a table on the device that trains."""
+    return tf.constant(table[:, 1:, None]), tf.constant(table[:, 0].astype(np.int32))
+
+
+def batches(samples: Samples, size: int, order: np.ndarray) -> Iterator[Samples]:
+    """Yield batches of samples in `order`, the last one smaller where `size` does not divide."""
+    for first in range(0, len(order), size):
+        chosen = tf.constant(order[first : first + size])
+        yield tf.gather(samples[0], chosen), tf.gather(samples[1], chosen)

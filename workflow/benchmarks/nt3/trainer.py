@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from harness import no_exchange, ranks, tf_training
 from harness.phases import Phases
-from nt3 import loading, model, preprocessing
+from nt3 import loading, model, tables
 
 NAMES = ("loss", "accuracy")
 
@@ -46,7 +46,7 @@ class Trainer:
         order = np.arange(loading.rows_of_rank(self.params))
         if self.params["shuffle"]:
             order = np.random.default_rng([self.seed, ranks.rank(), epoch]).permutation(order)
-        return preprocessing.batches(self.samples["train"], self.batch, order)
+        return tables.batches(self.samples["train"], self.batch, order)
 
     def train(self, epoch: int) -> Any:
         """Train for an epoch, setting the learning rate before each step."""
@@ -56,7 +56,7 @@ class Trainer:
     def test(self, _epoch: int = 0) -> Any:
         """Measure the whole test table, as every rank does."""
         order = np.arange(self.params["test_samples"])
-        batches = preprocessing.batches(self.samples["test"], self.batch, order)
+        batches = tables.batches(self.samples["test"], self.batch, order)
         return tf_training.run_part(batches, self.evaluate, -(-len(order) // self.batch))
 
     def tested(self) -> dict[str, float]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness import ranks, watch
 from harness.frame import Arrays, Benchmark
-from harness.native import Metric, Work, metric
+from harness.native import Metric, metric
 from harness.program import EXIT_UNSUPPORTED
 from harness.rendezvous import own_address
 from harness.tf_probe import start_without_gpus
@@ -74,10 +74,6 @@ class Program(Benchmark):
         """Gather what each rank has timed with those above it, and mirror it."""
         seconds = ranks.gather(self.seconds)
         return {"link_seconds": None if seconds is None else seconds + seconds.transpose(0, 2, 1)}
-
-    def work(self) -> Work:
-        """Return nothing: a probe handles no samples."""
-        return {}
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the median and the slowest of all pairs."""

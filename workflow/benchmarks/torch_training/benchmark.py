@@ -5,12 +5,14 @@ All ranks meet before the first timed step and after the last one.
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from harness import ranks, torch_ranks
 from harness.frame import Arrays, Benchmark
@@ -20,10 +22,8 @@ from torch_training import (
     dataset,
     flops,
     inputs,
-    memory,
     mesh,
     models,
-    optimizers,
     sharing,
     steps,
 )
@@ -31,6 +31,25 @@ from torch_training import (
 Problem = tuple[int, str]
 # What torch.compile says where it has no compiler for the processor or the GPU.
 NO_COMPILER = re.compile(r"InvalidCxxCompiler|TritonMissing|working triton installation")
+
+
+def make_optimizer(
+    params: dict[str, Any], parameters: Iterable[nn.Parameter]
+) -> torch.optim.Optimizer:
+    """Return the optimiser of all parameters.
+
+    The weight decay of adamw is apart from the gradients, that of the others is added to them.
+    """
+    rate, decay = params["learning_rate"], params["weight_decay"]
+    match params["optimizer"]:
+        case "sgd":
+            return torch.optim.SGD(parameters, rate, weight_decay=decay)
+        case "momentum":
+            return torch.optim.SGD(parameters, rate, momentum=0.9, weight_decay=decay)
+        case "adam":
+            return torch.optim.Adam(parameters, rate, weight_decay=decay)
+        case _:
+            return torch.optim.AdamW(parameters, rate, weight_decay=decay)
 
 
 def build(
@@ -42,7 +61,7 @@ def build(
     if params["data_format"] == "NHWC":
         network = network.to(memory_format=torch.channels_last)
     shared = sharing.make(params, network, ranks.rank(), device)
-    optimizer = optimizers.make(params, shared.parameters())
+    optimizer = make_optimizer(params, shared.parameters())
     shared.stamps.attach(optimizer)
     return shared, optimizer
 
@@ -117,7 +136,7 @@ class Program(Benchmark):
         finite = all(bool(torch.isfinite(p).all()) for p in self.sharing.local_parameters())
         message = "training diverged: not all weights are finite"
         ranks.raise_together(None if finite else (EXIT_BAD_DATA, message))
-        self.peaks = ranks.gather_json(memory.peaks(self.device))
+        self.peaks = ranks.gather_json(peaks(self.device))
         return {
             "warmup_step_times": ranks.gather(self.warmup.seconds["step_times"]),
             "loss": ranks.gather(self.timed.losses),
@@ -172,7 +191,7 @@ class Program(Benchmark):
         if exchange and exchange["by"] == self.sharing.wrapping.by:
             gradients = sum(exchange["tensor_bytes"])
             measured["gradient_bytes"] = metric(gradients, "bytes", scope="rank")
-        return measured | memory.metrics(self.peaks)
+        return measured | peak_metrics(self.peaks)
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return how ranks share, on what, and the sizes of batches."""
@@ -193,3 +212,26 @@ class Program(Benchmark):
             | {name: [each * own for each in of_ranks] for name, of_ranks in operations.items()},
             "peaks": {name: [rank.get(name) for rank in self.peaks] for name in self.peaks[0]},
         }
+
+
+def peaks(device: torch.device) -> dict[str, int]:
+    """Return this rank's peaks by the names of the metrics; what is not known is left out.
+
+    `peak_rss`: resident on the host since the process started, PyTorch's code with it. On a GPU
+    `peak_memory_allocated` by tensors, and `peak_memory_reserved` by PyTorch's allocator for them.
+    """
+    most = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    held = {"peak_rss": int(most[1]) << 10} if most else {}
+    if device.type == "cuda":
+        held["peak_memory_allocated"] = torch.cuda.max_memory_allocated(device)
+        held["peak_memory_reserved"] = torch.cuda.max_memory_reserved(device)
+    return held
+
+
+def peak_metrics(ranks: list[dict[str, int]]) -> dict[str, Metric]:
+    """Return the peaks of the rank that held the most, which is the one that runs out first."""
+    return {
+        name: metric(max(rank[name] for rank in ranks), "bytes", scope="rank")
+        for name in ranks[0]
+        if all(name in rank for rank in ranks)
+    }

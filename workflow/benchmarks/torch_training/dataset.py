@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness import staging
-from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA
+from harness.program import EXIT_BAD_DATA
 
 IMAGE_SHAPES = {"mlp": (32, 32, 3), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3)}
 CLASSES = {"mlp": 10, "resnet20": 10, "resnet50": 1000}
@@ -107,20 +107,20 @@ class StandIn(staging.DataSet):
         return rows
 
 
-def damage(folder: Path, params: dict[str, Any], index: int, count: int) -> tuple[int, str] | None:
-    """Return exit code and message if a file is missing or not whole, of every ``count``-th."""
-    stand_in = StandIn.from_params(params)
-    if problem := stand_in.mismatch(folder):
-        return EXIT_BAD_DATA, f"input: {problem}"
-    files = params["data_samples"] // params["samples_per_file"]
-    for number in range(index, files, count):
-        path = Path(stand_in.path(folder, "train", number))
-        if not path.exists():
-            return EXIT_MISSING_DATA, f"input: no file {path}"
-        if not stand_in.is_complete(path):
-            advice = "remove it, and the next `snakemake` makes it again"
-            return EXIT_BAD_DATA, f"input: {path} is damaged: {advice}"
-    return None
+def damage(
+    folder: Path | None, params: dict[str, Any], index: int, count: int
+) -> tuple[int, str] | None:
+    """Return exit code and message if a file is missing, or one of every ``count``-th not whole."""
+    stand_in, files = (
+        StandIn.from_params(params),
+        params["data_samples"] // params["samples_per_file"],
+    )
+    if problem := stand_in.missing(folder, {"train": files}):
+        return problem
+    paths = (stand_in.path(folder, "train", number) for number in range(index, files, count))
+    broken = next((path for path in paths if not stand_in.is_complete(path)), None)
+    advice = "remove it, and the next `snakemake` makes it again"
+    return (EXIT_BAD_DATA, f"input: {broken} is damaged: {advice}") if broken else None
 
 
 main = partial(staging.main, StandIn)

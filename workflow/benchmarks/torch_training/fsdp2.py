@@ -8,7 +8,7 @@ backward pass (ZeRO-3), else kept until then (ZeRO-2); those outside of blocks a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from torch_training.data_parallel import Wrapping
 from torch_training.models.network import Network
-from torch_training.stamps import DATA_PARALLEL, Stamps
+from torch_training.stamps import DATA_PARALLEL
 
 GATHERED, SCATTERED, REDUCED = "gathered_bytes", "reduce_scattered_bytes", "all_reduced_bytes"
 KINDS = (GATHERED, SCATTERED, REDUCED)
@@ -59,8 +59,41 @@ class FullyShard(Wrapping):
 
     def _shard(self, module: Any, policy: MixedPrecisionPolicy, reshard: bool) -> None:
         fully_shard(module, mesh=self.mesh, mp_policy=policy, reshard_after_forward=reshard)
-        module.set_custom_all_gather(_Gather(self.stamps, self.alone))
-        module.set_custom_reduce_scatter(_Scatter(self.stamps, self.alone, self.mesh.ndim == 2))
+        module.set_custom_all_gather(_Comm(self._gather))
+        module.set_custom_reduce_scatter(_Comm(self._scatter))
+
+    def _gather(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: dist.ProcessGroup,
+        async_op: bool = False,
+    ) -> dist.Work | None:
+        if self.alone:
+            for number, part in enumerate(output_tensor.view(group.size(), -1)):
+                if number != group.rank():  # where it is already
+                    part.copy_(input_tensor.view(-1))
+            return None
+        self.stamps.count(GATHERED, output_tensor)
+        with self.stamps.waiting(DATA_PARALLEL):
+            return dist.all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
+
+    def _scatter(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: dist.ProcessGroup,
+        op: Any,
+        async_op: bool = False,
+    ) -> dist.Work | None:
+        if self.alone:
+            output_tensor.copy_(input_tensor.view(group.size(), -1)[group.rank()])
+            return None
+        self.stamps.count(SCATTERED, input_tensor)
+        if self.mesh.ndim == 2:  # copies
+            self.stamps.count(REDUCED, output_tensor)
+        with self.stamps.waiting(DATA_PARALLEL):
+            return dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group, async_op)
 
     def exchanging(self, module: Any, last: bool) -> AbstractContextManager[Any]:
         """Return the context of a micro-step: gradients stay whole but in the last."""
@@ -95,47 +128,13 @@ def _share(parameter: Any) -> int:
 
 
 class _Comm:
-    """What FSDP2 calls to exchange a group of weights: `torch.distributed`, and counted."""
+    """What FSDP2 calls to exchange a group of weights: allocates what comes of it, and calls."""
 
-    def __init__(self, stamps: Stamps, alone: bool, copies: bool = False) -> None:
-        self.stamps, self.alone, self.copies = stamps, alone, copies
+    def __init__(self, call: Callable[..., dist.Work | None]) -> None:
+        self.call = call
 
     def allocate(self, size: Any, *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         return torch.empty(*size, dtype=dtype, device=device)
 
-
-class _Gather(_Comm):
-    def __call__(
-        self,
-        output_tensor: torch.Tensor,
-        input_tensor: torch.Tensor,
-        group: dist.ProcessGroup,
-        async_op: bool = False,
-    ) -> dist.Work | None:
-        if self.alone:
-            for number, part in enumerate(output_tensor.view(group.size(), -1)):
-                if number != group.rank():  # where it is already
-                    part.copy_(input_tensor.view(-1))
-            return None
-        self.stamps.count(GATHERED, output_tensor)
-        with self.stamps.waiting(DATA_PARALLEL):
-            return dist.all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
-
-
-class _Scatter(_Comm):
-    def __call__(
-        self,
-        output_tensor: torch.Tensor,
-        input_tensor: torch.Tensor,
-        group: dist.ProcessGroup,
-        op: Any,
-        async_op: bool = False,
-    ) -> dist.Work | None:
-        if self.alone:
-            output_tensor.copy_(input_tensor.view(group.size(), -1)[group.rank()])
-            return None
-        self.stamps.count(SCATTERED, input_tensor)
-        if self.copies:
-            self.stamps.count(REDUCED, output_tensor)
-        with self.stamps.waiting(DATA_PARALLEL):
-            return dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group, async_op)
+    def __call__(self, *args: Any, **kwargs: Any) -> dist.Work | None:
+        return self.call(*args, **kwargs)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from harness import seeded
-from harness.program import EXIT_MISSING_DATA, EXIT_UNSUPPORTED
+from harness.program import EXIT_UNSUPPORTED
 from torch_training import dataset, loader, models
 
 Batch = list[tuple[torch.Tensor, torch.Tensor]]
@@ -47,8 +47,6 @@ def check(
     """Return exit code and message if this rank cannot read what it is to."""
     if params["input"] == "synthetic":
         return None
-    if data is None:
-        return EXIT_MISSING_DATA, "input staged: the run file names no data set"
     if params["pin_memory"] and device.type == "cpu":
         return EXIT_UNSUPPORTED, "pin_memory true: there is no GPU here"
     return dataset.damage(data, params, place.index, place.count)

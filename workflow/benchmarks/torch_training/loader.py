@@ -57,31 +57,24 @@ def _opened(stand_in: dataset.StandIn, path: str) -> np.ndarray:
     return stand_in.open(path)
 
 
-class Order:
-    """The numbers of a rank's batches, without end: every epoch in an order of its own.
+def order(params: dict[str, Any], index: int, count: int) -> Iterator[list[int]]:
+    """Yield the samples of one micro-batch after the other, without end: every epoch in an order of
+    its own.
 
     A step takes the next samples of all ranks; share `index` of `count` takes its micro-batches in
     a row, so that the samples of a step are the same however it is shared.
     """
+    samples, batch = params["data_samples"], params["batch_size"]
+    own = params["accumulation"] * batch
 
-    def __init__(self, params: dict[str, Any], index: int, count: int) -> None:
-        """Keep the sizes."""
-        self.samples, self.seed = params["data_samples"], params["seed"]
-        self.batch, self.accumulation = params["batch_size"], params["accumulation"]
-        self.index, self.count = index, count
+    @lru_cache(maxsize=2)
+    def epoch(number: int) -> np.ndarray:
+        return np.random.default_rng([ORDER, params["seed"], number]).permutation(samples)
 
-    def __iter__(self) -> Iterator[list[int]]:
-        """Yield the samples of one micro-batch after the other."""
-        own = self.accumulation * self.batch
-        epoch = lru_cache(maxsize=2)(self._epoch)
-        for step in itertools.count():
-            first = (step * self.count + self.index) * own
-            for begin in range(first, first + own, self.batch):
-                places = [divmod(n, self.samples) for n in range(begin, begin + self.batch)]
-                yield [int(epoch(number)[place]) for number, place in places]
-
-    def _epoch(self, number: int) -> np.ndarray:
-        return np.random.default_rng([ORDER, self.seed, number]).permutation(self.samples)
+    for first in itertools.count(index * own, count * own):
+        for begin in range(first, first + own, batch):
+            places = [divmod(number, samples) for number in range(begin, begin + batch)]
+            yield [int(epoch(number)[place]) for number, place in places]
 
 
 def as_it_is(batch: Batch) -> Batch:
@@ -94,7 +87,7 @@ def make(folder: Path, params: dict[str, Any], index: int, count: int) -> Iterat
     workers = params["loader_workers"]
     loader: DataLoader[Batch] = DataLoader(
         Samples(folder, params),
-        batch_sampler=Order(params, index, count),
+        batch_sampler=order(params, index, count),
         collate_fn=as_it_is,
         num_workers=workers,
         prefetch_factor=params["prefetch"] if workers else None,

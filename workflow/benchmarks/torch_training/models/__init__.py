@@ -1,12 +1,13 @@
 """The networks: `build` makes one of the parameters, `initialise` gives it its first weights."""
 
+import math
 from typing import Any
 
 import torch
 from torch import nn
 
 from torch_training.dataset import CLASSES, IMAGE_SHAPES
-from torch_training.models import mlp, resnet, transformer
+from torch_training.models import resnet, transformer
 from torch_training.models.network import Network, initial_values
 
 __all__ = ["CLASSES", "IMAGE_SHAPES", "build", "example", "initialise", "loss"]
@@ -16,7 +17,7 @@ def build(params: dict[str, Any]) -> Network:
     """Return the network on the current device, with weights of PyTorch's that are not seeded."""
     match params["model"]:
         case "mlp":
-            network = mlp.build(params["layers"], params["width"], IMAGE_SHAPES["mlp"])
+            network = fully_connected(params["layers"], params["width"], IMAGE_SHAPES["mlp"])
         case "resnet20":
             network = resnet.resnet20()
         case "resnet50":
@@ -26,6 +27,21 @@ def build(params: dict[str, Any]) -> Network:
             network = transformer.build(*(params[name] for name in names))
     network.checkpointing = params["checkpointing"] == "full"
     return network
+
+
+def _dense(inputs: int, outputs: int) -> nn.Sequential:
+    """Return a layer with ReLU; He's variance keeps signals alive over many of them."""
+    linear = nn.Linear(inputs, outputs)
+    linear.kernel_variance = 2 / inputs
+    return nn.Sequential(linear, nn.ReLU())
+
+
+def fully_connected(layers: int, width: int, shape: tuple[int, int, int]) -> Network:
+    """Return the network: images to `width`, so many layers of that, and 10 classes."""
+    stem = nn.Sequential(nn.Flatten(), *_dense(math.prod(shape), width))
+    return Network(
+        stem, [_dense(width, width) for _ in range(layers)], nn.Linear(width, CLASSES["mlp"])
+    )
 
 
 @torch.no_grad()
