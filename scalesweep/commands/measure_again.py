@@ -17,7 +17,11 @@ def measure_again(campaign: Campaign, wanted: str, dry: bool) -> str:
     ``dry``: only say how many. Returns what happened, in words. Raises UserError for another word,
     or while another call works in the results folder.
     """
-    names = {run_id: {e.name, e.part_of} for e in campaign.experiments for run_id in _ids(e)}
+    names = {
+        run.run_id: {e.name, e.part_of}
+        for e in campaign.experiments
+        for run in (*e.runs, *e.profiles)
+    }
     known = [DISTURBED_RUNS, *sorted(set().union(*names.values()) - {""})]
     if wanted not in known:
         raise UserError(f"--again: {wanted!r} is no experiment; {choices(wanted, known)}")
@@ -34,8 +38,3 @@ def measure_again(campaign: Campaign, wanted: str, dry: bool) -> str:
             take_away(folder / run_id)
         release(lock)
     return f"{counted(len(chosen), 'finished run')} to be measured again"
-
-
-def _ids(experiment: object) -> list[str]:
-    """Ids of an experiment's runs, profiled ones too."""
-    return [run.run_id for kind in ("runs", "profiles") for run in getattr(experiment, kind)]

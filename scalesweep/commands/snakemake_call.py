@@ -40,7 +40,9 @@ def run(args: argparse.Namespace) -> NoReturn:
         print(measure_again(open_plan(args).campaign, args.again, args.dry_run), file=sys.stderr)
         if args.dry_run:  # Snakemake still finds their records
             sys.exit(0)
-    if args.command != "run" or args.dry_run or _names_another(args.words):
+    # A campaign that options of Snakemake name is known to Snakemake alone.
+    another = any(word.partition("=")[0] in _ONCE["--configfile"] for word in args.words)
+    if args.command != "run" or args.dry_run or another:
         print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", *words])
     from scalesweep.adaptive.policy import new_runs  # here, as a plan needs none of it
@@ -89,11 +91,6 @@ def _call(words: Sequence[str], round_: str) -> int:
     return code
 
 
-def _names_another(words: Sequence[str]) -> bool:
-    """Whether options of Snakemake name the campaign, which is then known to Snakemake alone."""
-    return any(word.partition("=")[0] in _ONCE["--configfile"] for word in words)
-
-
 def words_of(args: argparse.Namespace) -> list[str]:
     """The call of Snakemake in the working folder. Raises UserError for an unknown campaign."""
     words = ["snakemake", *_snakefile(Path.cwd())]
@@ -140,14 +137,9 @@ def _check_rest(args: argparse.Namespace, words: Sequence[str]) -> None:
 
 def _snakefile(here: Path) -> list[str]:
     """``-s SNAKEFILE``, unless Snakemake finds it here, or a study's that uses it."""
-    if any(_uses_ours(here / name) for name in _SNAKEFILES):
-        return []
-    return ["-s", str(SNAKEFILE)]
-
-
-def _uses_ours(snakefile: Path) -> bool:
-    text = snakefile.read_text(errors="replace") if snakefile.is_file() else ""
-    return "scalesweep" in text or str(SNAKEFILE) in text
+    there = [here / name for name in _SNAKEFILES if (here / name).is_file()]
+    text = "".join(file.read_text(errors="replace") for file in there)
+    return [] if "scalesweep" in text or str(SNAKEFILE) in text else ["-s", str(SNAKEFILE)]
 
 
 def _profile(name: str) -> str:

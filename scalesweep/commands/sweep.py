@@ -125,7 +125,8 @@ def _benchmark(args: argparse.Namespace, values: Mapping[str, Sequence[Any]]) ->
             doc = f"{name} of the command."
             parameters[name] = {"type": kind, "default": default, "doc": doc}
     # The program starts in the study's folder: the command is meant for the caller's.
-    words = [str(Path(word).absolute()) if _is_file(word) else word for word in args.words]
+    files = {it for it in args.words if {"/", "."} & set(it) and Path(it).is_file()}
+    words = [str(Path(word).absolute()) if word in files else word for word in args.words]
     return {
         "version": 1,
         "summary": shlex.join(args.words),
@@ -187,10 +188,6 @@ def shown_table(args: argparse.Namespace, values: Mapping[str, Sequence[Any]], t
     columns |= {f"{metric}_{stat}_run": word for stat, word in stats.items()}
     shown = rows.reindex(columns=list(columns)).dropna(axis="columns", how="all")
     return shown.rename(columns=columns).to_string(index=False, float_format=number, na_rep="")
-
-
-def _is_file(word: str) -> bool:
-    return ("/" in word or "." in word) and Path(word).is_file()
 
 
 def _refuse(text: str) -> NoReturn:

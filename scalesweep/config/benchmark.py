@@ -11,15 +11,9 @@ from pydantic import PrivateAttr
 
 from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.benchmark_keys import BenchmarkKeys, Divides, Point, Refuse, Workers
-from scalesweep.config.command_template import (
-    LAUNCHER_PLACES,
-    fill,
-)
+from scalesweep.config.command_template import LAUNCHER_PLACES, fill
 from scalesweep.config.log_patterns import Result
-from scalesweep.config.models import (
-    read,
-    settled,
-)
+from scalesweep.config.models import read, settled
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
 from scalesweep.config.shapes import Mesh

@@ -6,10 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr, Tag
 
-from scalesweep.config.command_template import (
-    Command,
-    program_named,
-)
+from scalesweep.config.command_template import Command, program_named
 from scalesweep.config.layout import Layout
 from scalesweep.config.log_patterns import Kind, Result
 from scalesweep.config.models import (

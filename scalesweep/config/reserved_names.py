@@ -45,20 +45,15 @@ def check_text(name: Any, where: str) -> None:
 def check_parameter(name: str, where: str) -> None:
     """Raise UserError starting with ``where`` for a name that no parameter can have."""
     check_text(name, where)
-    if name in OF_RUNS or name.startswith("_") or _is_quantity(name):
+    parts = split_column(name)  # of a name that tables could take for a quantity, loss_mean_run
+    quantity = parts and (
+        parts.stat or parts.metric in QUANTITIES or parts.metric.rpartition("_")[2] in SCALING_WORDS
+    )
+    if name in OF_RUNS or name.startswith("_") or quantity:
         raise UserError(
             f"{where}: {name!r} is reserved by scalesweep (a column of its tables); choose another "
             "name"
         )
-
-
-def _is_quantity(name: str) -> bool:
-    """Whether the tables could take a name for a quantity of runs, such as ``loss_mean_run``."""
-    parts = split_column(name)
-    if parts is None:
-        return False
-    scaling = parts.metric.rpartition("_")
-    return bool(parts.stat) or parts.metric in QUANTITIES or scaling[2] in SCALING_WORDS
 
 
 def check_varying(names: Collection[str], where: str) -> None:

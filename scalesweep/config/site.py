@@ -6,12 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    Field,
-    PrivateAttr,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.config.command_template import fill

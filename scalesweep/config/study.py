@@ -39,7 +39,9 @@ def _only(files: Sequence[Path]) -> Path:
     """The file that files of one name mean, the study's first; raises UserError if they differ."""
     here, *others = files
     for there in others:
-        if here != there and not _is_copy(here, there):
+        # A benchmark is more than its file.
+        copy = here.name != "benchmark.yaml" and here.read_bytes() == there.read_bytes()
+        if here != there and not copy:
             raise UserError(
                 f"{shown(here)}: {there} has this name too; rename the one in your study, "
                 "so that the name means one file"
@@ -89,8 +91,3 @@ def shown(path: Path) -> Path:
     """The path as a person would type it: relative to the working folder where it is below it."""
     path = path.absolute()
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def _is_copy(file: Path, other: Path) -> bool:
-    """Whether two files are the same; a benchmark is more than its file."""
-    return file.name != "benchmark.yaml" and file.read_bytes() == other.read_bytes()
