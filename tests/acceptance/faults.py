@@ -154,12 +154,6 @@ def every(ms: float, steps: int, *ranks: int) -> Fault:
     return lambda step, rank: ms if rank in ranks and step % steps == steps - 1 else 0.0
 
 
-def on_any(ms: float, steps: int, ranks: int, seed: int = 0) -> Fault:
-    """So many ms more in every so many-th step, of a rank drawn at random each time."""
-    who = np.random.default_rng(seed).integers(0, ranks, 100_000)
-    return lambda step, rank: ms if step % steps == steps - 1 and who[step] == rank else 0.0
-
-
 def both(*faults: Fault) -> Fault:
     """Several faults at once."""
     return lambda step, rank: sum(fault(step, rank) for fault in faults)

@@ -24,6 +24,7 @@ from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.stock import take_stock
 from scalesweep.tables.summary import build_summary, write_summary
 from tests.conftest import ROOT, Project
+from tests.fakes.tracked import BENCHMARK
 
 pytestmark = pytest.mark.slow
 
@@ -39,18 +40,6 @@ for _ in range(3):
     step()
     times.append(time.perf_counter() - begin)
 print(f"step: {{min(times)}} s, {remark}")
-"""
-BENCHMARK = """
-name: tracked
-version: 1
-summary: A program in a repository of its own.
-parameters:
-  ranks: {type: integer, minimum: 1, default: 1, unit: ranks, doc: number of ranks}
-  ranks_per_node: {type: integer, minimum: 1, default: 8, unit: ranks, doc: ranks on a node}
-command: ["{python}", "{program:tracked}"]
-result:
-  extract:
-    - {metric: step_time, pattern: 'step: (\\S+) s', unit: s, better: lower, scope: rank}
 """
 CAMPAIGN = """
 campaign: nightly
