@@ -164,6 +164,3 @@ def bisect(project: Project, commits: list[str]) -> None:
     assert "\nregression: steps: the only point: step_time +" in done.stdout
     table = pd.read_csv(project.path / "kept" / "tables" / "verdicts.csv")
     assert table["alternate"].tolist() == ["regression"]
-    for base, said in (("HEAD~99", "BASE HEAD~99: no commit of "), ("", "scalesweep ab: ")):
-        bad = project.scalesweep("ab", base, "v1.0", *words[3:])
-        assert bad.returncode == 1 and bad.stderr.startswith(f"error: {said}")
