@@ -24,6 +24,8 @@ _OF_ITS_WORK = (
     "Assuming unrestricted shared filesystem usage.",
     "Rules claiming more threads will be scaled down.",
 )
+# And of what `snakemake report` has made since it began.
+_MEANWHILE = "Warning: the following output files of rule"
 
 
 class _OneLine(logging.Filter):
@@ -48,7 +50,9 @@ class _OneLine(logging.Filter):
         elif event == LogEvent.ERROR and _COMMAND_FAILED.match(str(record.msg)):
             return False
         else:
-            return event not in _DROPPED and record.msg not in _OF_ITS_WORK
+            said = str(record.msg)
+            known = said in _OF_ITS_WORK or said.startswith(_MEANWHILE)
+            return event not in _DROPPED and not known
         if line:
             place = (record.name, record.levelno, record.pathname, record.lineno)
             self._handler.handle(logging.LogRecord(*place, visible(line), None, None))
