@@ -35,11 +35,8 @@ def content_digest(content: bytes) -> str:
 
 def file_digest(path: Path) -> str:
     """BLAKE2b hex digest (16 bytes) of a file's content; raises OSError."""
-    digest = hashlib.blake2b(digest_size=16)
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 @contextlib.contextmanager

@@ -82,13 +82,8 @@ def _taken(lock: FileIO) -> str | None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _holder(lock) or "another process"
+        lock.seek(0)  # what it has not written, or has taken back, is empty
+        return lock.read(200).decode(errors="replace") or "another process"
     except OSError:  # no locks here
         pass
     return None
-
-
-def _holder(lock: FileIO) -> str:
-    """The process that has taken the lock and not given it back; empty for none."""
-    lock.seek(0)
-    return lock.read(200).decode(errors="replace")

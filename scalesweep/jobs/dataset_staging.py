@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
@@ -40,7 +40,8 @@ class Staging:
         """Take in a run; the folder of its data set, None if it reads none."""
         folder = data_folder(self._campaign, experiment.benchmark, run.point)
         if folder is not None:
-            files = _files(experiment, run.point)
+            data = experiment.benchmark.data
+            files = data.needed(run.point) if data else {}
             known = self._needs.get(folder)
             if known is None or any(n > known.files.get(split, 0) for split, n in files.items()):
                 before = known.files if known else {}
@@ -78,11 +79,6 @@ class Staging:
         parameters = json.dumps(data.spec(need.run.point), sort_keys=True)
         words += ["--params", parameters, "--workers", str(workers)]
         return shlex.join([*words, "--reserve-gb", f"{site.reserve_disk_gb:g}"])
-
-
-def _files(experiment: Experiment, point: Mapping[str, Any]) -> Mapping[str, int]:
-    data = experiment.benchmark.data
-    return {} if data is None else data.needed(point)
 
 
 def _has_files(folder: Path, count: int) -> bool:

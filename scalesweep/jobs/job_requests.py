@@ -57,8 +57,8 @@ def request_for(
     if expected_s is not None and estimates.basis(experiment, run) == SAME_POINT:
         limit_s = min(limit_s, max(LEAST_LIMIT_S, expected_s * slurm.margin))
     mem_mb = None
-    asked = _asked(failure)
-    if failure is not None and asked:
+    asked = (failure or {}).get("asked") or {}
+    if failure and asked.get("limit_s") is not None and "mem_mb" in asked:
         limit_s = max(limit_s, asked["limit_s"])
         next_job = facts_of(failure["cause"]).next_job
         if next_job is NextJob.MORE_TIME:
@@ -147,12 +147,6 @@ def shapes_for(
         for run_id, planned in campaign.unique_runs().items()
         if not states[run_id].settled
     }
-
-
-def _asked(failure: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    asked = (failure or {}).get("asked")
-    whole = isinstance(asked, dict) and asked.get("limit_s") is not None and "mem_mb" in asked
-    return asked if whole else None
 
 
 def longest_s(campaign: Campaign, experiment: Experiment) -> float:

@@ -173,16 +173,13 @@ def _profiled(plan: Plan) -> list[str]:
         for run in experiment["profiles"]:
             states.setdefault(run["kind"], {})[run["run_id"]] = run["status"]
     return [
-        f"{_companions(kind)}: {counted(len(runs), 'run')} more, "
+        f"{'without exchange' if kind == NOEXCHANGE else f'profiled with {kind}'}: "
+        f"{counted(len(runs), 'run')} more, "
         + ", ".join(
             f"{list(runs.values()).count(s)} {s}" for s in (Status.DONE, Status.FAILED, Status.NEW)
         )
         for kind, runs in states.items()
     ]
-
-
-def _companions(kind: str) -> str:
-    return "without exchange" if kind == NOEXCHANGE else f"profiled with {kind}"
 
 
 def _total(plan: Plan) -> list[str]:

@@ -190,16 +190,12 @@ def refusal(
         ask(*test, patience_s=patience_s)
     except UserError as error:
         text = str(error).removeprefix("sbatch: ").removeprefix("error: ")
-        if waits_for_nodes and _LACKING in text and _some_down():
-            return None  # it waits until those are back
+        if waits_for_nodes and _LACKING in text:
+            states = ask("sinfo", "--noheader", "--format=%T").split()
+            if any(not re.match(r"(?:idle|mixed|alloc\w*|compl\w*)\W?$", it) for it in states):
+                return None  # it waits until those that are down are back
         return re.sub(r"^allocation failure: ", "", text)
     return None
-
-
-def _some_down() -> bool:
-    """Whether some node takes no jobs at the moment. Raises UserError."""
-    states = ask("sinfo", "--noheader", "--format=%T").split()
-    return any(not re.match(r"(?:idle|mixed|alloc\w*|compl\w*)\W?$", state) for state in states)
 
 
 def jobs_in_queue(runs_folder: Path) -> list[LiveJob]:

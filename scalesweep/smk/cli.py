@@ -35,7 +35,11 @@ def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
 
             set_up()
         main()
-        _flush()
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            error.filename = "standard output"
+            raise
     except UserError as error:
         _fail(f"error: {error}")
     except KeyboardInterrupt:
@@ -50,37 +54,10 @@ def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
     sys.exit(0)
 
 
-def _flush() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        error.filename = "standard output"
-        raise
-
-
-def warn(text: str) -> None:
-    """Write ``warning: ...`` to standard error, and from a script of a rule for the user to see."""
-    line = f"warning: {text}"
-    _show(line)
-    print(line, file=sys.stderr, flush=True)
-
-
 def _fail(line: str) -> NoReturn:
-    """Exit with 1 and a line that is seen, even if the log is on a disk that is full."""
-    _show(line)
-    sys.exit(line)
-
-
-def _show(line: str) -> None:
-    """Write a line where Snakemake writes its messages, if standard error is the log of a rule."""
-    if _is_logged():
-        with contextlib.suppress(OSError):
+    """Exit with 1 and a line that is seen where Snakemake writes its messages too, if standard
+    error is the log of a rule, which may be on a disk that is full."""
+    with contextlib.suppress(OSError):
+        if _state["in_rule"] and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
             os.write(_TERMINAL, f"{visible(line)}\n".encode())
-
-
-def _is_logged() -> bool:
-    """Whether standard error is the log of a rule."""
-    try:
-        return _state["in_rule"] and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode)
-    except OSError:
-        return False
+    sys.exit(line)

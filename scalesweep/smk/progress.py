@@ -71,19 +71,16 @@ class Progress:
             self._done.add(run_id)
             self._failed.discard(run_id)
             self._rate = _rate(record)
-        elif self._has_failed(run_id):
+        elif submission := self._context.submission:
+            if run_id in submission.given_up:  # and not about to be tried again
+                self._failed.add(run_id)
+        elif self._is_new(self._folder / run_id / FAILURE):
             self._failed.add(run_id)
 
     def _open(self) -> list[str]:
         """The runs that Snakemake makes and that have no record yet."""
         made = self._context.to_run - self._done
         return [run_id for run_id in self._context.pending if run_id in made]
-
-    def _has_failed(self, run_id: str) -> bool:
-        """Whether a run has failed in this call, and is not about to be tried again."""
-        if submission := self._context.submission:
-            return run_id in submission.given_up
-        return self._is_new(self._folder / run_id / FAILURE)
 
     def _is_new(self, path: Path) -> bool:
         """Whether a file was written in this call."""
@@ -121,7 +118,11 @@ class Progress:
         for line in failure_lines(self._failures()):
             print(visible(f"failed: {line}"), file=sys.stderr)
         if self._failed:
-            print(self._next(), file=sys.stderr)
+            first = min(self._failed, key=self._context.positions.__getitem__)
+            attempts = sorted((self._folder / first).glob("attempt-*"), key=natural_order)
+            where = f"; output of one: {attempts[-1]}" if attempts else ""
+            again = "mend the cause, then `snakemake` runs what failed again, nothing else"
+            print(f"{again}{where}", file=sys.stderr)
         return True
 
     def _still_to_be_run(self) -> list[str]:
@@ -145,13 +146,6 @@ class Progress:
     def left_failed(self) -> str:
         """What a call ends with in which all went on although runs failed; empty if none has."""
         return f"{counted(len(self._failed), 'run')} failed" if self._failed else ""
-
-    def _next(self) -> str:
-        """What to do about failures, with the output of one of them."""
-        first = min(self._failed, key=self._context.positions.__getitem__)
-        attempts = sorted((self._folder / first).glob("attempt-*"), key=natural_order)
-        where = f"; output of one: {attempts[-1]}" if attempts else ""
-        return f"mend the cause, then `snakemake` runs what failed again, nothing else{where}"
 
     def _failures(self) -> list[Failure]:
         """The runs that failed, with what varies in their experiment, in the campaign's order."""

@@ -95,9 +95,11 @@ class Planned:
         for name, word in now["files"].items():
             if word not in self._now:
                 self._now[word] = described_file(located(word))
-            before = measured.get(name)
-            if before and _differ(before, self._now[word]):
-                changed.append(f"{self._now[word]['path']} was edited since")
+            before, is_ = measured.get(name) or {}, self._now[word]
+            # By size where no digest is known.
+            by = "blake2b" if before.get("blake2b") and is_["blake2b"] else "bytes"
+            if None not in (before.get(by), is_[by]) and before[by] != is_[by]:
+                changed.append(f"{is_['path']} was edited since")
         return listed(changed, _SHOWN)
 
 
@@ -113,9 +115,3 @@ def _key(campaign: Campaign, benchmark: Benchmark) -> str:
     patterns = benchmark.extract and benchmark.extract.digest
     facts = [_FORMAT, benchmark.name, benchmark.version, own, env, parts, benchmark.launch]
     return digest_of([*facts, patterns, files], 6)
-
-
-def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether two descriptions are of different content; by size where no digest is known."""
-    by = "blake2b" if before.get("blake2b") and now["blake2b"] else "bytes"
-    return None not in (before.get(by), now[by]) and before[by] != now[by]
