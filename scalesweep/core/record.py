@@ -150,25 +150,21 @@ def read_record(path: Path) -> dict[str, Any]:
     return record
 
 
-def holds_matches(record: Mapping[str, Any]) -> bool:
-    """Whether the arrays next to a record are nothing but what patterns have found in logs.
-
-    They have the names of its metrics, a name space of their own: ``loss`` is a number that an
-    external program printed here, and the losses [epoch, rank] of a native one elsewhere. Where
-    such a program printed the seconds of its steps, ``OF_STEPS`` mean what they do elsewhere.
-    """
-    step_times = record["metrics"].get(STEP_TIMES) or {}
-    steps = step_times.get("unit") == "s" and step_times.get("scope") == "rank"
-    return isinstance(record["notes"].get("extract"), dict) and not steps
-
-
 def told_arrays(record: Mapping[str, Any], samples: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arrays next to a record that have a meaning beside its metrics."""
-    if not isinstance(record["notes"].get("extract"), dict):
+    """The arrays next to a record that have a meaning beside its metrics.
+
+    What patterns have found in logs has the names of metrics, a name space of their own: ``loss``
+    is a number that an external program printed, and the losses [epoch, rank] of a native one
+    elsewhere. If such a program printed the seconds of its steps, ``OF_STEPS`` mean what they do
+    elsewhere.
+    """
+    notes, steps = record["notes"], record["metrics"].get(STEP_TIMES) or {}
+    if not isinstance(notes.get("extract"), dict):
         return samples
-    own = OF_STAMPS if isinstance(record["notes"].get("stamps"), dict) else OF_STEPS
-    known = set() if holds_matches(record) else own & set(samples)
-    return {name: samples[name] for name in sorted(known)}
+    if (steps.get("unit"), steps.get("scope")) != ("s", "rank"):
+        return {}
+    own = OF_STAMPS if isinstance(notes.get("stamps"), dict) else OF_STEPS
+    return {name: samples[name] for name in sorted(own & set(samples))}
 
 
 def check_samples(folder: Path, record: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from scalesweep.analysis.arrays import Arrays, open_arrays
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
-from scalesweep.core.record import RECORD, holds_matches, read_record, read_samples
+from scalesweep.core.record import RECORD, read_record, read_samples, told_arrays
 from scalesweep.tables.points import ExperimentData, Point
 
 _log = logging.getLogger(__name__)
@@ -23,15 +23,16 @@ def each_run(
         run_id = str(data.summary["run_id"].iloc[row])
         try:
             record = read_record(runs / run_id / RECORD)
-            if record["samples"] is None or holds_matches(record):
+            if record["samples"] is None:
                 continue
-            samples = arrays_of(record, runs / run_id)
+            samples = told_arrays(record, arrays_of(record, runs / run_id))
         except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
             if run_id not in data.unread:
                 data.unread.append(run_id)
                 _log.warning("%s: %s: left out of %s", run_id, error, of)
             continue
-        yield row, record, samples
+        if samples:
+            yield row, record, samples
 
 
 def read_arrays(folder: Path) -> tuple[Mapping[str, Any], Arrays]:

@@ -77,17 +77,6 @@ def test_oversubscribed_points_are_marked(toy: Path, campaign_of: Callable[..., 
     assert {run["threads_per_core"] for run in runs} == {None}
 
 
-def test_estimates_come_from_alike_runs(campaign_of: Callable[..., Campaign]) -> None:
-    campaign = campaign_of("axes: {ranks: [1, 2]}\nrepeats: 3")
-    states = states_of(campaign)
-    assert build_plan(campaign, states)["experiments"][0]["wall_s"] is None
-    for run in campaign.experiments[0].runs[:2]:
-        seconds = 10.0 * run.point["ranks"]
-        states[run.run_id] = RunState("done", "1", wall_s=seconds, source="measured")
-    assert build_plan(campaign, states)["experiments"][0]["wall_s"] == 2 * 10 + 2 * 20
-    assert build_plan(campaign, states)["jobs"] is None
-
-
 def test_the_state_digest_follows_what_matters(campaign_of: Callable[..., Campaign]) -> None:
     campaign = campaign_of("repeats: 2")
     states = states_of(campaign)
