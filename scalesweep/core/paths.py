@@ -13,3 +13,5 @@ RESOURCES = REPO / "resources"
 PROFILES = REPO / "profiles"
 SITES = REPO / "config" / "sites"
 CAMPAIGNS = REPO / "config" / "campaigns"
+
+MARKER = ".scalesweep"  # in a folder whose files are ours

@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scalesweep.core.files import digest_of
+from scalesweep.core.paths import MARKER
 
 PREFIX = "scalesweep_"
 _STAGE = "stage "
-# In the folder of a site's runs, as old as the first submission of a job for one of them.
-SINCE = ".slurm_since"
 
 
 def job_name(runs_folder: Path) -> str:
@@ -50,18 +49,14 @@ def logs_of(runs_folder: Path, run_ids: Collection[str]) -> Iterator[tuple[str, 
             yield log.parent.name, int(log.stem), log
 
 
-def note_first_submission(runs_folder: Path) -> None:
-    """Leave the time from which the accounting may have jobs of these runs. Raises OSError."""
-    runs_folder.mkdir(parents=True, exist_ok=True)
-    (runs_folder / SINCE).open("a").close()
-
-
 def first_submission(runs_folder: Path) -> str | None:
-    """That time, UTC as sacct takes it; None if no job was submitted."""
+    """From when on the accounting may have jobs of these runs, UTC as sacct takes it: since their
+    results folder was made; None if no job was submitted."""
     try:
-        return sacct_time((runs_folder / SINCE).stat().st_mtime)
+        made = (runs_folder.parents[1] / MARKER).stat().st_mtime
     except OSError:
         return None
+    return sacct_time(made) if logs_folder(runs_folder).is_dir() else None
 
 
 def sacct_time(seconds: float) -> str:

@@ -84,7 +84,7 @@ def spent(run_ids: Collection[str], runs: Path, patience_s: float = 0.0) -> Coll
     """
     mine = Collected([])
     if since := first_submission(runs):
-        ids = {*run_ids, *(path.name for path in runs.iterdir())}
+        ids = {*run_ids, *(path.name for path in runs.glob("*"))}
         logs = list(logs_of(runs, ids))
         logged = {job_id: run_id for run_id, job_id, _ in logs}
         written = {job_id: log.stat().st_mtime for _, job_id, log in logs}

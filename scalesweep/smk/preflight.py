@@ -14,7 +14,6 @@ from scalesweep.jobs.job_requests import shapes_for
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.planning.plan import budget_left, check_budget
 from scalesweep.slurm.commands import PATIENCE_S, live_jobs
-from scalesweep.slurm.job_identity import note_first_submission
 from scalesweep.smk.campaign_args import claim_results
 from scalesweep.smk.context import CALLS, SnakemakeContext
 from scalesweep.smk.results_lock import Claims
@@ -111,11 +110,6 @@ class Preflight:
             return
         submission.check(self.context.to_run, PATIENCE_S)
         campaign = self.context.campaign
-        try:
-            note_first_submission(campaign.runs_folder)
-        except OSError as error:
-            where = f"{campaign.runs_folder}: cannot be written"
-            raise UserError(f"{where}: {error.strerror}") from None
         if campaign.budget_node_hours is not None:
             shapes = shapes_for(campaign, self.context.states, submission.estimates) or {}
             jobs = spent_jobs(campaign, campaign.budget_node_hours)

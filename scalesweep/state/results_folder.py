@@ -11,8 +11,8 @@ from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, write_atomic
+from scalesweep.core.paths import MARKER
 
-MARKER = ".scalesweep"
 # Says nothing about whose a folder is, like hidden names: logs of a call that was refused, what a
 # history holds that has no page yet.
 _NOBODYS = frozenset({"logs", "lost+found", "sessions", "alternate"})

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.paths import MARKER
 from scalesweep.slurm import job_table
 from scalesweep.slurm.job_identity import (
-    SINCE,
     job_name,
     logs_folder,
-    note_first_submission,
     staging_comment,
 )
 from scalesweep.slurm.job_table import (
@@ -47,7 +46,8 @@ class Books:
 
     def noted(self, run_id: str, *job_ids: int) -> None:
         """Jobs that have begun: there are logs of them."""
-        note_first_submission(self.folder / self.runs)
+        (self.folder / self.runs).mkdir(parents=True, exist_ok=True)
+        (self.folder / "results" / MARKER).touch()
         folder = logs_folder(self.folder / self.runs) / run_id
         folder.mkdir(parents=True, exist_ok=True)
         (self.folder / self.runs / run_id).mkdir(exist_ok=True)
@@ -131,7 +131,7 @@ def test_without_a_word_of_the_accounting_there_is_a_note(
     books: Books, why: str, away: bool
 ) -> None:
     books.noted("a", 12)
-    os.utime(books.runs / SINCE, (1e9, 1e9))
+    os.utime(books.folder / "results" / MARKER, (1e9, 1e9))
     books.broken = f"sacct: {why}"
     assert books.collect() == [f"no accounting data: sacct: {why}"] and books.rows() == {}
     # Snakemake asks again, where it may answer another time.

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from scalesweep.core.errors import UserError
-from scalesweep.state.results_folder import MARKER, claim_folder, is_marked
+from scalesweep.core.paths import MARKER
+from scalesweep.state.results_folder import claim_folder, is_marked
 
 
 @pytest.fixture
