@@ -18,7 +18,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import duration, listed, text_of
+from scalesweep.core.formatting import duration, finite, listed, text_of
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.scaling_kinds import OF_SAMPLES
@@ -27,7 +27,7 @@ from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm.job_table import JOBS, overhead_s, read_jobs
 from scalesweep.state.run_state import RunState
 from scalesweep.tables.points import ExperimentData, Point
-from scalesweep.tables.predictable import predictable, predicting_machine, wall_times
+from scalesweep.tables.predictable import predictable, predicting_machine
 from scalesweep.tables.scaling import series_of
 
 PointOf = Mapping[str, Any]
@@ -65,11 +65,15 @@ def advise(
     """All candidates of a campaign, those that the budget (node-hours) is best spent on chosen."""
     machine, estimates = predicting_machine(summary, plan), Estimates(campaign, states)
     entries = {entry["name"]: entry for entry in plan["experiments"]}
+    held_s, slurm = 0.0, campaign.site.slurm  # that a job holds its nodes beyond its program
+    if slurm is not None:
+        seen = overhead_s(read_jobs(campaign.results / JOBS))
+        held_s = slurm.startup_minutes * 60 if seen is None else seen
     every: list[Candidate] = []
     for experiment in campaign.experiments:
         if not experiment.control and not experiment.part_of:
             data = ExperimentData(summary, entries[experiment.name])
-            source = _Source(campaign, experiment, data, estimates, wall_times(data))
+            source = _Source(campaign, experiment, data, estimates, held_s)
             every += [*_holes(source, states), *_doublings(source, machine)]
     return choose(every, budget)
 
@@ -100,7 +104,7 @@ class _Source:
     experiment: Experiment
     data: ExperimentData
     estimates: Estimates
-    walls: Mapping[int, float]
+    held_s: float
 
     def whole(self, point: Point) -> PointOf:
         return parameters_at(self.data.experiment, point.values)
@@ -114,24 +118,16 @@ class _Source:
     ) -> Candidate:
         """A candidate whose runs take at most so many seconds each."""
         name, limit_s = self.experiment.name, self.experiment.time_limit_minutes * 60
-        held = seconds + _beyond(self.campaign)
-        hours = runs * self.campaign.site.nodes_for(point) * held / 3600
+        hours = runs * self.campaign.site.nodes_for(point) * (seconds + self.held_s) / 3600
         long = f"may take {duration(seconds)}, the limit is {duration(limit_s)}"
         refused = long if seconds > limit_s else ""
         words = self.words(point)
         return Candidate(name, point, words, measured, runs, hours, value, reason, refused=refused)
 
-    def longest(self, point: Point) -> float:
-        """Seconds of the longest run of a point, with a margin; 0 if none is known."""
-        return UNSEEN * max((self.walls.get(row, 0.0) for row in point.rows.tolist()), default=0.0)
-
-
-def _beyond(campaign: Campaign) -> float:
-    """Seconds that a job holds its nodes beyond its program: as measured, else as the site says."""
-    if campaign.site.slurm is None:
-        return 0.0
-    seen = overhead_s(read_jobs(campaign.results / JOBS))
-    return campaign.site.slurm.startup_minutes * 60 if seen is None else seen
+    def longest(self, rows: Sequence[int]) -> float:
+        """Seconds of the longest of the runs in these rows of the summary; 0 if none is known."""
+        walls = self.data.summary["wall_s"].tolist()
+        return max((walls[row] for row in rows if finite(walls[row])), default=0.0)
 
 
 def _holes(source: _Source, states: Mapping[str, RunState]) -> Iterator[Candidate]:
@@ -147,7 +143,7 @@ def _holes(source: _Source, states: Mapping[str, RunState]) -> Iterator[Candidat
         reason = f"no result: {listed(sorted(map(str, causes)), 3)}" if causes else "no result yet"
         limit_s = source.experiment.time_limit_minutes * 60
         known = source.estimates.seconds(source.experiment, lacking[0])
-        known = known or max(source.walls.values(), default=limit_s)
+        known = known or source.longest([*source.data.row_of.values()]) or limit_s
         yield source.candidate(
             lacking[0].point, len(runs) - len(lacking), len(lacking),
             min(UNSEEN * known, limit_s), 1.0, reason,
@@ -179,8 +175,9 @@ def _doublings(source: _Source, machine: Any) -> Iterator[Candidate]:
             value = min(1.0, float(np.log2(high / low)[0]))
             ratio = float((high / low)[0])
             reason = f"next doubling: the predicted interval spans a factor of {ratio:.3g}"
-        seconds = max(source.longest(each) for each in there) or experiment.time_limit_minutes * 60
-        yield source.candidate(point, 0, 1, seconds, value, reason)
+        seconds = UNSEEN * source.longest([row for each in there for row in each.rows])
+        limit_s = experiment.time_limit_minutes * 60
+        yield source.candidate(point, 0, 1, seconds or limit_s, value, reason)
 
 
 def next_point(

@@ -13,12 +13,10 @@ import pandas as pd
 from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.analysis.prediction import Series
 from scalesweep.analysis.types import Floats
-from scalesweep.core.formatting import finite
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.tables.machine import Grown, Machine, known_machine, whole_point
 from scalesweep.tables.points import ExperimentData, Measure, Point
-from scalesweep.tables.provenance import FACTS
 from scalesweep.tables.rank_layout import Layout
 from scalesweep.tables.scaling import series_of
 
@@ -122,12 +120,6 @@ def predicting_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
                 ends = tuple(series.ranks.tolist()), tuple(series.cost.tolist())
                 grown.append(Grown(like, series.node, *ends))
     return replace(known_machine(summary, plan), grown=grown)
-
-
-def wall_times(data: ExperimentData) -> dict[int, float]:
-    """Wall time by row of the summary, of the runs that recorded it."""
-    walls = {row: facts["wall_s"] for row, facts in data.notes(FACTS).items()}
-    return {row: float(wall) for row, wall in walls.items() if finite(wall) and wall}
 
 
 def shared(points: Sequence[Point], data: ExperimentData) -> dict[str, Any]:
