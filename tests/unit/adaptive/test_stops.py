@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,7 +29,7 @@ def campaign(campaign_of: Load, tmp_path: Path) -> Campaign:
     return replace(campaign_of(BODY), results=tmp_path)
 
 
-def finish(campaign: Campaign, ranks: int, values: list[float], rate: float = 1, **of: Any) -> None:
+def finish(campaign: Campaign, ranks: int, values: list[float], rate: float = 1) -> None:
     """Repeats of a point have these values of the metric ``speed``."""
     runs = [
         run
@@ -41,7 +40,7 @@ def finish(campaign: Campaign, ranks: int, values: list[float], rate: float = 1,
         shutil.rmtree(campaign.runs_folder / run.run_id, ignore_errors=True)
         write_unchecked(
             campaign.runs_folder, run.run_id, benchmark="toy", repeat=run.repeat,
-            point=dict(run.point), metrics={"speed": {"value": value, **RATE, **of}},
+            point=dict(run.point), metrics={"speed": {"value": value, **RATE}},
             work={"samples_per_epoch": None}, resources={},
         )  # fmt: skip
 
@@ -124,22 +123,3 @@ def test_a_decision_holds_until_its_evidence_is_gone(campaign: Campaign, campaig
     for path in campaign.runs_folder.glob("*/record.json"):
         path.unlink()
     assert left(campaign) == ALL and released(campaign) == {1}
-
-
-@pytest.mark.parametrize(
-    ("when", "metric", "stops"),
-    [
-        ("efficiency<0.3", {}, False),
-        # A time in weak scaling, or a rate of one rank: 0.9.
-        ("efficiency < 0.95", {"better": "lower"}, False),  # it fell: 1.11
-        ("efficiency < 0.95", {"scope": "rank"}, True),
-    ],
-)
-def test_what_the_metric_is_of(
-    campaign_of: Load, tmp_path: Path, when: str, metric: dict[str, str], stops: bool
-) -> None:
-    body = BODY.replace("efficiency < 0.5", when).replace("rate: [1, 2]", "rate: [1]")
-    campaign = replace(campaign_of(body), results=tmp_path)
-    finish(campaign, 1, [10.0, 10.1, 9.9], **metric)
-    finish(campaign, 2, [9.0, 9.1, 8.9], **metric)
-    assert (len(left(campaign)[1]) < 4) is stops

@@ -65,16 +65,6 @@ def test_oversubscribed_points_are_marked(toy: Path, campaign_of: Callable[..., 
     assert "oversubscribed in e: 3 points (ranks 2 and 4): up to 4 threads for each core" in text
     rows = list(csv.DictReader(io.StringIO(plan_csv(plan))))
     assert [row["threads_per_core"] for row in rows] == ["", "1", "", "2", "2", "4"]
-    # A run on nodes of their own shares nothing.
-    spread = campaign_of(body.replace("ranks_per_node: 4", "ranks_per_node: 1"))
-    runs = build_plan(spread, states_of(spread))["experiments"][0]["runs"]
-    assert {run["threads_per_core"] for run in runs} == {None, 1}
-    # A site that starts nothing has cores of no meaning.
-    site = toy / "sites" / "toy.yaml"
-    site.write_text(site.read_text().partition("launch")[0])
-    imported = campaign_of(body)
-    runs = build_plan(imported, states_of(imported))["experiments"][0]["runs"]
-    assert {run["threads_per_core"] for run in runs} == {None}
 
 
 def test_the_state_digest_follows_what_matters(campaign_of: Callable[..., Campaign]) -> None:
@@ -137,16 +127,9 @@ def test_jobs_by_shape(campaign_of: Callable[..., Campaign]) -> None:
     assert found["budget_node_hours"] == 2
 
     lines = plan_text(plan).splitlines()
-    rows = [line for line in lines if "sbatch" in line]
-    assert rows[0].split() == [
-        *("2", "1", "min", "30", "s", "same", "point", "6", "min", "00", "s"),
-        *("0.0525", "0.2", "sbatch"),
-        *shape_of(1).sbatch_words(),
-    ]
-    assert rows[1].split()[:13] == [
-        *("2", "1", "min", "00", "s", "same", "point", "6", "min", "00", "s", "0.143", "0.8")
-    ]
-    assert rows[0].index("sbatch") == rows[1].index("sbatch")
+    (row,) = [line for line in lines if " ".join(shape_of(1).sbatch_words()) in line]
+    words = ["2", "1", "min", "30", "s", "same", "point", "6", "min", "00", "s", "0.0525", "0.2"]
+    assert row.split()[:13] == words
     assert "4 jobs: 0.196 node-hours expected, 1 at most" in lines
     assert lines[-1] == (
         "0.812 node-hours spent of a budget of 2: 1.19 left; these jobs take up to 1"
