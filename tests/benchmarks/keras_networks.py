@@ -21,7 +21,7 @@ def main():
     content, seed = {}, int(sys.argv[2])
     for model, data_set in (("resnet20", "cifar10"), ("resnet50", "imagenet")):
         network = models.build(model, data_set, "NHWC", seed=seed)
-        shape, classes = models.image_shape(model, data_set), models.classes_of(data_set)
+        shape, classes = models.image_shape(model, data_set), models.CLASSES[data_set]
         images, _ = seeded.fixed_batch(shape, classes, seed, 0, 2)
         content[f"{model}_logits"] = network(images, training=True).numpy()
         trained = [str(tuple(each.shape)) for each in network.trainable_weights]

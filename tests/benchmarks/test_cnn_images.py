@@ -46,7 +46,7 @@ def test_fixed_batches_of_all_devices_are_those_of_one(data_format):
 def test_synthetic_pipeline_of_all_devices_is_that_of_one(params):
     params = params | {"input": "pipeline"}
     whole, labels = steps(images.rank_dataset(params | {"batch_size": 16}, 0), 3)
-    assert whole.shape == (3, 1, 16, *images.Share.from_params(params, 0).shape)
+    assert whole.shape == (3, 1, 16, *images.Share(params, 0).shape)
     assert (whole.dtype, labels.dtype) == (np.float32, np.int32)
     assert -1 <= whole.min() < -0.9 < 0.9 < whole.max() <= 1
     assert len(np.unique(whole.reshape(48, -1), axis=0)) > 20  # made anew, out of a pool
@@ -115,7 +115,7 @@ def test_declared_bytes_per_file_are_about_right(stand_in, data_set):
 def test_tfrecord_pipeline(stand_in, params, data_format):
     params = params | SMALL | {"devices_per_rank": 2, "data_format": data_format}
     taken, labels = steps(images.rank_dataset(params, 0, stand_in[params["data_set"]]), 12)
-    height, width, channels = images.Share.from_params(params, 0).shape
+    height, width, channels = images.Share(params, 0).shape
     shape = (height, width, channels) if data_format == "NHWC" else (channels, height, width)
     assert taken.shape == (12, 2, 4, *shape)
     assert (taken.dtype, labels.dtype) == (np.float32, np.int32)
@@ -141,7 +141,7 @@ def test_ranks_share_all_records_and_none_twice(stand_in, ranks):
     }
     shares = []
     for rank in range(ranks):
-        share = images.Share.from_params(CIFAR10 | {"ranks": ranks}, rank)
+        share = images.Share(CIFAR10 | {"ranks": ranks}, rank)
         stream = images.shared_records(folder, FILES * PER_FILE, PER_FILE, share)
         shares.append(list(stream.take(4 * FILES * PER_FILE).as_numpy_iterator()))
     assert set().union(*shares) == stored

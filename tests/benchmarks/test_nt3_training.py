@@ -5,10 +5,12 @@ import pytest
 
 from tests.benchmarks import nt3_programs
 from tests.benchmarks.nt3_programs import start
-from tests.benchmarks.programs import read
+from tests.benchmarks.programs import Later, read
 
 pytestmark = pytest.mark.slow
 
+tf = Later("tensorflow")
+model = Later("nt3.model")
 TOLERANCE = 1e-5  # of losses of equal runs; here they are equal to the last bit
 
 
@@ -74,3 +76,12 @@ def test_two_ranks_share_the_epochs(data, tmp_path):
     # Four steps an epoch: the last of the warm-up is three quarters up; then the peak.
     np.testing.assert_allclose(samples["learning_rate"], [[0.0175] * 2, [0.02] * 2])
     assert native["environment"]["variables"]["HOROVOD_FUSION_THRESHOLD"] == str(3 << 20)
+
+
+def test_parameters_at_full_size():
+    with tf.Graph().as_default():  # where variables are not made before a session starts
+        built = model.build(nt3_programs.DEFAULTS)
+        shapes = [tuple(each.shape) for each in built.trainable_variables]
+        assert shapes[:4] == [(20, 1, 128), (128,), (10, 128, 128), (128,)]
+        assert shapes[4] == (773_760, 200)
+        assert built.count_params() == 154_922_918  # the original's

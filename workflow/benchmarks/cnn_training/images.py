@@ -14,7 +14,6 @@ as long for the pipeline as a whole).
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,45 +33,22 @@ SHUFFLE_BYTES = 32 << 20  # encoded images that wait to be drawn from
 AREA_RANGE = (0.05, 1.0)  # of the part of a JPEG that is cut out
 ASPECT_RANGE = (0.75, 1.33)
 
-Shape = tuple[int, int, int]
 Dataset = tf.data.Dataset
 Batch = tuple[tf.Tensor, tf.Tensor]  # images, labels
 Batches = Callable[[], list[Batch]]  # the next batch of each device; part of a step's graph
 
 
-@dataclass(frozen=True)
 class Share:
     """What one rank wants: sizes, layout, and which of all ranks it is."""
 
-    data_set: str
-    shape: Shape  # height, width, channels of an image
-    classes: int
-    data_format: str
-    batch: int  # images per device and step
-    devices: int  # of this rank
-    rank: int
-    ranks: int
-    seed: int
-
-    @classmethod
-    def from_params(cls, params: dict[str, Any], rank: int) -> "Share":
+    def __init__(self, params: dict[str, Any], rank: int) -> None:
         """Take everything from the benchmark's parameters."""
-        return cls(
-            data_set=params["data_set"],
-            shape=models.image_shape(params["model"], params["data_set"]),
-            classes=models.classes_of(params["data_set"]),
-            data_format=params["data_format"],
-            batch=params["batch_size"],
-            devices=params["devices_per_rank"],
-            rank=rank,
-            ranks=params["ranks"],
-            seed=params["seed"],
-        )
-
-    @property
-    def step(self) -> int:
-        """Images of this rank in a step."""
-        return self.devices * self.batch
+        self.data_set, self.data_format = params["data_set"], params["data_format"]
+        self.shape = models.image_shape(params["model"], self.data_set)  # height, width, channels
+        self.classes, self.seed = models.CLASSES[self.data_set], params["seed"]
+        self.rank, self.ranks, self.devices = rank, params["ranks"], params["devices_per_rank"]
+        self.batch = params["batch_size"]  # images per device and step
+        self.step = self.devices * self.batch  # images of this rank in a step
 
 
 def to_layout(images: Any, data_format: str) -> Any:
@@ -86,7 +62,7 @@ def to_layout(images: Any, data_format: str) -> Any:
 
 def fixed_batches(params: dict[str, Any], rank: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the batch of each device of `rank` that input synthetic trains on, in its layout."""
-    share = Share.from_params(params, rank)
+    share = Share(params, rank)
     batches = []
     for device in range(share.devices):
         first = rank * share.step + device * share.batch
@@ -279,7 +255,7 @@ def rank_dataset(params: dict[str, Any], rank: int, data: Path | None = None) ->
     ``element[1][d]`` their labels. `data` is the folder of the stand-in (tfrecords). Raises
     ProgramError when data are missing or damaged; see the pipelines for what shows only later.
     """
-    share = Share.from_params(params, rank)
+    share = Share(params, rank)
     kind = params["input"]
     if kind == "pipeline":
         return synthetic_pipeline(share)
@@ -307,7 +283,7 @@ def held_back(params: dict[str, Any], data: Path | None = None) -> Dataset:
     Of the real CIFAR-10 those of its test batch; of the stand-in those in the files behind the ones
     that are trained on. Raises ProgramError when data are missing or damaged.
     """
-    share, count = Share.from_params(params, 0), params["validation_images"]
+    share, count = Share(params, 0), params["validation_images"]
     keep = tf.constant(0)
     if params["input"] == "cifar10":
         images, labels = cifar.read_test(count)

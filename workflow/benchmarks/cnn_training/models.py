@@ -43,11 +43,6 @@ DROPOUT = 0.5
 TRANSITION_CHANNELS = 2  # of a densenet, times its growth
 
 
-def classes_of(data_set: str) -> int:
-    """Return the number of classes of a data set."""
-    return CLASSES[data_set]
-
-
 def image_shape(model: str, data_set: str) -> tuple[int, int, int]:
     """Return (height, width, channels) of `model`'s images; ValueError when they do not go."""
     try:
@@ -248,7 +243,7 @@ def build(
     """
     height, width, channels = image_shape(model, data_set)
     shape = (height, width, channels) if data_format == "NHWC" else (channels, height, width)
-    classes = classes_of(data_set) if classes is None else classes
+    classes = CLASSES[data_set] if classes is None else classes
     with laid_out(data_format):
         if model in APPLICATIONS:
             network = APPLICATIONS[model](

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cosmoflow_data import dataset
+from harness import ranks
 from harness.program import EXIT_BAD_DATA, Run
 from harness.staging import file_path
 
@@ -65,12 +66,15 @@ def find_missing(run: Run) -> tuple[int, str] | None:
     return dataset.Format.from_params(run.params).missing(run.data, files_in_data_set(run.params))
 
 
-def wrong_size(params: dict[str, Any], names: list[str], size: int) -> tuple[int, str] | None:
-    """Return exit code and message when files of `size` bytes cannot hold just their samples.
+def bytes_of(params: dict[str, Any], names: list[str]) -> int:
+    """Return the bytes of files; ProgramError on all ranks if those of one hold not just samples.
 
     Samples too many in a file would otherwise go unseen: they fall into a last, incomplete batch.
+    To be called after what is timed: before, it would warm a parallel file system's caches.
     """
+    size = sum(Path(name).stat().st_size for name in names)
     expected = len(names) * dataset.Format.from_params(params).file_bytes
-    if params["compression"] != "none" or size == expected:
-        return None
-    return EXIT_BAD_DATA, f"the files read have {size} bytes, not {expected}"
+    wrong = params["compression"] == "none" and size != expected
+    said = f"the files read have {size} bytes, not {expected}"
+    ranks.raise_together((EXIT_BAD_DATA, said) if wrong else None)
+    return size

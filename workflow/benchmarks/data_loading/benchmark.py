@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from cosmoflow_data import dataset, pipeline
-from cosmoflow_data.files import files_of_rank, find_missing, paths, wrong_size
+from cosmoflow_data.files import bytes_of, files_of_rank, find_missing, paths
 from harness import input_errors, page_cache, ranks, watch
 from harness.epochs import time_epochs
 from harness.frame import Benchmark
@@ -107,11 +107,9 @@ class Program(Benchmark):
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather times, bytes read and sums; ProgramError on all ranks when sizes are wrong."""
         params, times = self.params, self.times
-        # Sizes are asked for only now: asking before would warm a parallel file system's caches.
         chosen = paths(self.run.data, files_of_rank(params, ranks.rank(), 0))
         names = [name for files in chosen.values() for name in files]
-        size = sum(Path(name).stat().st_size for name in names)
-        ranks.raise_together(wrong_size(params, names, size))
+        size = bytes_of(params, names)
         local, total, self.inside, self.between, self.all_sums = (
             ranks.gather(np.asarray(values))
             for values in (

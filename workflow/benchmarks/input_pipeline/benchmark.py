@@ -6,13 +6,12 @@ Per epoch, on every rank: barrier; start the clock; a new iterator; take each ba
 
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from cosmoflow_data.files import find_missing, wrong_size
+from cosmoflow_data.files import bytes_of, find_missing
 from harness import input_errors, page_cache, ranks
 from harness.epochs import time_epochs
 from harness.frame import Arrays, Benchmark
@@ -127,11 +126,7 @@ class Program(Benchmark):
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather times, sums and bytes read; ProgramError on all ranks when sizes are wrong."""
-        params = self.params
-        # Sizes are asked for only now: asking before would warm a parallel file system's caches.
-        mine = self.files[ranks.rank() :: params["ranks"]]
-        size = sum(Path(name).stat().st_size for name in mine)
-        ranks.raise_together(wrong_size(params, mine, size))
+        size = bytes_of(self.params, self.files[ranks.rank() :: self.params["ranks"]])
         times = self.times
         local, total, self.inside, waited, consumed, self.all_y = (
             ranks.gather(np.asarray(values))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED
+from nt3 import formats
 
 CHUNK_ROWS = 128  # of pandas_chunked
 BLOCK_BYTES = 64 << 20  # of Arrow's CSV reader: many rows, as each block has all columns
@@ -135,29 +136,17 @@ def read_tfrecord(path: str, features: int, part: Part) -> np.ndarray:
         return np.concatenate(list(rows.as_numpy_iterator()))
 
 
-@dataclass(frozen=True)
-class Reader:
-    """A way to read, the parameter that asks for it, and the module it needs."""
-
-    read: Callable[[str, int, Part], np.ndarray]
-    parameter: str
-    module: str | None = None
-
-
 WHOLE = {"low_memory": False}  # types are inferred once for the whole table, or chunk
-READERS = {
-    "pandas": Reader(read_pandas, "csv_reader", "pandas"),
-    "pandas_whole": Reader(partial(read_pandas, **WHOLE), "csv_reader", "pandas"),
-    "pandas_float32": Reader(
-        partial(read_pandas, **WHOLE, dtype=np.float32), "csv_reader", "pandas"
-    ),
-    "pandas_chunked": Reader(
-        partial(read_pandas, **WHOLE, chunksize=CHUNK_ROWS), "csv_reader", "pandas"
-    ),
-    "pyarrow": Reader(read_pyarrow, "csv_reader", "pyarrow.csv"),
-    "numpy": Reader(read_numpy, "csv_reader"),
-    "parquet": Reader(read_parquet, "data_format", "pyarrow.parquet"),
-    "tfrecord": Reader(read_tfrecord, "data_format"),
+# How a table is read, and the module that this needs, by csv_reader or data_format.
+READERS: dict[str, tuple[Callable[[str, int, Part], np.ndarray], str | None]] = {
+    "pandas": (read_pandas, "pandas"),
+    "pandas_whole": (partial(read_pandas, **WHOLE), "pandas"),
+    "pandas_float32": (partial(read_pandas, **WHOLE, dtype=np.float32), "pandas"),
+    "pandas_chunked": (partial(read_pandas, **WHOLE, chunksize=CHUNK_ROWS), "pandas"),
+    "pyarrow": (read_pyarrow, "pyarrow.csv"),
+    "numpy": (read_numpy, None),
+    "parquet": (read_parquet, "pyarrow.parquet"),
+    "tfrecord": (read_tfrecord, None),
 }
 
 
@@ -166,16 +155,17 @@ def import_package(name: str) -> tuple[str | None, Problem | None]:
 
     To be called after TensorFlow was imported without pandas (`harness.import_without`).
     """
-    reader = READERS[name]
-    if reader.module is None:
+    _, module = READERS[name]
+    if module is None:
         return None, None
-    package = reader.module.partition(".")[0]
+    package = module.partition(".")[0]
     if "pandas" in sys.modules and sys.modules["pandas"] is None:
         del sys.modules["pandas"]  # also for pyarrow, which asks whether it is there
     try:
-        importlib.import_module(reader.module)
+        importlib.import_module(module)
     except ImportError as error:
-        message = f"{reader.parameter} {name}: needs the Python package {package} ({error})"
+        parameter = "data_format" if name in formats.FORMATS else "csv_reader"
+        message = f"{parameter} {name}: needs the Python package {package} ({error})"
         return None, (EXIT_UNSUPPORTED, message)
     return f"{package} {sys.modules[package].__version__}", None
 
@@ -190,7 +180,7 @@ def load(
     import tensorflow as tf
 
     try:
-        table = READERS[name].read(path, features, part)
+        table = READERS[name][0](path, features, part)
     except (FileNotFoundError, tf.errors.NotFoundError):
         return None, (EXIT_MISSING_DATA, f"no table {path}")
     except (OSError, ValueError, KeyError, tf.errors.OpError) as error:

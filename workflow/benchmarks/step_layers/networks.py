@@ -71,7 +71,7 @@ def make(params: dict[str, Any]) -> Network:
     names = (params[name] for name in ("model", "data_set", "data_format"))
     network = models.build(*names, seed=params["seed"])
     sample = tuple(int(n) for n in network.input_shape[1:])
-    return Network(network, sample, models.classes_of(params["data_set"]), (), _cross_entropy)
+    return Network(network, sample, models.CLASSES[params["data_set"]], (), _cross_entropy)
 
 
 def _words(steps: int, seed: int) -> tf.keras.Model:
