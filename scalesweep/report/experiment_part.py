@@ -19,7 +19,6 @@ from scalesweep.core.formatting import counted, listed
 from scalesweep.core.joined_experiments import BENCHMARK, benchmarks_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
-from scalesweep.experiment.cells import Text, headings, table
 from scalesweep.experiment.constant_words import constant_words
 from scalesweep.experiment.points_table import point_table
 from scalesweep.experiment.results import ExperimentResults
@@ -155,7 +154,7 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
         "main": [figure for figure in drawn if figure["name"] == screen["figure"]],
         "step": [figure for figure in drawn if figure["name"] == STEP],
         "figures": [f for f in drawn if f["name"] not in (screen["figure"], STEP)],
-        "layouts": _layouts(results, findings),
+        "layouts": layout_card(results, findings),
         "results": results,
         "constant": constant_words(results.entry),
         "benchmarks": [*benchmarks_of(results.entry).items()],
@@ -174,17 +173,6 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
         "profiles": profiles_section(results, runs, links.to, limit),
         "unlike": _unlike(results, facts),
     }
-
-
-def _layouts(results: ExperimentResults, findings: Sequence[Any]) -> dict[str, Any] | None:
-    """The best layouts of each scale, as a table."""
-    card = layout_card(results, findings)
-    if card is None:
-        return None
-    head = headings(*card.head, numbers=card.numbers)
-    rows = [[Text(cell, None, h.kind) for cell, h in zip(line, head, strict=True)]
-            for line in card.lines]  # fmt: skip
-    return {"table": table(f"Best layouts of {results.title}", head, rows), "note": card.note}
 
 
 def _unlike(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Layouts on the page: the best of each scale on the first screen, and a table of all that ran."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from scalesweep.aspects.layouts.table import (
     BEST,
@@ -12,6 +12,7 @@ from scalesweep.aspects.layouts.table import (
 )
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import as_given, number, percent, with_interval
+from scalesweep.experiment.cells import Text, headings, table
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.points_table import Shown, Table, declared_table
 from scalesweep.experiment.results import ExperimentResults
@@ -85,18 +86,9 @@ def lead_note(rows: Sequence[BestLayout]) -> str:
 MAX_LINES = 40
 
 
-@dataclass(frozen=True)
-class LayoutCard:
-    """``lines[line][column]``; ``numbers``: headings of columns of numbers."""
-
-    head: Sequence[str]
-    numbers: Sequence[str]
-    lines: Sequence[Sequence[str]]
-    note: str
-
-
-def layout_card(results: ExperimentResults, findings: Sequence[Finding]) -> LayoutCard | None:
-    """What the first screen says of layouts; None where the experiment is no study of them."""
+def layout_card(results: ExperimentResults, findings: Sequence[Finding]) -> dict[str, Any] | None:
+    """The best layouts of each scale on the first screen, as a ``table`` with a ``note``; None
+    where the experiment is no study of layouts."""
     rows = [row for of in best_layouts(results).values() for row in of]
     main = results.main
     if not rows or main is None:
@@ -107,15 +99,18 @@ def layout_card(results: ExperimentResults, findings: Sequence[Finding]) -> Layo
     settings = ["Setting"] if any(row.setting for row in rows) else []
     numbers = [results.scale, main.axis_label, *(measure.axis_label for measure in shares)]
     numbers += ["Ahead of the next", "Median / best"]
-    head = [*settings, results.scale, "Best layout", *numbers[1:], "Failed"]
+    words = [*settings, results.scale, "Best layout", *numbers[1:], "Failed"]
+    head = headings(*words, numbers=numbers)
     lines = [
         [*([row.setting] if settings else []),
          *_line(row, main, shares, (row.setting, row.scale) in clear)]
         for row in rows[:MAX_LINES]
     ]  # fmt: skip
-    more = len(rows) - MAX_LINES
-    note = f" The table best_layouts has {more} more lines." if more > 0 else ""
-    return LayoutCard(head, numbers, lines, lead_note(rows) + note)
+    cells = [[Text(cell, None, of.kind) for cell, of in zip(line, head, strict=True)]
+             for line in lines]  # fmt: skip
+    more = ("line", f"{BestLayout.TABLE}.csv")
+    shown = table(f"Best layouts of {results.title}", head, cells, len(rows), more)
+    return {"table": shown, "note": lead_note(rows)}
 
 
 def _metrics(row: BestLayout) -> dict[str | None, float | None]:
