@@ -17,10 +17,7 @@ rule page:
         jobs=f"{RESULTS}/jobs.csv",
         experiments=lambda wildcards: SWEEP.parts(checkpoints.summarise.get()),
         template=ROOT / "resources" / "report.html.j2",
-        parts=[
-            ROOT / "resources" / f"{name}.html.j2"
-            for name in ("page", "cells", "ceilings")
-        ],
+        parts=[ROOT / "resources" / f"{name}.html.j2" for name in ("page", "cells")],
         style=ROOT / "resources" / "report.css",
         scripts=[
             ROOT / "resources" / f"{name}.js"

@@ -4,7 +4,7 @@ ceilings that they found, and what the report says of them."""
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from scalesweep.core.formatting import (
     with_interval,
 )
 from scalesweep.core.plan_format import parameter_of
+from scalesweep.experiment.cells import Text, headings, table
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.findings.base import (
     CLEAR,
@@ -331,19 +332,11 @@ WHAT = {
 _OF_CEILING = {"compute": "arithmetic", "memory": "memory"}
 
 
-class Line(NamedTuple):
-    """One row of the section's table; texts."""
-
-    experiment: str
-    what: str
-    value: str
-    median: str  # of the repeats, as a share
-    where: str
-    runs: str
-
-
-def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
-    """A row per ceiling and per range of a fitted network, in the campaign's order."""
+def ceilings_section(studies: Sequence[ExperimentResults]) -> dict[str, Any] | None:
+    """The page's table of ceilings and of the ranges of fitted networks, in the campaign's order;
+    None if nothing was probed."""
+    numbers = ["Ceiling [95 % interval]", "Median repeat", "Runs"]
+    head = headings("What", *numbers[:2], "Reached with", "Runs", "Experiment", numbers=numbers)
     lines = []
     for results in studies:
         benchmark = results.entry["benchmark"]
@@ -354,15 +347,17 @@ def ceilings_section(studies: Sequence[ExperimentResults]) -> list[Line]:
             value = with_interval(*numbers_of(each.best.rate), each.unit)
             share = "–" if each.share is None else percent(each.share)
             runs = text_of(each.row["repeats"])
-            lines.append(Line(results.name, what, value, share, each.how, runs))
+            lines.append((what, value, share, each.how, runs, results.name))
         for fit in results.of(NetworkRow):
             what = _marked("latency and bandwidth of allreduce", fit.source)
             value = ", ".join(f"{number}" for number in _numbers(fit, fit))
             names = [f"{name} {text_of(value)}" for name, value in fit.point.items()]
             sizes = f"{size_words(fit.low_bytes)} to {size_words(fit.high_bytes)}"
             where = ", ".join([*names, sizes, fit.algorithms])
-            lines.append(Line(results.name, what, value, "–", where, text_of(fit.repeats)))
-    return lines
+            lines.append((what, value, "–", where, text_of(fit.repeats), results.name))
+    cells = [[Text(word, None, of.kind) for word, of in zip(line, head, strict=True)]
+             for line in lines]  # fmt: skip
+    return table("Table of ceilings", head, cells) if lines else None
 
 
 def _marked(what: str, source: object) -> str:

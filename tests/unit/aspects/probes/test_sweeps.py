@@ -19,7 +19,6 @@ from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict, v
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
-from scalesweep.report.html_assets import render
 from scalesweep.tables.bookkeeping import curves_of, sweep_of
 from tests.fakes.probes import note, study_of
 
@@ -225,22 +224,28 @@ def test_a_best_at_the_largest_size_is_no_ceiling(last: float, level: str, said:
     assert finding.reason == said
 
 
+def lines_of(*studies: ExperimentResults) -> list[dict[str, str]]:
+    """The lines of the page's table, by heading."""
+    shown = ceilings_section(studies)
+    assert shown is not None
+    words = [heading.text for heading in shown["headings"]]
+    return [dict(zip(words, (cell.text for cell in row), strict=True)) for row in shown["rows"]]
+
+
 def test_the_report_answers_how_fast_the_machine_is() -> None:
-    studies = [compute(), network([2, 4, 8])]
-    lines = ceilings_section(studies)
-    assert [line.experiment for line in lines] == ["e"] * 4
+    lines = lines_of(compute(), network([2, 4, 8]))
+    assert [line["Experiment"] for line in lines] == ["e"] * 4
     float32, _, bus, fitted = lines
-    assert float32.what.endswith(": float32")
-    assert float32.value.startswith("18") and float32.value.endswith("] GFLOP/s")
-    assert (float32.median, float32.runs) == ("95.4 %", "3")
-    assert float32.where == "threads 2, matrix size 128"
+    assert float32["What"].endswith(": float32")
+    value = float32["Ceiling [95 % interval]"]
+    assert value.startswith("18") and value.endswith("] GFLOP/s")
+    assert (float32["Median repeat"], float32["Runs"]) == ("95.4 %", "3")
+    assert float32["Reached with"] == "threads 2, matrix size 128"
     other = compute()
     other.entry.update(benchmark="other_peak", ceiling="compute")
-    assert ceilings_section([other])[0].what == "Arithmetic: float32"
-    assert "8 ranks" in bus.where or "ranks" in bus.where
-    assert fitted.what == "Latency and bandwidth of allreduce"
-    assert "µs" in fitted.value and "GB/s" in fitted.value
-    assert fitted.where.endswith("ring")
-    html = render("ceilings.html.j2", {"ceilings": lines}, {})
-    assert "How fast is this machine?" in html and "GFLOP/s" in html
-    assert render("ceilings.html.j2", {"ceilings": []}, {}).strip() == ""
+    assert lines_of(other)[0]["What"] == "Arithmetic: float32"
+    assert "ranks" in bus["Reached with"]
+    assert fitted["What"] == "Latency and bandwidth of allreduce"
+    value = fitted["Ceiling [95 % interval]"]
+    assert "µs" in value and "GB/s" in value and fitted["Reached with"].endswith("ring")
+    assert ceilings_section([]) is None
