@@ -25,7 +25,7 @@ from pages import table
 from scalesweep.commands.interface import COMMANDS, parser_of
 from scalesweep.config.benchmark_keys import BenchmarkKeys
 from scalesweep.config.campaign_keys import CampaignKeys
-from scalesweep.config.overrides import OVERRIDES
+from scalesweep.config.overrides import ALLOWED, OVERRIDES
 from scalesweep.config.site import Site
 from scalesweep.importers.table_map import MapFile
 
@@ -108,8 +108,8 @@ def commands() -> str:
         f"### scalesweep {name}\n\n```\n{parser_of(name).format_help()}```\n" for name in COMMANDS
     )
     keys = table(
-        "key | meaning",
-        ((f"`{key}`", text) for key, text in OVERRIDES.items()),
+        "key | values | meaning",
+        ((f"`{key}`", ", ".join(ALLOWED.get(key, ())), text) for key, text in OVERRIDES.items()),
     )
     return f"""\
 # Commands

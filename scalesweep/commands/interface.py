@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from scalesweep import __version__
+from scalesweep.config.overrides import ALLOWED, OVERRIDES
 from scalesweep.core.errors import UserError, choices, did_you_mean
-from scalesweep.core.profilers import KINDS, NONE
 from scalesweep.importers import SOURCES
 
 USAGE = "scalesweep COMMAND [ARGUMENT ...]"
@@ -126,8 +126,8 @@ def _flag(name: str, text: str, **more: Any) -> tuple[str, dict[str, Any]]:
     return name, {"action": "store_true", "help": text, **more}
 
 
-_SITE = _text("--site", "NAME", "site instead of the campaign's", None)
-_RESULTS = _text("--results", "FOLDER", "results folder instead of the campaign's", None)
+_SITE = _text("--site", "NAME", OVERRIDES["site"], None)
+_RESULTS = _text("--results", "FOLDER", OVERRIDES["results"], None)
 _CAMPAIGN = (
     _text("campaign", "CAMPAIGN", "a file, or NAME for config/campaigns/NAME.yaml; default: "
           "config/config.yaml", None, nargs="?"),
@@ -135,12 +135,12 @@ _CAMPAIGN = (
 )  # fmt: skip
 _NAMED = (_text("--campaign", "C", "campaign: a file, or its name", None), _SITE, _RESULTS)
 _HISTORY = (
-    _text("--history", "FOLDER", "folder of the history", None),
-    _text("--baseline", "COMMIT", "the commit or tag that counts as 1.0 in the history", None),
+    _text("--history", "FOLDER", OVERRIDES["history"], None),
+    _text("--baseline", "COMMIT", OVERRIDES["baseline"], None),
 )
 _PROFILER = _text(
-    "--profiler", "KIND", f"profile each point once more: {', '.join((NONE, *KINDS))}", None,
-    choices=(NONE, *KINDS),
+    "--profiler", "KIND", f"{OVERRIDES['profile']}: {', '.join(ALLOWED['profile'])}", None,
+    choices=ALLOWED["profile"],
 )  # fmt: skip
 _PROFILE = _text("--profile", "NAME", "profile of Snakemake, such as slurm", None)
 _COMMITS = (
@@ -181,9 +181,8 @@ COMMANDS = {
         "snakemake_call", "run what is pending of a campaign, and write its report",
         (*_CAMPAIGN, _PROFILER, _PROFILE, *_HISTORY,
          _flag("--dry-run", "list the jobs, run nothing"),
-         _flag("--try-shapes",
-               "of each shape (experiment, ranks, what Slurm is asked for) only one run"),
-         _flag("--retry-unsupported", "run the points again that this machine could not run"),
+         _flag("--try-shapes", OVERRIDES["try"]),
+         _flag("--retry-unsupported", OVERRIDES["retry"]),
          _text("--again", "WHAT", "set records aside and measure again: 'disturbed' runs, or those "
                "of an experiment", None)),
         ("scalesweep run", "scalesweep run cosmoflow_io --profile slurm -- --jobs 20"),

@@ -6,21 +6,21 @@ from typing import Any
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.profilers import KINDS, NONE
 
-# Key of --config -> what it does.
+# Key of --config -> what it does, as the help of `scalesweep` says it too.
 OVERRIDES = {
-    "campaign": "the campaign `config/campaigns/NAME.yaml`: the study's own, or one that is "
-    "shipped",
-    "site": "use this site instead of the campaign's",
-    "results": "use this results folder instead of the campaign's",
-    "try": "`shapes`: of the pending runs only one of each shape (experiment, ranks, what Slurm is "
-    "asked for)",
+    "campaign": "NAME of config/campaigns/NAME.yaml, the study's own or one that is shipped",
+    "site": "site instead of the campaign's",
+    "results": "results folder instead of the campaign's",
+    "try": "of the pending runs only one of each shape (experiment, ranks, what Slurm is asked "
+    "for)",
     "profile": "run each point once more under this profiler, instead of every experiment's own",
-    "retry": "`unsupported`: run the points again that this machine could not run; the old records "
-    "are kept as `record.json.unsupported`",
-    "history": "keep the finished points as a session in this folder",
+    "retry": "run the points again that this machine could not run; the old records are kept as "
+    "record.json.unsupported",
+    "history": "folder of the history, where finished points are kept as a session",
     "baseline": "the commit or tag that counts as 1.0, instead of the last stable level",
 }
-_ALLOWED = {
+# What a key may say, where that is not any text.
+ALLOWED = {
     "profile": (NONE, *KINDS),
     "retry": ("unsupported",),
     "try": ("shapes",),
@@ -44,6 +44,6 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
             )
         if not value:
             raise UserError(f"{where}: is empty; leave it out, or name a value")
-        if value not in _ALLOWED.get(key, (value,)):
-            raise UserError(f"{where}={value}: {choices(value, _ALLOWED[key])}")
+        if value not in ALLOWED.get(key, (value,)):
+            raise UserError(f"{where}={value}: {choices(value, ALLOWED[key])}")
     return dict(overrides)
