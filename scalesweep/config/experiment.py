@@ -16,7 +16,7 @@ from scalesweep.config.experiment_keys import ExperimentKeys, MetricKeys, StopRu
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.points import expand_points, varying_parameters
 from scalesweep.config.repeats import Run, planned_runs, profiled_runs
-from scalesweep.config.reserved_names import check_text, check_varying
+from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.scaling_check import check_scaling
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError, choices
@@ -155,7 +155,6 @@ def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> N
                 f"{where}.fixed.{key}: set a variable with one value as env: {{{name}: ...}}"
             )
     for name in variables_of(spec):
-        check_text(name, f"{where}.env")
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
             raise UserError(f"{where}: env.{name}: a variable's name has letters, digits and '_'")
         if name in benchmark.env:

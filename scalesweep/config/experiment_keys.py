@@ -1,6 +1,5 @@
 """The keys of an experiment: their types, defaults and words."""
 
-import re
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr, Tag, model_validator
@@ -19,14 +18,13 @@ from scalesweep.config.models import (
     Real,
     Share,
     Text,
+    Variable,
     Whole,
     WrongKeyError,
-    checked,
     either,
     instead_of,
     matching,
     one_of,
-    short,
 )
 from scalesweep.core.profilers import KINDS, NONE
 
@@ -34,17 +32,6 @@ MAX_REPEATS = 10_000
 _LIMIT = r"\s*efficiency\s*<\s*(\d+\.?\d*|\.\d+)\s*"
 Values = dict[Any, Any]
 _Entries = tuple[Annotated[Values, FILLED], ...]
-# What YAML reads as no text is refused with a line of its own.
-_NewName = Annotated[
-    Any,
-    checked(
-        lambda name: (
-            None
-            if not isinstance(name, str) or re.fullmatch("[a-z][a-z0-9_]*", name)
-            else f"{short(name)} is not allowed: lower-case letters, digits and '_'"
-        )
-    ),
-]
 Alone = Literal[1]
 _Formula = Annotated[
     Annotated[Text, Tag("#text")] | Annotated[dict[str, Text], FILLED, Tag("#map")],
@@ -241,7 +228,7 @@ class ExperimentKeys(Model):
     exclude: tuple[Annotated[Exclusion, instead_of("when", str)], ...] = ()
     """expressions over parameters, such as `"ranks > 256 and batch_size == 1"`, or
     `{when, reason}`; excluded points are counted with their reason"""
-    derive: dict[_NewName, Annotated[DerivedKeys, instead_of("value", str, int, float)]] = Field({})
+    derive: dict[Name, Annotated[DerivedKeys, instead_of("value", str, int, float)]] = Field({})
     """name -> an expression over parameters:
     [derived parameters](../guide/campaigns.md#derived-parameters). A value that a parameter cannot
     have, such as a fraction where it takes whole numbers, excludes the point"""
@@ -250,14 +237,14 @@ class ExperimentKeys(Model):
     `{that, reason}`; points that do not are excluded, and counted with the reason"""
     extra: _Entries = ()
     """single points in addition to the grid; each sets every parameter that takes several values"""
-    env: dict[Any, str] = Field({})
+    env: dict[Variable, str] = Field({})
     """environment variables of the runs with one value, before the site's (several values:
     `env.NAME` under `axes` or `linked`). They are part of the point (as `env.NAME`) and of the run
     id"""
     main_metric: str | None = None
     """the metric that figures and findings are about: one of the benchmark's `metrics`, or of the
     experiment's; default: the benchmark's"""
-    metrics: dict[_NewName, MetricKeys] = Field({})
+    metrics: dict[Name, MetricKeys] = Field({})
     """name -> a metric that is worked out for each run
     ([derived metrics](../guide/campaigns.md#derived-metrics)); no part of run ids"""
     predict: PredictKeys | None = None

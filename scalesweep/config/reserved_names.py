@@ -6,11 +6,9 @@ share one name space, in which the names below are taken.
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from scalesweep.analysis.metrics import QUANTITIES, SCALING_WORDS, split_column
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import written
 
 # What the summary says of a run: no parameter can be called so.
 OF_RUNS = frozenset(
@@ -33,18 +31,8 @@ OF_TABLES = frozenset(
 )
 
 
-def check_text(name: Any, where: str) -> None:
-    """Raise UserError starting with ``where`` for a name that YAML reads as another value."""
-    if not isinstance(name, str):
-        raise UserError(
-            f"{where}: YAML reads the name {written(name)} as no text; choose another name, or "
-            "quote it"
-        )
-
-
 def check_parameter(name: str, where: str) -> None:
     """Raise UserError starting with ``where`` for a name that no parameter can have."""
-    check_text(name, where)
     parts = split_column(name)  # of a name that tables could take for a quantity, loss_mean_run
     quantity = parts and (
         parts.stat or parts.metric in QUANTITIES or parts.metric.rpartition("_")[2] in SCALING_WORDS
