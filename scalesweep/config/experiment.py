@@ -136,24 +136,16 @@ def expand_experiment(
 
 
 def variables_of(spec: ExperimentKeys) -> set[Any]:
-    """Environment variables that an experiment sets: under ``env`` by their names, under ``axes``,
-    ``linked`` and ``extra`` as ``env.NAME``."""
-    keys = map(str, chain(spec.axes, *(spec.linked or ()), *spec.extra))
-    set_there = (
-        key.removeprefix(VARIABLE_PREFIX) for key in keys if key.startswith(VARIABLE_PREFIX)
-    )
-    return {*spec.env, *set_there}
+    """Environment variables that an experiment sets: under ``env`` by their names, elsewhere as
+    ``env.NAME``."""
+    keys = map(str, chain(spec.axes, spec.fixed, *(spec.linked or ()), *spec.extra))
+    named = (key.partition(VARIABLE_PREFIX) for key in keys)
+    return {*spec.env, *(name for before, prefix, name in named if prefix and not before)}
 
 
 def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
     """Raise UserError for a variable, wherever it is set, that a parameter of the benchmark sets,
     and for what is no name of a variable."""
-    for key in map(str, spec.fixed):
-        if key.startswith(VARIABLE_PREFIX):
-            name = key.removeprefix(VARIABLE_PREFIX)
-            raise UserError(
-                f"{where}.fixed.{key}: set a variable with one value as env: {{{name}: ...}}"
-            )
     for name in variables_of(spec):
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
             raise UserError(f"{where}: env.{name}: a variable's name has letters, digits and '_'")

@@ -218,7 +218,7 @@ class ExperimentKeys(Model):
     """parameter -> its values (a list, one value, `{from, to, factor}` or `{from, to, step}`); the
     grid is their product. `{from: 1, to: 1024, factor: 2}` includes 1024; a range that does not
     hit `to` ends below it. `env.NAME` is an environment variable of the runs, whose values are
-    texts, or null to leave it unchanged; so it is under `linked` and `extra`"""
+    texts, or null to leave it unchanged; so it is under `linked`, `fixed` and `extra`"""
     linked: Annotated[_Entries, FILLED] | None = None
     """each entry sets several parameters at once; multiplied with the axes"""
     fixed: Values = Field({})

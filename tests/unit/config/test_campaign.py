@@ -112,11 +112,12 @@ def test_variables_are_part_of_what_is_measured_wherever_they_are_set(toy: Path)
         "  b: {benchmark: toy, linked: [{env.A: x, env.B: 'y'}, {env.A: z, env.B: null}]}",
         "  c: {benchmark: toy, extra: [{env.OMP_PROC_BIND: spread}]}",
         "  d: {benchmark: toy, env: {OMP_PROC_BIND: close}}",
+        "  same: {benchmark: toy, fixed: {env.OMP_PROC_BIND: close}}",
     )
-    a, b, c, d = campaign.experiments
+    a, b, c, d, same = campaign.experiments
     assert a.axes == ("size", "env.OMP_PROC_BIND") and b.axes == ("env.A", "env.B")
     assert a.runs[0].run_id == c.runs[0].run_id == alone  # what sets none is what it was
-    assert d.runs[0].run_id in {run.run_id for run in a.runs}
+    assert d.runs == same.runs and d.runs[0].run_id in {run.run_id for run in a.runs}
     assert len(campaign.unique_runs()) == 4 + 2 + 1
     assert [[run_spec(campaign, e, run)["env"] for run in e.runs] for e in (b, c, d)] == [
         [{"A": "x", "B": "y"}, {"A": "z"}],
