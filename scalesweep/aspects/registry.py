@@ -13,10 +13,12 @@ from typing import Any, Literal
 # may have all that takes no matplotlib):
 # MAKERS (``tables.making.Maker``) make tables; FIGURES are functions from results to ``Drawing``s;
 # RULES (``findings.base.Rule``) make findings; SECTION (``experiment.sections.Section``) is one of
-# the page.
-Part = Literal["MAKERS", "FIGURES", "RULES", "SECTION"]
+# the page; PROFILES are declared rows that the page shows as they are below the profiled runs, with
+# what is to be known beside their captions.
+Part = Literal["MAKERS", "FIGURES", "RULES", "SECTION", "PROFILES"]
 _FILES: Mapping[Part, str] = {
     "MAKERS": "table", "FIGURES": "figure", "RULES": "findings", "SECTION": "section",
+    "PROFILES": "table",
 }  # fmt: skip
 
 # By aspect, captions of the tables that people read; others have a row per run, rank or sample.

@@ -26,9 +26,13 @@ from scalesweep.findings.table import findings_in
 from scalesweep.report.explore import MAX_VALUES, chart_data
 from scalesweep.report.first_screen import first_screen
 from scalesweep.report.links import Links, evidence_links, figure_id
-from scalesweep.report.page_tables import runs_table, shown_table
-from scalesweep.report.profiles_section import profiles_section
-from scalesweep.report.sections import failed_points, fixed_parameters, without_result
+from scalesweep.report.page_tables import profile_tables, runs_table, shown_table
+from scalesweep.report.sections import (
+    failed_points,
+    fixed_parameters,
+    profiled_runs,
+    without_result,
+)
 from scalesweep.tables.provenance import RunFacts, differences, group
 
 # What one page may hold; the rest is linked. A page of 10,000 runs stays below 10 MB with these.
@@ -170,7 +174,8 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
         "failures": failures,
         "without": without_result(results, runs),
         "fixed": fixed_parameters(results),
-        "profiles": profiles_section(results, runs, links.to, limit),
+        "profiles": profiled_runs(results, runs, links),
+        "profile_tables": profile_tables(results, limit),
         "unlike": _unlike(results, facts),
     }
 

@@ -1,11 +1,12 @@
 """Tables of the page: points, runs, and what profiles and traces say, as cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.metrics import column
-from scalesweep.aspects.registry import shown_tables
+from scalesweep.aspects.registry import parts, shown_tables
 from scalesweep.core.formatting import (
     PHASES,
     as_given,
@@ -149,13 +150,13 @@ def _files(
     return [Target(path.stem, links.to(path)) for path in paths if path.is_file()]
 
 
-def declared_tables(
-    results: ExperimentResults, kinds: Mapping[type[DeclaredRow], str], limit: int
-) -> list[dict[str, Any]]:
-    """A table of each kind of declared rows, with its caption and a note: the point of a row, then
-    the columns that have anything to say."""
+def profile_tables(results: ExperimentResults, limit: int) -> list[dict[str, Any]]:
+    """The tables of what profiles say, with caption and note: the point of a row, then the columns
+    that have anything to say."""
     made = []
-    for kind, note in kinds.items():
+    every: Iterable[tuple[type[DeclaredRow], str]]
+    every = chain.from_iterable(kinds.items() for kinds in parts("PROFILES"))
+    for kind, note in every:
         rows = results.of(kind)
         units = {item.name: item.unit for item in columns_of(kind) if item.name not in _FIXED}
         names = [n for n in units if any(getattr(row, n, None) not in (None, "") for row in rows)]

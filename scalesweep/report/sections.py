@@ -8,6 +8,7 @@ from typing import Any
 
 from scalesweep.core.formatting import counted, duration, listed, plain, text_of
 from scalesweep.core.plan_format import Plan, PlanRun, parameter_of
+from scalesweep.core.profilers import NOEXCHANGE
 from scalesweep.core.record import FAILURE, read_failure
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
@@ -49,7 +50,7 @@ def _ends(rows: Sequence[Row]) -> str:
     return listed(said, 12)
 
 
-MAX_LINE, MAX_LINES, MAX_FAILURES, MAX_REASONS = 300, 40, 150, 30
+MAX_LINE, MAX_LINES, MAX_FAILURES, MAX_REASONS, MAX_PROFILES = 300, 40, 150, 30, 24
 
 
 def failed_points(results: ExperimentResults, runs: Path, links: Links) -> dict[str, Any]:
@@ -102,6 +103,20 @@ def _failed_here(run: PlanRun, runs: Path) -> bool:
     if run["status"] != Status.FAILED:
         return False
     return run["to_run"] or (runs / run["run_id"] / FAILURE).is_file()
+
+
+def profiled_runs(results: ExperimentResults, runs: Path, links: Links) -> dict[str, Any]:
+    """Profiled runs with links to their folders; of those without exchange only what is missing."""
+    entries = [run for run in results.entry["profiles"]
+               if run["kind"] != NOEXCHANGE or run["status"] != Status.DONE]  # fmt: skip
+    rows = [
+        {
+            "kind": run["kind"], "where": results.describe(run["point"]), "detail": run["detail"],
+            "state": run["cause"] or run["status"], "folder": links.to(runs / run["run_id"]),
+        }
+        for run in entries[:MAX_PROFILES]
+    ]  # fmt: skip
+    return {"rows": rows, "left_out": max(0, len(entries) - MAX_PROFILES)}
 
 
 _STALE = "The records of these runs are of something else than the plan asks for now"

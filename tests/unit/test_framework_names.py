@@ -16,7 +16,6 @@ NAMES = re.compile(r"horovod|tensorflow|torch|\bddp\b|\bfsdp2?\b", re.IGNORECASE
 # Readers of what a tool writes or of how it is started, and what looks after its installation.
 READERS = (
     "importers/*", "importers/profiles/*", "aspects/profiles/*",
-    "report/profiles_section.py",
     "aspects/registry.py", "analysis/trace_account.py", "analysis/kineto_*.py",
     "analysis/xplane.py",
     "compute/external_program.py",

@@ -134,6 +134,18 @@ MAKERS = (
     Maker((TracePart, TraceOperation, CollectiveTime, RankLateness), trace_rows),
 )
 
+PROFILES = {
+    FunctionTime: "Means over the ranks. Times of calls of an API and of ranges hold those of "
+    "others.",
+    TracePart: "The share of a step in which something of a part runs that no part above it "
+    "covers. On CPUs TensorFlow's profiler does not record Horovod's exchange: it is in the rest.",
+    CollectiveTime: "Exposed: no computation runs meanwhile.",
+    RankLateness: "Clocks are aligned on the ends of the calls. Latest: late throughout.",
+    TraceOperation: "Means over the ranks, without the operations that each calls. Threads and "
+    "streams of a device add up.",
+    TimelinePhase: "Of rank 0. Phases of different tensors overlap, so shares do not add up.",
+}
+
 WHAT, LATE = "timeline", "late ranks"
 NOTABLE = 0.1  # a share of a step below this is not worth a sentence
 LATE_SHARE = 0.01  # of a step

@@ -20,6 +20,7 @@ from scalesweep.analysis.step_work import (
 )
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.breakdown import MAKER as BREAKDOWN
+from scalesweep.aspects.steps.breakdown import NoExchangeRow
 from scalesweep.aspects.steps.causes import Accounted, cause_rows
 from scalesweep.aspects.steps.pipeline import MAKER as PIPELINE
 from scalesweep.aspects.steps.ranks import RankRow, RankRun, StragglerRow, rank_rows
@@ -208,6 +209,10 @@ MAKERS = (
     Maker((RankRow, StragglerRow, CauseRow, StepRow, CurveRow), steps_rows),
     PIPELINE,
 )
+PROFILES = {
+    NoExchangeRow: "Exposed communication, from runs without exchange: what a measured step takes "
+    "more than one of the slowest rank alone. Means over pairs of runs, with 95 % intervals.",
+}
 
 
 MAX_RANKS = 8  # of a point, besides its whole steps

@@ -4,7 +4,6 @@
 of ExaRL and of TensorFlow's example for images (github.com/exalearn/EXARL, issue 84).
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ from scalesweep.importers.profiles.detect import read_source
 from scalesweep.importers.profiles.profile_runs import MadeRuns, runs_of
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.write_records import Written
-from scalesweep.report.profiles_section import profiles_section
+from scalesweep.report.page_tables import profile_tables
 from scalesweep.table.declared import frame_of
 from tests.conftest import ROOT
 from tests.fakes.imported_runs import import_runs
 from tests.fakes.plan import whole_plan
 from tests.fakes.table_inputs import of_files
 
+Tables = list[dict[str, Any]]
 PUBLISHED = ROOT / "tests" / "published" / "exarl"
 
 
@@ -38,7 +38,7 @@ def imported(results: Path, made: MadeRuns) -> list[Written]:
     return written
 
 
-def table_of(results: Path, written: list[Written]) -> tuple[list[FunctionTime], Mapping[str, Any]]:
+def table_of(results: Path, written: list[Written]) -> tuple[list[FunctionTime], Tables]:
     runs = [{"run_id": run.run_id, "point": run.point, "status": "done"} for run in written]
     (entry,) = whole_plan({"experiments": [{"runs": runs}]})["experiments"]
     done = [run.run_id for run in written]
@@ -46,7 +46,7 @@ def table_of(results: Path, written: list[Written]) -> tuple[list[FunctionTime],
     frame = frame_of(rows)
     assert frame is not None
     shown = ExperimentResults(entry, {"functions": frame})
-    return rows, profiles_section(shown, results / "runs" / "imported", str)
+    return rows, profile_tables(shown, 1000)
 
 
 def test_every_kernel_of_nsight_systems_keeps_its_numbers(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_every_kernel_of_nsight_systems_keeps_its_numbers(tmp_path: Path) -> Non
         "optimizer": 10.6, "matrix": 25.9, "bias": 3.2, "reduction": 7.7, "layout": 0.0,
         "elementwise": 52.6,
     }  # fmt: skip
-    (table,) = page["tables"]
+    (table,) = page
     assert len(table["rows"]) == 44
     names = [heading.text for heading in table["headings"]]
     first = dict(zip(names, (cell.text for cell in table["rows"][0]), strict=True))
@@ -89,6 +89,4 @@ def test_taus_functions_and_their_time_in_mpi(tmp_path: Path) -> None:
     assert (probe.calls, probe.own_s, probe.part) == (3274.75, 263.892, "mpi")
     assert probe.mean_s == pytest.approx(80584e-6, rel=1e-4) and probe.profiled_ranks == 8
     assert probe.share == pytest.approx(0.144, abs=0.0005)
-    assert probe.max_s is None and "Max, s" not in [
-        heading.text for heading in page["tables"][0]["headings"]
-    ]
+    assert probe.max_s is None and "Max, s" not in [heading.text for heading in page[0]["headings"]]

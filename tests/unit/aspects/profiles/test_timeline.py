@@ -19,7 +19,7 @@ from scalesweep.importers.profiles.horovod_timeline import (
     read_timeline,
     timeline_rows,
 )
-from scalesweep.report.profiles_section import profiles_section
+from scalesweep.report.page_tables import profile_tables
 from scalesweep.table.declared import frame_of
 from tests.fakes import finding_rows
 from tests.fakes import profiles as fake
@@ -95,8 +95,7 @@ def test_the_table_is_made_of_the_files_of_profiled_runs(tmp_path: Path) -> None
     found = table[table["phase"] == REDUCTION]
     assert found["ms"].tolist() == pytest.approx([0.51, 0.51])
     assert table[table["phase"] == QUEUE]["share"].isna().all()
-    section = profiles_section(ExperimentResults(entry, {"timeline": table}), tmp_path, str)
-    (shown,) = section["tables"]
+    (shown,) = profile_tables(ExperimentResults(entry, {"timeline": table}), 1000)
     assert shown["label"] == "Timeline"
     share = [heading.text for heading in shown["headings"]].index("Share")
     assert shown["rows"][0][share].text == "2.5 %"

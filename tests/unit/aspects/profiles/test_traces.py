@@ -24,7 +24,7 @@ from scalesweep.aspects.profiles.traces import (
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.profiles.detect import read_source
-from scalesweep.report.profiles_section import profiles_section
+from scalesweep.report.page_tables import profile_tables
 from scalesweep.table.declared import DeclaredRow, frame_of
 from tests.fakes import torch_trace
 from tests.fakes.finding_rows import only
@@ -165,7 +165,7 @@ def test_the_tables_and_the_section(tmp_path: Path) -> None:
     # Of two ranks: the GPU of one of them.
     (kernels,) = [row for row in operations if row.operation == "Conv2DBackpropInput"]
     assert (kernels.device, kernels.ms) == ("GPU:0", pytest.approx(3, rel=1e-3))
-    tables = profiles_section(results_of(entry, rows), tmp_path, str)["tables"]
+    tables = profile_tables(results_of(entry, rows), 1000)
     assert tables[0]["label"] == "Trace"
     names = [heading.text for heading in tables[0]["headings"]]
     row = dict(zip(names, (cell.text for cell in tables[0]["rows"][1]), strict=True))
