@@ -75,15 +75,6 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """What a source states instead of repeats: mean, sample standard deviation (ddof 1), count."""
-
-    mean: float
-    std: float
-    count: float
-
-
-@dataclass(frozen=True, slots=True)
 class LogError:
     """Standard error of a logarithm, and its degrees of freedom."""
 
@@ -98,6 +89,23 @@ class LogError:
     def p(self, apart: float) -> float:
         """Two-sided p value of a logarithm lying ``apart`` from what is claimed to be another."""
         return t_chance(apart, self.error, self.degrees)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a source states instead of repeats: mean, sample standard deviation (ddof 1), count."""
+
+    mean: float
+    std: float
+    count: float
+
+    @property
+    def error(self) -> LogError | None:
+        """Of the logarithm of the mean: its relative standard error (delta method); None of one
+        value, or of a mean that is not positive."""
+        if self.mean <= 0 or self.count < 2:
+            return None
+        return LogError(self.std / self.mean / math.sqrt(self.count), self.count - 1)
 
 
 # Means over ranks may differ in the last digits, by the order of summing.
@@ -239,24 +247,20 @@ def _spread_bounds(array: Floats, level: float) -> Floats:
 def stated_mean(values: Stated) -> Estimate:
     """A mean with its 95 % interval from a stated standard deviation and count.
 
-    Student's t, for a positive mean on the logarithm, whose standard error is the relative one
-    (delta method), so that a time or a rate is never below 0; mean -/+ t(n - 1) * std / sqrt(n)
-    else.
+    Student's t, for a positive mean on the logarithm, so that a time or a rate is never below 0;
+    mean -/+ t(n - 1) * std / sqrt(n) else.
     """
-    half = t_quantile(values.count - 1) * values.std / float(np.sqrt(values.count))
-    mean = values.mean
-    if mean > 0:
-        factor = math.exp(half / mean)
-        return Estimate(mean, mean / factor, mean * factor)
-    return Estimate(mean, mean - half, mean + half)
+    if values.error is not None:
+        return values.error.around(values.mean)
+    half = t_quantile(values.count - 1) * values.std / math.sqrt(values.count)
+    return Estimate(values.mean, values.mean - half, values.mean + half)
 
 
 def stated_ratio_error(top: ArrayLike | Stated, bottom: ArrayLike | Stated) -> LogError | None:
     """Standard error of the logarithm of the ratio of two means, as Welch's t takes it.
 
-    A side may be stated by its source: the standard error of the logarithm of a stated mean is its
-    relative one (delta method), with count - 1 degrees of freedom. None where a side has one value
-    or identical ones, or one that is not positive.
+    A side may be stated by its source. None where a side has one value or identical ones, or one
+    that is not positive.
     """
     sides = [_log_error(side) for side in (top, bottom)]
     known = [side for side in sides if side is not None]
@@ -266,9 +270,7 @@ def stated_ratio_error(top: ArrayLike | Stated, bottom: ArrayLike | Stated) -> L
 def _log_error(side: ArrayLike | Stated) -> LogError | None:
     """Standard error of the logarithm of one mean; None where nothing says what it is."""
     if isinstance(side, Stated):
-        if side.mean <= 0 or side.count < 2:
-            return None
-        return LogError(side.std / side.mean / float(np.sqrt(side.count)), side.count - 1)
+        return side.error
     values = finite_values(side).reshape(-1)
     if values.size < 2 or (values <= 0).any() or identical(values):
         return None
@@ -357,12 +359,12 @@ def ratio_of(ratios: ArrayLike, null: float = 1.0) -> Ratio:
     No interval of one run, or of the same number in all.
     """
     values = finite_values(ratios).reshape(-1)
-    logs = np.log(values)
-    value = math.exp(float(logs.mean()))
-    if why := without_interval(values):
-        return Ratio(value, how=why)
-    error = LogError(float(logs.std(ddof=1)) / math.sqrt(logs.size), logs.size - 1)
-    return Ratio.by(value, error, null=null)
+    value, error = math.exp(float(np.log(values).mean())), _log_error(values)
+    return (
+        Ratio(value, how=without_interval(values))
+        if error is None
+        else Ratio.by(value, error, null=null)
+    )
 
 
 def olympic_mean(values: ArrayLike, unfinished: int = 0, dropped: int = 1) -> float:

@@ -3,16 +3,14 @@
 A row per sentence; what has parts (numbers, row, runs, evidence) is JSON text.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
+import orjson
 import pandas as pd
 
 from scalesweep.analysis.table_io import typed_values
-from scalesweep.core.files import canonical_json
-from scalesweep.core.formatting import finite, plain
+from scalesweep.core.formatting import plain
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding, Number
@@ -33,15 +31,15 @@ def findings_table(results: ExperimentResults, findings: Sequence[Finding]) -> p
             "state": finding.state,
             "subject": finding.subject or None,
             "sentence": finding.sentence,
-            "numbers": canonical_json([asdict(value) for value in finding.numbers]),
+            "numbers": _json(finding.numbers),
             "p": finding.p,
             "reason": finding.reason or None,
             "flags": _BETWEEN.join(finding.flags) or None,
             "next": finding.next or None,
             "table": str(finding.evidence.get("table") or ""),
-            "row": canonical_json(finding.evidence.get("key") or {}),
-            "runs": canonical_json(runs_of(results, finding.evidence)),
-            "evidence": canonical_json(_as_json(finding.evidence)),
+            "row": _json(finding.evidence.get("key") or {}),
+            "runs": _json(runs_of(results, finding.evidence)),
+            "evidence": _json(finding.evidence),
         }
         for finding in findings
     ]
@@ -63,8 +61,8 @@ def findings_in(results: ExperimentResults) -> list[Finding] | None:
             row["rule"],
             row["state"],
             row["sentence"],
-            json.loads(row["evidence"]),
-            tuple(Number(**value) for value in json.loads(row["numbers"])),
+            orjson.loads(row["evidence"]),
+            tuple(Number(**value) for value in orjson.loads(row["numbers"])),
             subject=row["subject"] or "",
             reason=row["reason"] or "",
             flags=tuple(filter(None, (row["flags"] or "").split(_BETWEEN))),
@@ -95,11 +93,6 @@ def runs_of(results: ExperimentResults, evidence: Mapping[str, Any]) -> list[str
     ]
 
 
-def _as_json(value: Any) -> Any:
-    """The same with what JSON lacks made plain: NaN is missing, tuples are lists."""
-    if isinstance(value, Mapping):
-        return {str(name): _as_json(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_json(part) for part in value]
-    value = plain(value)
-    return None if isinstance(value, float) and not finite(value) else value
+def _json(value: Any) -> str:
+    """JSON text; what is not finite is null."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY).decode()

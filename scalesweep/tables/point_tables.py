@@ -20,13 +20,40 @@ from scalesweep.tables.points import (
     ExperimentData,
     Measure,
     Point,
-    identity_columns,
     point_id,
-    state_columns,
 )
 from scalesweep.tables.provenance import FACTS
 
 NAMED_HOSTS = 3
+
+
+def identity_columns(
+    axes: Sequence[str], points: Sequence[Point], samples: bool = False
+) -> dict[str, Any]:
+    """The columns that say which point a row is of: its parameters, with ``samples`` those of an
+    epoch, its source, and how many runs it has and was to have."""
+    columns = {name: typed_values([point.values[name] for point in points]) for name in axes}
+    if samples:
+        columns["samples"] = typed_values([point.samples for point in points], int)
+    return columns | {
+        "source": typed_values([point.source for point in points]),
+        "repeats": np.array([point.rows.size for point in points], np.int64),
+        "planned": np.array([point.planned for point in points], np.int64),
+    }
+
+
+def state_columns(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
+    """What the plan says of the points besides: stale runs, and how full their nodes are.
+
+    A parameter of such a name keeps its column.
+    """
+    columns = {
+        "stale": np.array([point.stale for point in points], np.int64),
+        "threads_per_core": np.array(
+            [math.nan if p.threads_per_core is None else p.threads_per_core for p in points]
+        ),
+    }
+    return {name: values for name, values in columns.items() if name not in axes}
 
 
 def point_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:

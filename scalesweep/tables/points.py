@@ -1,7 +1,7 @@
 """The finished runs of one experiment, point by point: what every table starts from."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +32,6 @@ from scalesweep.analysis.stats import (
     stated_mean,
     stated_ratio_error,
 )
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, digest_of
@@ -58,41 +57,13 @@ class Point:
     samples: int | None  # of an epoch, as measured
     work: int | None = None  # as planned; None where the benchmark declares none
     stale: int = 0  # runs whose records are of something else
+    cut: bool = False  # whether some were cut or aborted
     threads_per_core: float | None = None  # of the fullest node; None: not known
 
 
 def point_id(point: Point) -> str:
     """What tells a point of a source from others, in tables."""
     return digest_of([dict(point.values), point.source], 6)
-
-
-def identity_columns(
-    axes: Sequence[str], points: Sequence[Point], samples: bool = False
-) -> dict[str, Any]:
-    """The columns that say which point a row is of: its parameters, with ``samples`` those of an
-    epoch, its source, and how many runs it has and was to have."""
-    columns = {name: typed_values([point.values[name] for point in points]) for name in axes}
-    if samples:
-        columns["samples"] = typed_values([point.samples for point in points], int)
-    return columns | {
-        "source": typed_values([point.source for point in points]),
-        "repeats": np.array([point.rows.size for point in points], np.int64),
-        "planned": np.array([point.planned for point in points], np.int64),
-    }
-
-
-def state_columns(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
-    """What the plan says of the points besides: stale runs, and how full their nodes are.
-
-    A parameter of such a name keeps its column.
-    """
-    columns = {
-        "stale": np.array([point.stale for point in points], np.int64),
-        "threads_per_core": np.array(
-            [math.nan if p.threads_per_core is None else p.threads_per_core for p in points]
-        ),
-    }
-    return {name: values for name, values in columns.items() if name not in axes}
 
 
 def _quantities(
@@ -391,6 +362,7 @@ class ExperimentData:
                 "planned": len(runs),
                 "work": runs[-1].get("work"),
                 "stale": sum(run["status"] == Status.STALE for run in runs),
+                "cut": any(run["status"] == Status.UNFINISHED for run in runs),
                 "threads_per_core": runs[-1].get("threads_per_core"),
             }
             by_source: dict[str | None, list[int]] = {}

@@ -21,7 +21,6 @@ from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import BENCHMARK, parameters_at
 from scalesweep.core.layouts import LAYOUT, laid_out
 from scalesweep.core.plan_format import parameter_of
-from scalesweep.core.status import Status
 from scalesweep.tables.comparisons import (
     BEST,
     ENERGY,
@@ -126,12 +125,6 @@ class _Study:
         self.leaders = data.leaders
         self.main = main_measures(data)
         self.workload = [name for name in self.leaders if self._says(name, "workload")]
-        cut = {
-            canonical_json({name: run["point"][name] for name in data.axes})
-            for run in self.experiment["runs"]
-            if run["status"] == Status.UNFINISHED
-        }
-        self.unfinished = {id(p) for p in points if cut and canonical_json(p.values) in cut}
         # Whose input cannot be learned from.
         self.dummy = {
             id(p) for p in points if parameters_at(self.experiment, p.values).get(INPUT) in DUMMY
@@ -201,11 +194,11 @@ class _Study:
         rest = [name for name in among if name not in names]
         lacking: dict[str, dict[str, None]] = {}
         for point in self.points:
-            if not point.rows.size or self._cut(point):
+            if not point.rows.size or point.cut:
                 key = canonical_json([point.values[name] for name in rest])
                 lacking.setdefault(key, {})[text_of(choice_of(names, point.values))] = None
         for group in choice_groups(points, among, names):
-            whole = [p for p in group.values() if not self._cut(p)] or [*group.values()]
+            whole = [p for p in group.values() if not p.cut] or [*group.values()]
             read = [point for point in whole if self.learns(point)] or whole
             kept = [*group.values()] if names == (INPUT,) else read
             values = {text_of(choice_of(names, point.values)): point for point in kept}
@@ -215,10 +208,6 @@ class _Study:
                 question, names, values, None if base is None else text_of(base),
                 lacking=[value for value in missing if value not in values],
             )  # fmt: skip
-
-    def _cut(self, point: Point) -> bool:
-        """Whether runs of a point were cut or aborted."""
-        return id(point) in self.unfinished
 
     def _inputs(self) -> Iterator[tuple[Group, Measure]]:
         """What reading costs: epochs with an input over those with dummy input."""
@@ -248,7 +237,7 @@ class _Study:
                 key = [point.source, work, *(point.values[name] for name in fixed)]
                 alike.setdefault(canonical_json(key), []).append(point)
         for points in alike.values():
-            whole = [p for p in points if not self._cut(p)
+            whole = [p for p in points if not p.cut
                      and self.data.repeats(p, measure).size == p.rows.size]  # fmt: skip
             if len(whole) < len(points) and question == ENERGY:
                 continue

@@ -23,7 +23,7 @@ from scalesweep.experiment.points_table import Cell, Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.experiment.sections import Section
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.points import identity_columns
+from scalesweep.tables.point_tables import identity_columns
 
 # Of the columns of `accuracy`, in this order.
 RESULTS = (
