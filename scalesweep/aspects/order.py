@@ -14,7 +14,6 @@ FIGURES = (
     "waterfall_figures",
     "roofline_figures",
     "rank_figures",
-    "step_figures",
     "warm_up_figures",
     "accuracy_figures",
     "phase_figures",

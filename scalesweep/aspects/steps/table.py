@@ -1,4 +1,4 @@
-"""The tables ``causes``, ``steps``, ``step_curve`` and those of ranks: why steps are as long as
+"""The tables ``causes``, ``steps`` and those of ranks: why steps are as long as
 they are, and how they are distributed, at the largest finished scale of every series."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,6 @@ MAX_POINTS = 40
 MAX_CELLS = 4_000_000  # steps x ranks of all repeats of a point: the first of them, if it is more
 MAX_RANK_ROWS = 64  # of a run
 MAX_RANK_RUNS, MAX_ROWS = 12, 8192  # of a point, in the table of ranks
-CURVES, CURVE_POINTS = 12, 200  # runs of a point that have one, and its rows
 _MS = 1e3
 
 
@@ -92,17 +91,6 @@ class StepRow(SourceRow, table="steps"):
     drift: float | None = column("median of the last third over that of the first, less 1", "1")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CurveRow(SourceRow, table="step_curve"):
-    """The steps of a run from one on: at most 200 rows of a run."""
-
-    run_id: str = column("the run")
-    repeat: int = column("its repeat")
-    step: int = column("the first of the steps, from 1")
-    p50: float = column("their median", "ms")
-    max: float = column("the longest of them", "ms")
-
-
 @dataclass(frozen=True)
 class _Run:
     """What is read of a run: the steps ``[step, rank]`` in s, None if it keeps none that can be
@@ -136,8 +124,6 @@ def steps_rows(inputs: TableInputs) -> Iterator[SourceRow]:
                 yield CauseRow(point=point.values, source=point.source, **row)
         for run in stepped:
             yield from _distributions(run)
-        for run in stepped[:CURVES]:
-            yield from _curve(run)
 
 
 def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[_Run]:
@@ -197,16 +183,9 @@ def distribution_of(seconds: Floats) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _curve(run: _Run) -> Iterator[CurveRow]:
-    ms = run.whole * _MS
-    for part in np.array_split(np.arange(len(ms)), min(len(ms), CURVE_POINTS)):
-        median, longest = float(np.median(ms[part])), float(ms[part].max())
-        yield CurveRow(**run.head, step=int(part[0]) + 1, p50=median, max=longest)
-
-
 MAKERS = (
     BREAKDOWN,
-    Maker((RankRow, StragglerRow, CauseRow, StepRow, CurveRow), steps_rows),
+    Maker((RankRow, StragglerRow, CauseRow, StepRow), steps_rows),
     PIPELINE,
 )
 PROFILES = {

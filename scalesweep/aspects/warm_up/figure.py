@@ -28,7 +28,7 @@ def warm_up_figures(results: ExperimentResults) -> list[Drawing]:
         for point, name in zip(chosen, names, strict=True)
     ]
     unsteady = sum(point.unsteady > 0 for point in chosen)
-    note = "Median and 10 % to 90 % over ranks and runs; behind step 100 a point may be several."
+    note = "Median, 10 % to 90 % and the longest over ranks and runs; a point may be several steps."
     note += f" {counted(unsteady, 'point')} not steady at the end." if unsteady else ""
     return drawn(results, "warm-up", "time of each step, warm-up included", note, panels,
                  len(points) - len(chosen), columns=columns, detail=shared)  # fmt: skip
@@ -37,14 +37,17 @@ def warm_up_figures(results: ExperimentResults) -> list[Drawing]:
 def _panel(point: WarmUp, curve: list[WarmUpCurve], title: str) -> Lines:
     frame = pd.DataFrame(
         {"x": row.step + (row.steps - 1) / 2, "y": row.p50_ms, "low": row.p10_ms,
-         "high": row.p90_ms, "series": "median"}
+         "high": row.p90_ms, "series": "median", "style": "", "max": row.max_ms}
         for row in curve
     )  # fmt: skip
+    longest = frame[["x"]].assign(y=frame["max"], series="longest", style="plain")
     # Between the last step of the warm-up and the first behind it.
     marks = {words: getattr(point, kind) + 0.5 for kind, words in _LINES.items()
              if getattr(point, kind) is not None}  # fmt: skip
     steps = Axis("Step", "log" if point.count > LOG_FROM else "linear", marks)
-    return Lines(frame, steps, Axis("Time of a step [ms]", "log"), title, height=2.1)
+    return Lines(
+        pd.concat([frame, longest]), steps, Axis("Time of a step [ms]", "log"), title, height=2.1
+    )
 
 
 FIGURES = (warm_up_figures,)

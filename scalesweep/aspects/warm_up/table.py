@@ -68,6 +68,7 @@ class WarmUpCurve(DeclaredRow, table="warm_up_curve"):
     p10_ms: float = column("10 % quantile of their time", "ms")
     p50_ms: float = column("median", "ms")
     p90_ms: float = column("90 % quantile", "ms")
+    max_ms: float = column("the longest", "ms")
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def warm_up_rows(inputs: TableInputs) -> Iterator[WarmUp | WarmUpCurve]:
         if times := _run_times(inputs.data, point, inputs.runs):
             yield WarmUp(**point_columns(point), **_columns(times))
             for step, steps, quantiles in curve_of([run.seconds for run in times]):
-                ends = dict(zip(("p10_ms", "p50_ms", "p90_ms"), quantiles, strict=True))
+                ends = dict(zip(("p10_ms", "p50_ms", "p90_ms", "max_ms"), quantiles, strict=True))
                 yield WarmUpCurve(
                     point=point.values, source=point.source, step=step, steps=steps, **ends
                 )
@@ -124,15 +125,15 @@ def times_of(samples: Arrays, ranks: int) -> RunTimes | None:
 
 
 def curve_of(times: Sequence[Floats]) -> Iterator[tuple[int, int, list[float]]]:
-    """The curve of runs ``[step, rank]``: first step (from 1), how many, and the 10, 50 and 90 %
-    quantiles of their ms over ranks and runs."""
+    """The curve of runs ``[step, rank]``: first step (from 1), how many, and the 10, 50, 90 and
+    100 % quantiles of their ms over ranks and runs."""
     steps = max(map(len, times))
     single = steps if steps <= SINGLE + GROUPS else SINGLE
     groups = np.linspace(single, steps, GROUPS + 1).round().astype(int).tolist()
     ends = [*range(single), *(groups if single < steps else [steps])]
     for first, last in pairwise(ends):
         values = np.concatenate([run[first:last].ravel() for run in times]) * 1e3
-        yield first + 1, last - first, np.quantile(values, (0.1, 0.5, 0.9)).tolist()
+        yield first + 1, last - first, np.quantile(values, (0.1, 0.5, 0.9, 1.0)).tolist()
 
 
 def _columns(times: Sequence[RunTimes]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Pat
     assert cells["12"] and not cells["5"]  # longer than declared: marked
     (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
     for ax in drawing.figure.axes:
-        line, *lines = ax.get_lines()
+        line, _longest, *lines = ax.get_lines()
         assert len(line.get_xdata()) == STEPS
         assert np.median(line.get_ydata()) == pytest.approx(100, rel=0.05)
         assert [float(each.get_xdata()[0]) for each in lines] == [DECLARED + 0.5, REAL + 0.5]
@@ -67,4 +67,4 @@ def test_nothing_is_steady_of_runs_that_become_slower_all_the_time(tmp_path: Pat
     assert table is not None and "not steady" in [cell.text for cell in table.rows[0]]
     (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
     assert "1 point not steady" in drawing.caption
-    assert len(drawing.figure.axes[0].get_lines()) == 2  # the curve, and the declared warm-up
+    assert len(drawing.figure.axes[0].get_lines()) == 3  # two curves, and the declared warm-up
