@@ -11,20 +11,6 @@ VERDICTS, STEP, OTHERS = "verdicts", "step", "others"
 LEVELS: Mapping[str, float] = {VERDICTS: 0.02, STEP: 0.02, OTHERS: 0.01}
 
 
-def adjusted_p(values: Sequence[float]) -> list[float]:
-    """p values corrected after Benjamini and Hochberg (1995), in the order given.
-
-    The share of false ones among those below a level is at most that level on average, if the
-    values are independent: they are of different points, which share no run.
-    """
-    p = np.asarray(values, np.float64)
-    order = np.argsort(p)
-    scaled = p[order] * p.size / np.arange(1, p.size + 1)
-    result = np.empty(p.size)
-    result[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
-    return [float(value) for value in result]
-
-
 def holm_p(values: Sequence[float]) -> list[float]:
     """p values corrected after Holm, in the order given: those below a level are significant at
     it together (``holm_cut``)."""

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from scipy.stats import false_discovery_control
 
-from scalesweep.analysis.multiple import adjusted_p, holm_p
+from scalesweep.analysis.multiple import holm_p
 from scalesweep.compare.joined import BASE, NEW, Joined
 from scalesweep.compare.sides import Side
 from scalesweep.core.plan_format import PlanExperiment
@@ -59,7 +60,8 @@ def ratios(joined: Joined, base: Side, new: Side) -> pd.DataFrame:
     rows = rows.loc[order.sort_values(["experiment", "main", "metric", "phase", "pair"]).index]
     tested = rows[rows["p"].notna()]
     family = [of_pair["benchmark"], tested["metric"], tested["phase"]]
-    rows["p_adjusted"] = _corrected(adjusted_p, tested, family)
+    # Benjamini and Hochberg (1995): points share no run, so their p values are independent.
+    rows["p_adjusted"] = _corrected(false_discovery_control, tested, family)
     first = tested[tested["main"]]
     rows["p_family"] = _corrected(holm_p, first, [first["experiment"]])
     rows["stands"] = rows["verdict"].isin(CHANGED) & (rows["p_family"] <= LEVEL)

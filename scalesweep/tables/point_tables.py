@@ -146,10 +146,9 @@ def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:
         for metric, phase in shown:
             values = data.numbers(metric, "mean", phase)[point.rows]
             there = np.isfinite(values)
-            names = [run_ids[row] for row in point.rows[there]]
-            for outlier in outliers(values[there], names):
-                reason = f"{column(metric, 'mean', phase)}: {outlier.reason}"
-                why_of.setdefault(outlier.name, []).append(reason)
+            for place, why in outliers(values[there]).items():
+                reason = f"{column(metric, 'mean', phase)}: {why}"
+                why_of.setdefault(run_ids[point.rows[there][place]], []).append(reason)
     return {run_id: "; ".join(reasons) for run_id, reasons in why_of.items()}
 
 
