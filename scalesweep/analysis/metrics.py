@@ -41,9 +41,10 @@ class Quantity:
         return self.better == "lower"
 
     @property
-    def axis_label(self) -> str:
-        """Label with the unit, as on an axis."""
-        return self.label if self.unit == "1" else f"{self.label} [{self.unit}]"
+    def meaning(self) -> dict[str, str]:
+        """What a table's file says of its column."""
+        names = ("label", "unit", "better", "scope")
+        return {name: getattr(self, name) for name in names}
 
 
 RATE = "samples/s"
@@ -328,10 +329,5 @@ def units_of(
             better = base.better if scaled[2] == "ideal" else "higher"
             quantity = Quantity(parts.metric, label, unit, better, base.scope, model.formula)
         if quantity is not None:
-            result[name] = {
-                "label": quantity.label,
-                "unit": "1" if parts.stat == "cv" else quantity.unit,
-                "better": quantity.better,
-                "scope": quantity.scope,
-            }
+            result[name] = quantity.meaning | ({"unit": "1"} if parts.stat == "cv" else {})
     return result

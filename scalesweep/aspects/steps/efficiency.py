@@ -19,10 +19,10 @@ from scalesweep.analysis.stats import (
     t_chance,
     t_quantile,
 )
-from scalesweep.analysis.step_account import PROFILE, REST, STEPS, TERMS, TRACE, StepAccount
+from scalesweep.analysis.step_account import PROFILE, STEPS, TERMS, TRACE, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, COMPUTE_PARTS, NAMED, PIPELINE, SHARDED, TENSOR
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.steps.measured_steps import MeasuredSteps, has_outside, measured_steps
+from scalesweep.aspects.steps.measured_steps import OUTSIDE, MeasuredSteps, measured_steps
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL
 from scalesweep.tables.points import ExperimentData, Measure, Point
@@ -32,8 +32,6 @@ PART = "part"  # of computation: forward, backward and optimiser
 IDEAL, ELAPSED = "ideal", "elapsed"
 # Of a computation term, in the ledger: as at the reference, and what is slower than that.
 AT_REFERENCE, LOCAL_BATCH, SLOWER = "at_reference", "local_batch", "slower"
-# Between the accounted steps and the step that the throughput stands for.
-OUTSIDE = "outside"
 OTHER = "other"  # small terms, for readers
 # Of a single epoch: whether another rank would be the slowest in others, it does not say.
 IMBALANCE = "imbalance"
@@ -75,10 +73,9 @@ def efficiency_rows(
     scaled = tools or data.scale in data.axes
     groups = [[each for each in group if scaled or each.form == STEPS] for group in groups]
     every = [each for group in groups for each in group]
-    outside = has_outside(every, rate)
     for each in every:
-        for name in (*TERMS, *COMPUTE_PARTS.values(), *([OUTSIDE] if outside else [])):
-            if (values := _term(each, name, outside)) is not None:
+        for name in (*TERMS, *COMPUTE_PARTS.values(), OUTSIDE):
+            if (values := each.term(name)) is not None:
                 each.errors.add_term(each.point, name, values, float(each.elapsed.mean()))
     for group in groups:
         for here in group:
@@ -87,7 +84,7 @@ def efficiency_rows(
             batch = _same_batch(data, here, base, every)
             head = {"repeats": len(here.accounts), "form": here.form}
             reference = None if base is None or ratio is None else (base, ratio)
-            for row in _ledger(here, reference, batch, outside):
+            for row in _ledger(here, reference, batch):
                 yield here.point, head | row
 
 
@@ -186,18 +183,16 @@ def _ledger(
     steps: MeasuredSteps,
     reference: tuple[MeasuredSteps, float] | None,
     batch: MeasuredSteps | None,
-    outside: bool,
 ) -> Iterator[Cells]:
     """The ledger's terms in ms per step, what they lose against the ideal, and both steps; then the
     parts of computation."""
     base, ratio = reference or (None, 1.0)
-    for name in (*TERMS, *([OUTSIDE] if outside else [])):
-        values = _term(steps, name, outside)
-        if values is None:
+    for name in (*TERMS, OUTSIDE):
+        if (values := steps.term(name)) is None:
             continue
         here, there = _Part(steps, name, values * _MS), None
         if base is not None and steps is not base:
-            there = _there(base, name, outside)
+            there = _there(base, name)
         if there is None or base is None:
             yield _row(LEDGER, name, here.estimate)
         elif name in ("compute", "busy"):
@@ -216,21 +211,10 @@ def _ledger(
             yield _row(PART, name, _Part(steps, name, part * _MS).estimate)
 
 
-def _term(steps: MeasuredSteps, name: str, outside: bool) -> Floats | None:
-    """A term of a point; what is outside of the accounted steps is unattributed, unless it has a
-    line of its own."""
-    if name == OUTSIDE:
-        return steps.outside
-    values = steps.term(name)
-    if name == REST and not outside and values is not None and steps.outside is not None:
-        return values + steps.outside
-    return values
-
-
-def _there(base: MeasuredSteps, name: str, outside: bool) -> Floats | None:
+def _there(base: MeasuredSteps, name: str) -> Floats | None:
     """A term of the reference. Of time between steps that it does not show, the most that it may
     be: what no other term has. Of a host activity that it does not name, none."""
-    values, nothing = _term(base, name, outside), np.zeros(len(base.accounts))
+    values, nothing = base.term(name), np.zeros(len(base.accounts))
     if values is None and name in (SHARDED, TENSOR, PIPELINE) and all(
         # Its ranks say what they wait for, or there is one, which waits for nobody.
         account.form == STEPS and (account.ranks == 1 or account.parts)
@@ -239,7 +223,7 @@ def _there(base: MeasuredSteps, name: str, outside: bool) -> Floats | None:
         return nothing
     if values is not None or name not in (BETWEEN, *NAMED):
         return values
-    rest = _term(base, REST, False)
+    rest = base.rest
     return np.maximum(rest, 0.0) if name == BETWEEN and rest is not None else nothing
 
 

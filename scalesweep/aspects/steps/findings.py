@@ -24,8 +24,9 @@ from scalesweep.analysis.step_work import (
 from scalesweep.aspects.steps import pipeline
 from scalesweep.aspects.steps.breakdown import EfficiencyRow, FirstEpochRow, LedgerRow
 from scalesweep.aspects.steps.causes import NOTABLE
-from scalesweep.aspects.steps.efficiency import IMBALANCE, LABELS, OUTSIDE, SLOWER
+from scalesweep.aspects.steps.efficiency import IMBALANCE, LABELS, SLOWER
 from scalesweep.aspects.steps.ledgers import Ledger, largest_points, ledgers
+from scalesweep.aspects.steps.measured_steps import OUTSIDE
 from scalesweep.aspects.steps.ranks import StragglerRow
 from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.core.formatting import counted

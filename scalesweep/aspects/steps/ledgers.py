@@ -13,9 +13,9 @@ from scalesweep.aspects.steps.efficiency import (
     LEDGER,
     LOCAL_BATCH,
     OTHER,
-    OUTSIDE,
     SLOWER,
 )
+from scalesweep.aspects.steps.measured_steps import OUTSIDE
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.table.declared import Estimate
 

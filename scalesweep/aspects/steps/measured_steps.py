@@ -14,7 +14,7 @@ import numpy as np
 
 from scalesweep.analysis.blocks import Errors
 from scalesweep.analysis.stats import Estimate, LogError, mean_of
-from scalesweep.analysis.step_account import FINEST, StepAccount
+from scalesweep.analysis.step_account import FINEST, REST, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, NAMED
 from scalesweep.analysis.types import Floats
 from scalesweep.tables.bookkeeping import ACCOUNT
@@ -25,6 +25,7 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
 _OTHER, _ONE_FACTOR = 2.0, 0.02
 # What is outside of the accounted steps has a line of its own from this share of a step on.
 NOTABLE_OUTSIDE = 0.005
+OUTSIDE = "outside"  # the term
 NOTABLE = 0.02  # of a step: what is shorter shares no variance with other terms
 _OF_SAMPLES = ("samples/s", "images/s")
 
@@ -87,7 +88,8 @@ class MeasuredSteps:
 
     ``workers``: what it scales over. ``lengths``: seconds of a step of each repeat by the rate that
     its efficiency is taken from; None where there is no such rate, and the accounts' own are taken.
-    ``rate``: that of these lengths, if all runs of the point have accounts.
+    ``rate``: that of these lengths, if all runs of the point have accounts. ``lined``: whether what
+    is outside of the accounted steps has a line of its own; else it is unattributed.
     """
 
     data: ExperimentData
@@ -97,6 +99,7 @@ class MeasuredSteps:
     workers: float
     lengths: Floats | None = None
     rate: Measure | None = None
+    lined: bool = False
 
     @property
     def form(self) -> str:
@@ -109,6 +112,19 @@ class MeasuredSteps:
         Of host time, 0 in repeats that do not show it while others do: they have it elsewhere.
         Their mean is the term of the point: they are pseudo-values where repeats have weights.
         """
+        if name == OUTSIDE:
+            return self.outside if self.lined else None
+        if name == REST and not self.lined:
+            return self.rest
+        return self._of_accounts(name)
+
+    @property
+    def rest(self) -> Floats | None:
+        """What no term explains, with what is outside of the accounted steps, as ``term``."""
+        values, outside = self._of_accounts(REST), self.outside
+        return values if values is None or outside is None else values + outside
+
+    def _of_accounts(self, name: str) -> Floats | None:
         values = [account.term(name) for account in self.accounts]
         if name in (BETWEEN, *NAMED) and any(value is not None for value in values):
             values = [0.0 if value is None else value for value in values]
@@ -212,7 +228,8 @@ def measured_steps(
     other = longer[0] > _OTHER or longer[-1] < 1 / _OTHER
     other = other and longer[-1] <= longer[0] * (1 + _ONE_FACTOR)
     if all(steps.lengths is not None for steps in every) and not other:
-        return groups
+        lined = _has_outside(every, rate)
+        return [[replace(steps, lined=lined) for steps in group] for group in groups]
     return [[replace(steps, lengths=None, rate=None) for steps in group] for group in groups]
 
 
@@ -255,7 +272,7 @@ def _lengths(
     return np.asarray(point.samples / share / per_epoch / rates)
 
 
-def has_outside(every: Sequence[MeasuredSteps], rate: Measure | None) -> bool:
+def _has_outside(every: Sequence[MeasuredSteps], rate: Measure | None) -> bool:
     """Whether what is outside of the accounted steps is worth a line of its own.
 
     Rates of epochs are of the same epochs as the accounts; they differ by how these are averaged.

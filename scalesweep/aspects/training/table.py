@@ -11,7 +11,6 @@ import pandas as pd
 from scalesweep.analysis.metrics import (
     ENERGY,
     EPOCH_CURVES,
-    Quantity,
     column,
     units_of,
 )
@@ -48,15 +47,6 @@ def curve_column(name: str, axes: Sequence[str]) -> str:
     return f"epoch_{name}" if name in axes else name
 
 
-def _meaning(quantity: Quantity) -> dict[str, str]:
-    return {
-        "label": quantity.label,
-        "unit": quantity.unit,
-        "better": quantity.better,
-        "scope": quantity.scope,
-    }
-
-
 def epochs_frame(inputs: TableInputs) -> pd.DataFrame | None:
     """A row per run and epoch: means over the ranks."""
     data, points = inputs.data, inputs.points
@@ -84,7 +74,7 @@ def epochs_frame(inputs: TableInputs) -> pd.DataFrame | None:
             curves[row][name][epoch] if name in curves[row] else None for _, row, epoch in flat
         ]
         table[title] = np.array([math.nan if v is None else v for v in epochs], np.float64)
-        units[title] = _meaning(quantity)
+        units[title] = quantity.meaning
     frame = pd.DataFrame(table)
     frame.attrs["units"] = units
     return frame
