@@ -9,24 +9,16 @@ import pytest
 import yaml
 
 from tests.acceptance.places import CAUSE, CLEAR, STEP_RULES, read
-from tests.benchmarks.programs import PYTORCH, TENSORFLOW, warm_socket
-from tests.benchmarks.warm import __file__ as warm_file
-from tests.conftest import Project, make_project
+from tests.benchmarks.programs import PYTORCH, TENSORFLOW
+from tests.conftest import make_project
 from tests.fakes.torch_python import TORCH, needs_torch
+from tests.workflow.warm_site import write_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.measured, needs_torch]
 
 MS, NEAR, ATTEMPTS = 120.0, 0.05, 3
 HERE = Path(__file__).parent
-# An interpreter whose programs start from a process that has imported their framework.
-PYTHON = """#!/bin/bash
-if [[ "$1" == */workflow/benchmarks && "$3" == --run ]]; then
-    exec "{python}" -IS "{warm}" "{socket}" "{here}/late_torch.py" "$@"
-elif [[ "$1" == */late_horovod.py ]]; then
-    exec "{python}" -IS "{warm}" "{socket}" "$@"
-fi
-exec "{python}" "$@"
-"""
+LATE = {"torch": "late_torch.py", "tensorflow": "late_horovod.py"}
 FIXED = {
     "model": "mlp", "layers": 2, "width": 64, "batch_size": 8, "ranks_per_node": 2,
     "inter_threads": 1, "intra_threads": 1, "warmup_batches": 4, "batches": 12,
@@ -37,7 +29,7 @@ HOROVOD: dict[str, Any] = {
         name: {"type": "integer", "minimum": 0, "default": default, "doc": f"The {name}."}
         for name, default in {"ranks": 1, "ranks_per_node": 2, "late_rank": 0}.items()
     },
-    "command": ["{python}", str(HERE / "late_horovod.py"), "{late_rank}", str(MS)],
+    "command": ["{python}", str(HERE / LATE["tensorflow"]), "{late_rank}", str(MS)],
     "result": {"stamps": {"from": "stdout", "warmup": 2}},
 }  # fmt: skip
 # Experiment -> what it adds to the usual keys, and cause and rank of what is planted.
@@ -56,14 +48,6 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
 QUICK = ("ddp_straggler", "horovod_reader")
 
 
-def late_python(project: Project, kind: str, python: Path) -> str:
-    """An interpreter of a framework, whose programs are late."""
-    text = PYTHON.format(python=python, warm=warm_file, socket=warm_socket(kind), here=HERE)
-    path = project.write(f"late_{kind.replace(' ', '_')}", text)
-    path.chmod(0o755)
-    return str(path)
-
-
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Callable[[int], Path]:
     """``measured(n)``: results of the n-th measurement."""
@@ -74,9 +58,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Callable[
             project = make_project(tmp_path_factory.mktemp("planted") / "project")
             site = project.path / "config" / "sites" / "local.yaml"
             content = yaml.safe_load(site.read_text())
+            pythons = {"torch": (TORCH, PYTORCH), "tensorflow": (sys.executable, TENSORFLOW)}
             content["python"] = {
-                "torch": late_python(project, PYTORCH, TORCH),
-                "tensorflow": late_python(project, TENSORFLOW, Path(sys.executable)),
+                name: str(write_python(project.path / name, *words, HERE / LATE[name]))
+                for name, words in pythons.items()
             }
             site.write_text(yaml.safe_dump(content))
             folder = project.path / "workflow" / "benchmarks" / HOROVOD["name"]

@@ -15,13 +15,14 @@ from tests.conftest import Project
 from tests.fakes.torch_python import TORCH
 
 # ``benchmarks`` is the folder that declarations call {benchmarks}; what else is asked of the site's
-# Python (launchers, staging) is done by the real one.
+# Python (launchers, staging) is done by the real one, but for a script of a test.
 SCRIPT = """#!/bin/bash
 if [[ "$1" == */workflow/benchmarks && "$3" == --run ]]; then
-    shift
-    exec "{python}" -IS "{warm}" "{socket}" "$@"
+    {first}
+elif [[ "$1" != "{script}" ]]; then
+    exec "{python}" "$@"
 fi
-exec "{python}" "$@"
+exec "{python}" -IS "{warm}" "{socket}" "$@"
 """
 
 
@@ -41,9 +42,11 @@ def start_warm(project: Project, torch: bool) -> Project:
     return project
 
 
-def write_python(path: Path, python: Path | str, kind: str) -> Path:
-    """Write what stands for an interpreter of the site; return its path."""
-    text = SCRIPT.format(python=python, warm=warm_file, socket=warm_socket(kind))
-    path.write_text(text)
+def write_python(path: Path, python: Path | str, kind: str, script: Path = Path("none.py")) -> Path:
+    """Write what stands for an interpreter of the site; return its path. It starts ``script`` in
+    that way too, and, if it is there, programs of the benchmarks by it."""
+    first = f'set -- "{script}" "$@"' if script.exists() else "shift"
+    words = {"python": python, "warm": warm_file, "socket": warm_socket(kind)}
+    path.write_text(SCRIPT.format(first=first, script=script, **words))
     path.chmod(0o755)
     return path
