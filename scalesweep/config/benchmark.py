@@ -17,7 +17,7 @@ from scalesweep.config.models import read, settled
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter
 from scalesweep.config.reserved_names import check_parameter, check_varying
 from scalesweep.config.shapes import Mesh
-from scalesweep.config.study import OWN_BENCHMARKS, file_names, find_file
+from scalesweep.config.study import OWN_BENCHMARKS, file_names, named_file
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
@@ -290,14 +290,12 @@ def load_benchmark(
     is a campaign's folder: an import may have made a benchmark of its own in ``benchmarks`` there.
     Raises UserError for an unknown benchmark or a faulty file.
     """
-    shipped = find_file(OWN_BENCHMARKS, BENCHMARKS, f"{name}/benchmark.yaml")
-    path = folder / "benchmark.yaml" if folder else shipped
-    if path is None and beside is not None:
-        path = beside / MADE / name / "benchmark.yaml"
-    if path is None or not path.is_file():
-        files = file_names(OWN_BENCHMARKS, BENCHMARKS, "*/benchmark.yaml")
-        known = sorted({file.parent.name for file in files})
-        raise UserError(f"{where}: no benchmark {name!r}; {choices(name, known)}")
+    files = file_names(OWN_BENCHMARKS, BENCHMARKS, "*/benchmark.yaml")
+    if folder is not None:
+        files = [folder / "benchmark.yaml"]
+    elif beside is not None and all(file.parent.name != name for file in files):
+        files += (beside / MADE).glob("*/benchmark.yaml")
+    path = named_file("benchmark", name, files, where)
     benchmark = read(Benchmark, load_yaml(path), path)
     if benchmark.name != name:
         raise UserError(f"{path}: name: {benchmark.name!r} differs from its folder {name!r}")

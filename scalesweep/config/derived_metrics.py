@@ -32,8 +32,10 @@ def derived_metrics(
     """
     if not spec:
         return {}
-    measured = set(_measured(benchmark))
-    aliases = by_alias(_readable(benchmark))
+    measured = _measured(benchmark)
+    kinds = {"integer", "number", "boolean"}
+    numbers = [name for name, of in benchmark.parameters.items() if kinds & set(of.types)]
+    aliases = by_alias(dict.fromkeys((*numbers, benchmark.scale, *measured, *FACTS)))
     derived: dict[str, MetricKeys] = {}
     for name, entry in spec.items():
         here = f"{where}.{name}"
@@ -69,17 +71,6 @@ def check_same(
                     f"{where}.{experiment}.metrics.{name}: differs from that of {other}, which "
                     f"measures {benchmark} too; give one of them another name"
                 )
-
-
-def _readable(benchmark: Benchmark) -> list[str]:
-    """What a formula may read of the runs of a benchmark, each name once."""
-    parameters = [
-        name
-        for name, parameter in benchmark.parameters.items()
-        if {"integer", "number", "boolean"} & set(parameter.types)
-    ]
-    names = [*parameters, benchmark.scale, *_measured(benchmark), *FACTS]
-    return list(dict.fromkeys(names))
 
 
 def _measured(benchmark: Benchmark) -> list[str]:

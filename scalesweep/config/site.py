@@ -37,9 +37,9 @@ from scalesweep.config.site_keys import (
     SlurmSite,
     Templates,
 )
-from scalesweep.config.study import OWN_SITES, file_names, find_file, shown
+from scalesweep.config.study import OWN_SITES, file_names, named_file, shown
 from scalesweep.config.yaml_loader import load_yaml
-from scalesweep.core.errors import UserError, choices
+from scalesweep.core.errors import UserError
 from scalesweep.core.paths import LAUNCHERS, SITES
 
 PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
@@ -280,11 +280,8 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
     ``where`` starts the error for an unknown name. Raises UserError for an unknown site or a
     faulty file.
     """
-    path = folder / f"{name}.yaml" if folder else find_file(OWN_SITES, SITES, f"{name}.yaml")
-    if path is None or not path.is_file():
-        files = folder.glob("*.yaml") if folder else file_names(OWN_SITES, SITES, "*.yaml")
-        known = sorted({file.stem for file in files})
-        raise UserError(f"{where}: no site {name!r}; {choices(name, known)}")
+    files = folder.glob("*.yaml") if folder else file_names(OWN_SITES, SITES, "*.yaml")
+    path = named_file("site", name, files, where)
     site = read(Site, load_yaml(path), path)
     if site.name != name:
         raise UserError(f"{path}: site: {site.name!r} differs from the file name {name!r}")

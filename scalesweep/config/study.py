@@ -5,8 +5,7 @@ shipped ones. A name means one file: where both have it, it is refused, unless t
 same (``snakedeploy`` copies the shipped configuration).
 """
 
-from collections.abc import Sequence
-from glob import escape
+from collections.abc import Iterable
 from pathlib import Path
 
 from scalesweep.core.errors import UserError, choices
@@ -26,18 +25,19 @@ def study_folder() -> Path | None:
     return here
 
 
-def find_file(own: Path, shipped: Path, name: str) -> Path | None:
-    """The file ``name`` of the study's folder ``own``, else of the folder ``shipped``; or None.
+def named_file(kind: str, name: str, files: Iterable[Path], where: str) -> Path:
+    """The file of a site, a campaign or a benchmark, which has the name of its folder, by its name;
+    ``files``: those that there are, the study's first.
 
-    Raises UserError naming both if both have one, and they differ.
+    Raises UserError that begins with ``where`` for an unknown name, and for files that differ.
     """
-    files = file_names(own, shipped, escape(name))
-    return _only(files) if files else None
-
-
-def _only(files: Sequence[Path]) -> Path:
-    """The file that files of one name mean, the study's first; raises UserError if they differ."""
-    here, *others = files
+    named: dict[str, list[Path]] = {}
+    for file in files:
+        own = file.parent.name if file.name == "benchmark.yaml" else file.stem
+        named.setdefault(own, []).append(file)
+    if name not in named:
+        raise UserError(f"{where}: no {kind} {name!r}; {choices(name, sorted(named))}")
+    here, *others = named[name]
     for there in others:
         # A benchmark is more than its file.
         copy = here.name != "benchmark.yaml" and here.read_bytes() == there.read_bytes()
@@ -59,11 +59,7 @@ def file_names(own: Path, shipped: Path, pattern: str) -> list[Path]:
 def find_campaign(name: str) -> Path:
     """The campaign ``<name>.yaml`` below ``config/campaigns``. Raises UserError."""
     files = file_names(OWN_CAMPAIGNS, CAMPAIGNS, "**/*.yaml")
-    named = [file for file in files if file.stem == name]
-    if not named:
-        known = sorted({file.stem for file in files})
-        raise UserError(f"campaign {name}: no such campaign; {choices(name, known)}")
-    return _only(named)
+    return named_file("campaign", name, files, "config/campaigns")
 
 
 def default_campaign() -> Path:

@@ -123,7 +123,7 @@ def test_elsewhere_the_snakefile_is_named_unless_it_is_used_there(
     (tmp_path / "Snakefile").write_text(f'module x:\n    snakefile: "{REPO}/Snakefile"\n')
     (tmp_path / "slurm").mkdir()
     assert line_of("plan", "--profile", "slurm") == ["snakemake", "plan", "--profile", "slurm"]
-    with pytest.raises(UserError, match=r"campaign nt3_smal: no such .* did you mean nt3_small"):
+    with pytest.raises(UserError, match=r"no campaign 'nt3_smal'; did you mean nt3_small"):
         line_of("run", "nt3_smal")
 
 
