@@ -8,8 +8,10 @@ import pandas as pd
 
 from scalesweep.analysis.profile import OTHER
 from scalesweep.aspects.profiles.functions import FunctionTime
-from scalesweep.core.formatting import finite, shorten
+from scalesweep.aspects.profiles.table import PartTime
+from scalesweep.core.formatting import shorten
 from scalesweep.core.profilers import NONE
+from scalesweep.experiment.by_kind import by_kind
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.stacked import Bar, point_bars
@@ -29,13 +31,11 @@ _NOTE = f"Parts are named by patterns; {OTHER}: what none of them takes."
 
 def part_figures(results: ExperimentResults) -> list[Drawing]:
     """Shares of the time of a rank by part; none without profiles."""
-    shares: dict[object, Bar] = {}
-    for row in results.rows("parts"):
-        if finite(row.get("share")) and row["share"] > 0:
-            key = (*results.key(row, results.axes), row["source"])
-            shares.setdefault(key, Bar(row, {})).parts[str(row["part"])] = 100 * row["share"]
+    known = by_kind(results, results.of(PartTime), "part", "share")
+    shares = [Bar(row, {name: 100 * share for name, share in parts.items() if share > 0})
+              for row, parts in known]  # fmt: skip
     what, axis = "share of time by part", "Share of the time of a rank"
-    return _bars(results, "parts-share", what, axis, "%", shares.values())
+    return _bars(results, "parts-share", what, axis, "%", shares)
 
 
 def function_figures(results: ExperimentResults) -> list[Drawing]:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from scalesweep.analysis.profile import Profile, function_entries
 from scalesweep.core.errors import UserError
@@ -178,20 +178,16 @@ def _of_cprofile(files: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
     profiles = [marshal.loads(file.read_bytes()) for file in files if file.suffix == ".prof"]
     if not profiles:
         raise ValueError("no file of cProfile")
-    sums: dict[tuple[str, int, str], Any] = {}
-    for stats in profiles:
-        for function, (_, calls, own, total, _) in stats.items():
-            sums[function] = sums.get(function, 0.0) + np.array([calls, own, total], float)
-    whole = sum(numbers[1] for numbers in sums.values())
-    top = sorted(sums.items(), key=lambda item: -item[1][1])[:MAX_FUNCTIONS]
-    entries = []
-    for (file, line, name), numbers in top:
-        calls, own, total = (float(value) for value in numbers / len(profiles))
-        place = "" if file.startswith("~") else f"{_BEFORE_PACKAGE.sub('', file)}:{line}"
-        entries.append(
-            {
-                "name": name, "place": place, "kind": "cpu", "calls": calls, "own_s": own,
-                "total_s": total, "share": float(numbers[1] / whole) if whole > 0 else None,
-            }
-        )  # fmt: skip
+    every = pd.DataFrame(
+        [(*function, calls, own, total) for stats in profiles
+         for function, (_, calls, own, total, _) in stats.items()],
+        columns=["file", "line", "name", "calls", "own_s", "total_s"],
+    )  # fmt: skip
+    means = every.groupby(["file", "line", "name"], sort=False).sum() / len(profiles)
+    means["share"] = means["own_s"] / means["own_s"].sum()
+    top = means.nlargest(MAX_FUNCTIONS, "own_s").reset_index()
+    lines = _BEFORE_PACKAGE.pattern
+    places = top["file"].str.replace(lines, "", regex=True) + ":" + top["line"].astype(str)
+    top["place"] = places.where(~top["file"].str.startswith("~"), "")
+    entries: list[dict[str, Any]] = top.assign(kind="cpu").to_dict("records")  # type: ignore[assignment]
     return entries, len(profiles)
