@@ -40,11 +40,6 @@ class RankTimes:
     useful: Floats
     mpi: Floats
 
-    @property
-    def runtime(self) -> float:
-        """The longest elapsed time."""
-        return float(self.elapsed.max())
-
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -132,9 +127,7 @@ class Profile:
     file: Path
     ranks: int | None = None
     profiled_ranks: int | None = None
-    elapsed_s: float | None = None
     region: str = ""
-    line: int | None = None
     rank_times: RankTimes | None = None
     functions: tuple[Function, ...] = ()
     messages: tuple[Message, ...] = ()

@@ -186,7 +186,7 @@ def _map(file: Path, ranks: int | None) -> Iterator[Profile]:
         own[NOT_LISTED] = rest
     mpi = sum(seconds for name, seconds in own.items() if "_mpi" in name)
     yield Profile(
-        tool="map", file=file, ranks=count, elapsed_s=runtime,
+        tool="map", file=file, ranks=count,
         functions=tuple(
             Function(name, None, "cpu", None, seconds, None)
             for name, seconds in own.items() if seconds > 0

@@ -72,7 +72,7 @@ def _profiles(file: Path, ranks: int | None) -> Iterator[Profile]:
         notes["unfinished"] = f"{known['unfinished']} phases had begun and not ended: not counted"
     yield Profile(
         tool="horovod_timeline", file=file, ranks=ranks or known["ranks"],
-        elapsed_s=known["length"], messages=_messages(timeline), metrics=metrics, notes=notes,
+        messages=_messages(timeline), metrics=metrics, notes=notes,
     )  # fmt: skip
 
 

@@ -96,7 +96,6 @@ def _profile(recording: Mapping[int, tuple[Path, RankTrace]], ranks: int | None)
         file=next(iter(recording.values()))[0],
         ranks=world or ranks or (len(traces) if len(traces) > 1 else 1),
         profiled_ranks=None if complete else len(traces),
-        elapsed_s=float(elapsed.max()),
         rank_times=RankTimes(elapsed, useful, exposed) if complete and shows else None,
         messages=messages,
         metrics=_metrics(seconds, [*known.values()], complete, shows),

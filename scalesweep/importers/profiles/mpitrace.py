@@ -122,7 +122,7 @@ def _profile(members: Sequence[_Rank]) -> Profile:
     mpi, elapsed = np.array([times[rank] for rank in range(first.ranks)]).T
     useful, runtime = elapsed - mpi, float(elapsed.max())
     return Profile(
-        tool="mpitrace", file=first.file, ranks=first.ranks, elapsed_s=runtime,
+        tool="mpitrace", file=first.file, ranks=first.ranks,
         rank_times=RankTimes(elapsed, useful, mpi),
         functions=tuple(it for member in members for it in member.functions),
         messages=tuple(first.messages),

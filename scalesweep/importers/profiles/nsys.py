@@ -108,7 +108,6 @@ def _profile(run: Mapping[int | None, Recording], ranks: int | None) -> Profile:
         file=files[0].file,
         ranks=len(numbers) or ranks or 1,
         profiled_ranks=len(files),
-        elapsed_s=max(elapsed) if elapsed else None,
         functions=tuple(functions),
         metrics=metrics,
         notes={

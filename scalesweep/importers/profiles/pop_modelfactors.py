@@ -108,6 +108,6 @@ def _profile(
     if known:
         notes["communication_split"] = SPLIT
     return Profile(
-        tool="modelfactors", file=file, ranks=int(counts[place]), elapsed_s=seconds(_RUNTIME),
+        tool="modelfactors", file=file, ranks=int(counts[place]),
         metrics=metrics, notes=notes,
     )  # fmt: skip

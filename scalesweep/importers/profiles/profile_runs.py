@@ -41,7 +41,7 @@ def runs_of(
     for profile in profiles:
         if profile.ranks is None:
             words = "does not state the number of ranks: add --ranks N"
-            made.refusals.append(Refusal(profile.file, words, profile.line))
+            made.refusals.append(Refusal(profile.file, words))
             continue
         inside = not source.is_file() and profile.file.parent != source
         name = str(profile.file.parent.relative_to(source)) if inside else ""
@@ -129,7 +129,6 @@ def _imported(
         made=None if of else made,
         point=point,
         file=profile.file,
-        line=profile.line,
         source_digest=digest_of(digest),
         notes={
             "importer": f"profile of {profile.tool}",

@@ -80,7 +80,7 @@ def _profile(
     times = RankTimes(*(np.array(it, np.float64) * 1e-9 for it in columns)) if known else None
     notes = {"efficiencies": "as TALP prints them, two decimals"}
     if times and all(process.get("numCpus", 1) == 1 for process in processes):
-        factors = rank_factors(times.useful, times.runtime)
+        factors = rank_factors(times.useful, float(times.elapsed.max()))
         notes["efficiencies"] = "parallel, load balance, communication: of the times of the ranks"
         for plain, value in factors.items():
             if abs(stated.get(plain, value) - value) > _AGREE:
@@ -91,7 +91,7 @@ def _profile(
             stated[plain] = value
     metrics |= shares_of(stated)
     return Profile(
-        tool="talp", file=file, ranks=count, elapsed_s=elapsed,
+        tool="talp", file=file, ranks=count,
         region="" if name == "Global" else name, rank_times=times,
         metrics=metrics, notes=notes,
     )  # fmt: skip

@@ -77,7 +77,7 @@ def _profiles(file: Path, ranks: int | None) -> Iterable[Profile]:
     whole = bool(first) and bool((useful > 0).all()) and not any(rests)
     runtime = float(elapsed.max())
     yield Profile(
-        tool="tau", file=file, ranks=len(first) or ranks, elapsed_s=runtime,
+        tool="tau", file=file, ranks=len(first) or ranks,
         rank_times=RankTimes(elapsed, useful, mpi) if whole else None,
         functions=tuple(rows), notes=notes,
         metrics=times_of(
