@@ -11,17 +11,14 @@ from scalesweep.analysis.stats import Estimate
 class Exchange:
     """What a step exchanges: the bytes of each tensor in the order of the variables.
 
-    ``by``: the library, as the record names it. ``bucket_bytes``: up to which size tensors are sent
-    together; ``first_bucket_bytes``: that of the first message, where it is another one;
-    ``cycle_s``: for how long tensors are collected before they are sent. None where a value is not
-    known (it may be tuned while the program runs), or there is no such thing. ``sent``: the bytes
-    of each message, where the program knows them.
+    ``bucket_bytes``: up to which size tensors are sent together; ``first_bucket_bytes``: that of
+    the first message, where it is another one. None where a value is not known (it may be tuned
+    while the program runs), or there is no such thing. ``sent``: the bytes of each message, where
+    the program knows them.
     """
 
-    by: str
     tensor_bytes: Sequence[int]
     bucket_bytes: float | None
-    cycle_s: float | None
     first_bucket_bytes: float | None = None
     sent: Sequence[int] | None = None
 

@@ -206,10 +206,8 @@ def exchange_of(record: Mapping[str, Any]) -> Exchange | None:
     if said.get("tensor_bytes") is None:
         return None
     return Exchange(
-        by=str(said.get("by")),
         tensor_bytes=said["tensor_bytes"],
         bucket_bytes=said.get("bucket_bytes"),
-        cycle_s=said.get("cycle_s"),
         first_bucket_bytes=said.get("first_bucket_bytes"),
         sent=said.get("messages") or None,
     )

@@ -14,14 +14,14 @@ LATENCY, BANDWIDTH = 1e-3, 2e9  # s, bytes/s
 def test_tensors_go_together_as_long_as_they_fit() -> None:
     """From the last one, whose gradient is ready first; one that is too large goes alone."""
     sizes = [3, 50, 4, 4, 2]
-    assert Exchange("horovod", sizes, 10, 0.001).messages == [10, 50, 3]
-    assert Exchange("horovod", sizes, None, None).messages == [2, 4, 4, 50, 3]
+    assert Exchange(sizes, 10).messages == [10, 50, 3]
+    assert Exchange(sizes, None).messages == [2, 4, 4, 50, 3]
 
 
 def test_a_message_with_a_first_size_of_its_own_is_sent_once_it_has_reached_its_limit() -> None:
     """As DDP's reducer makes its buckets: 1 MiB first, then those of bucket_cap_mb."""
     sizes = [5 * MIB, 20 * MIB, 10 * MIB, 16 * MIB, MIB // 2, MIB // 4]
-    messages = Exchange("ddp", sizes, 25 * MIB, None, first_bucket_bytes=MIB).messages
+    messages = Exchange(sizes, 25 * MIB, first_bucket_bytes=MIB).messages
     # 0.25, 0.5 and 16 reach 1 MiB; 10 and 20 reach 25; the rest is sent at the end.
     assert messages == [16 * MIB + MIB // 2 + MIB // 4, 30 * MIB, 5 * MIB]
 

@@ -37,7 +37,7 @@ def campaign(
         "model_parameters_mean_run": float(WEIGHTS),
         "copied_bytes_per_sample_mean_run": float(IMAGE),
         "samples": 6400, "bytes": 6400 * 110_000, "_account": None,
-        "_exchange": exchange([4 * WEIGHTS], 128e6, 1.0) if ranks > 1 else None,
+        "_exchange": exchange([4 * WEIGHTS], 128e6) if ranks > 1 else None,
     }  # fmt: skip
     runs = [({"ranks": ranks}, {**row, f"{IMAGES}_mean_run": rate * n}) for n in (0.99, 1.0, 1.01)]
     made = Campaign().add(
