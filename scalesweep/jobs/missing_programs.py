@@ -24,7 +24,6 @@ def missing_programs(
     """What is missing to start a run of a point, by program, in words; empty where nothing is.
 
     ``profile``: the kind of profile that the run is to leave.
-
     ``here``: runs start on this machine, else on a cluster's nodes, of which less is known.
     """
     site, missing = campaign.site, dict(campaign.programs.unknown)
@@ -34,41 +33,24 @@ def missing_programs(
         return {f"framework {benchmark.framework}": why}
     python = python_of(campaign, benchmark)
     program = next(iter(launcher_of(campaign, benchmark, point)), python)
-    if here and not site.prologue and shutil.which(program) is None:
-        own = benchmark.launch or benchmark.python
-        missing[program] = (
-            f"{benchmark.folder}/benchmark.yaml: starts runs with {program!r}, which is not on "
-            "this machine"
-            if own
-            else f"site {site.name} starts runs with {program!r}, which is not on this "
-            "machine; name another site (--config site=NAME; of scalesweep: --site NAME)"
-        )
     if here and not site.prologue:
-        missing |= _missing_container(campaign, benchmark)
-    for name in EXECUTABLES.get(profile, ()) if here and not site.prologue else ():
-        if shutil.which(name) is None:
-            missing[name] = (
-                f"profile {profile}: {name!r} is not on this machine; install it, put it on the "
-                "PATH, or leave out the profile (--config profile=none)"
-            )
+        file, image = f"{benchmark.folder}/benchmark.yaml", container_words(campaign, benchmark)
+        of_image = f"{file if benchmark.container else site.file}: container"
+        own = benchmark.launch or benchmark.python
+        elsewhere = "; name another site (--config site=NAME; of scalesweep: --site NAME)"
+        needed = {program: (file, "") if own else (f"site {site.name}: launch", elsewhere)}
+        needed |= dict.fromkeys(image[:1], (of_image, ""))
+        without = "; install it, or leave out the profile (--config profile=none)"
+        needed |= dict.fromkeys(EXECUTABLES.get(profile, ()), (f"profile {profile}", without))
+        for name, (where, mend) in needed.items():
+            if shutil.which(name) is None:
+                missing[name] = f"{where}: {name!r} is not on this machine{mend}"
+        path = image_of(image)
+        # Else a name that the container's program resolves: docker://pytorch/pytorch.
+        if (path.startswith("/") or path.endswith(".sif")) and not Path(path).exists():
+            missing[path] = f"{of_image}: no image {path!r} on this machine"
     for name in sorted(benchmark.command.programs([point])):
         path = campaign.programs[name]
         if why := missing_program(name, path, here, bool(site.prologue)):
             missing[name] = f"{benchmark.name}: {why}"
-    return missing
-
-
-def _missing_container(campaign: Campaign, benchmark: Benchmark) -> dict[str, str]:
-    """What is not on this machine of what starts a benchmark's container: program and image."""
-    words = container_words(campaign, benchmark)
-    where = f"{benchmark.folder}/benchmark.yaml" if benchmark.container else campaign.site.file
-    missing = {
-        word: f"{where}: container: {word!r} is not on this machine"
-        for word in words[:1]
-        if shutil.which(word) is None
-    }
-    image = image_of(words)
-    # Else a name that the container's program resolves: docker://pytorch/pytorch.
-    if (image.startswith("/") or image.endswith(".sif")) and not Path(image).exists():
-        missing[image] = f"{where}: container: no image {image!r} on this machine"
     return missing
