@@ -34,16 +34,3 @@ def _numbers(piece: str) -> list[str]:
         return [piece]
     first, last = match[1], match[2] or match[1]
     return [f"{number:0{len(first)}}" for number in range(int(first), int(last) + 1)]
-
-
-def joined(*lists: str) -> str:
-    """Several lists of nodes as one, in which each name is once."""
-    parts: list[str] = []
-    seen: set[str] = set()
-    for names in lists:
-        every = expand(names)
-        new = [name for name in every if name not in seen]
-        seen.update(new)
-        if new:
-            parts.append(names if len(new) == len(every) else ",".join(new))
-    return ",".join(parts)

@@ -9,7 +9,6 @@ from scalesweep.config.sbatch_options import Extra, split_extra
 from scalesweep.config.site import Site
 from scalesweep.config.site_keys import SlurmSite
 from scalesweep.core.errors import UserError
-from scalesweep.core.host_list import joined
 
 MB_PER_GB = 1024
 # The launcher, its samplers and srun take less than this on the first node of a job, beside the
@@ -114,7 +113,7 @@ def run_shape(
         gpus_per_node=0 if slurm.gres else site.gpus_per_node,
         gres=slurm.gres,
         exclusive=slurm.exclusive,
-        exclude=joined(*_given(site).exclude),
+        exclude=",".join(_given(site).exclude),
         constraint=features(slurm.constraint, fill(constraint or "", point)),
         account=slurm.account,
         partition=slurm.partition,
@@ -133,7 +132,7 @@ def staging_shape(site: Site) -> Shape:
         cpus_per_task=min(site.stage_workers, site.cores_per_node),
         minutes=math.ceil(slurm.staging.minutes),
         mem_mb=math.ceil(slurm.staging.memory_gib * MB_PER_GB),
-        exclude=joined(*_given(site).exclude),
+        exclude=",".join(_given(site).exclude),
         constraint=slurm.constraint,
         account=slurm.account,
         partition=slurm.partition,

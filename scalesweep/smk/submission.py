@@ -21,7 +21,6 @@ from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.host_list import expand
-from scalesweep.core.host_list import joined as joined_hosts
 from scalesweep.core.record import RECORD, read_failure, write_failure
 from scalesweep.jobs.job_requests import (
     Request,
@@ -152,9 +151,9 @@ class Submission:
             failure = read_failure(self._folder(run_id))
             request = request_for(self.campaign, experiment, run, self.estimates, failure)
             shape = request.shape
-            less = replace(shape, exclude=joined_hosts(shape.exclude, nodes_at_fault(failure)))
-            if less != shape and self._may_be(less):
-                request = replace(request, shape=less)
+            if lost := nodes_at_fault(failure):
+                less = replace(shape, exclude=",".join(filter(None, (shape.exclude, lost))))
+                request = replace(request, shape=less) if self._may_be(less) else request
             self._requests[key] = request
         return self._requests[key]
 
@@ -162,7 +161,7 @@ class Submission:
         """Whether a request that leaves out nodes can be met."""
         key = replace(shape, minutes=0)
         if key not in self._accepted:
-            left = self.campaign.site.nodes - len(expand(shape.exclude))
+            left = self.campaign.site.nodes - len({*expand(shape.exclude)})
             # Of those that are left none may be of the kind that is asked for.
             self._accepted[key] = left >= shape.nodes and not commands.refusal(
                 shape.sbatch_words(), waits_for_nodes=False
