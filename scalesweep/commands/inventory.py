@@ -16,8 +16,7 @@ from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_watch import why_pending
 from scalesweep.smk.campaign_args import plan_of
 from scalesweep.smk.submission import Submission
-from scalesweep.state.noted_state import note_state
-from scalesweep.state.stock import take_stock, tell_stale
+from scalesweep.state.stock import note_state, take_stock, tell_stale
 
 _log = logging.getLogger(__name__)
 

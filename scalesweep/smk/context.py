@@ -24,9 +24,8 @@ from scalesweep.core.formatting import counted
 from scalesweep.core.status import Status
 from scalesweep.core.visible import visible
 from scalesweep.smk.submission import Submission
-from scalesweep.state.noted_state import STATE, shown_experiments
 from scalesweep.state.run_state import RunState
-from scalesweep.state.stock import take_stock, tell_set_aside, untrusted
+from scalesweep.state.stock import STATE, shown_experiments, take_stock, tell_set_aside, untrusted
 
 # In the folder of a site's runs: the outputs of the rule ``run``, a folder for each call, so that
 # none is there before. The record is none of Snakemake's files, which removes those of failed jobs.

@@ -21,9 +21,8 @@ from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 from scalesweep.smk.submission import Submission
 from scalesweep.state.frameworks import leave_unsupported, tell_lacking
-from scalesweep.state.noted_state import note_state
 from scalesweep.state.run_state import RunState
-from scalesweep.state.stock import take_stock
+from scalesweep.state.stock import note_state, take_stock
 
 _log = logging.getLogger(__name__)
 

@@ -79,16 +79,6 @@ class Entry(NamedTuple):
     differs: dict[str, str]
 
 
-def lines_of(states: Mapping[str, RunState]) -> list[str]:
-    """Of each run a line that changes with its state."""
-    # In what a record disagrees with the plan is no part of the stamp of its files.
-    detailed = (Status.DONE, Status.STALE)
-    return [
-        f"{run_id} {state.status} {state.stamp} {state.detail if state.status in detailed else ''}"
-        for run_id, state in states.items()
-    ]
-
-
 def scan(
     runs_folder: Path,
     run_ids: Iterable[str],

@@ -1,18 +1,27 @@
 """Taking stock: the state of every run of a campaign, compared with what is planned."""
 
+import json
+import time
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.study import shown
 from scalesweep.core.causes import Cause
+from scalesweep.core.code_digest import code_digest
+from scalesweep.core.files import digest_of, read_json, write_atomic
 from scalesweep.core.formatting import counted, listed
 from scalesweep.core.status import Status
 from scalesweep.state.agreement import CAUSES, PATTERNS, Planned
 from scalesweep.state.frameworks import leave_unsupported
 from scalesweep.state.run_state import RunState, scan
 
+# In a results folder, the state of the runs that plan and report are made of. It is written only if
+# that changes, so Snakemake makes plan, tables and report again if it is newer.
+STATE = ".state.json"
 _SHOWN = 3  # ways to differ that a line names
 
 Runs = Mapping[str, tuple[Experiment, Run]]
@@ -41,9 +50,7 @@ def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -
     stale = {i: state for i, state in states.items() if state.status == Status.STALE}
     if not stale:
         return ""
-    reasons: dict[str, int] = {}
-    for state in stale.values():
-        reasons[state.detail] = reasons.get(state.detail, 0) + 1
+    reasons = Counter(state.detail for state in stale.values())
     folders = {runs[i][0].benchmark.folder for i in stale}
     causes = {word for s in stale.values() for word in s.cause.replace(",", "").split()}
     files = sorted(str(shown(folder / "benchmark.yaml")) for folder in folders)
@@ -77,3 +84,34 @@ def tell_set_aside(broken: Mapping[str, str], to_be: bool = False) -> str:
     more = f" and {len(broken) - SHOWN} more, see plan.csv" if len(broken) > SHOWN else ""
     records = "1 record" if len(broken) == 1 else f"{len(broken)} records"
     return f"{records} cannot be trusted and {aside} set aside: {', '.join(named)}{more}"
+
+
+def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:
+    """Digest of all that tables and report are made from: campaign, every run's files, the code."""
+    # In what a record disagrees with the plan is no part of the stamp of its files.
+    detailed = (Status.DONE, Status.STALE)
+    here = "\n".join(
+        f"{i} {state.status} {state.stamp} {state.detail if state.status in detailed else ''}"
+        for i, state in states.items()
+    )
+    return digest_of([campaign.digest, here, code_digest()])
+
+
+def shown_experiments(campaign: Campaign) -> list[str]:
+    """The experiments of tables, figures and report: the parts of one are one."""
+    return list(dict.fromkeys(each.part_of or each.name for each in campaign.experiments))
+
+
+def note_state(campaign: Campaign, states: Mapping[str, RunState]) -> Path:
+    """Write the file if the state is another, or what tables are made of is not noted; its path.
+
+    Raises OSError.
+    """
+    path, state = campaign.results / STATE, state_digest(campaign, states)
+    plans = (campaign.results / "plan" / f"{name}.json" for name in shown_experiments(campaign))
+    if (read_json(path) or {}).get("state") != state or not all(map(Path.exists, plans)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Snakemake takes a newer file of the same content for the same.
+        text = json.dumps({"state": state, "noted": time.time_ns()})
+        write_atomic(path, f"{text}\n", durable=False)
+    return path

@@ -14,8 +14,8 @@ from scalesweep.core.errors import UserError
 from scalesweep.planning.plan import build_plan, check_budget, plan_csv
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.slurm.job_shape import Shape
-from scalesweep.state.noted_state import state_digest
 from scalesweep.state.run_state import RunState
+from scalesweep.state.stock import state_digest
 
 BODY = (
     "axes: {ranks: [1, 2], size: [4, 8]}\nexclude: [{when: 'ranks == 2 and size == 8', "

@@ -15,9 +15,8 @@ from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.startup import prepare
 from scalesweep.smk.submission import Submission
-from scalesweep.state.noted_state import STATE, note_state
 from scalesweep.state.run_state import INDEX
-from scalesweep.state.stock import take_stock
+from scalesweep.state.stock import STATE, note_state, take_stock
 from tests.fakes.folder_tree import tree
 
 Load = Callable[..., Campaign]

@@ -16,9 +16,8 @@ from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, plan_csv
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.state.noted_state import state_digest
 from scalesweep.state.run_state import RunState
-from scalesweep.state.stock import take_stock, tell_stale
+from scalesweep.state.stock import state_digest, take_stock, tell_stale
 from tests.conftest import ROOT
 
 Load = Callable[..., Campaign]
