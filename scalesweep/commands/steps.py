@@ -128,7 +128,7 @@ def page(
     """Write the report of a campaign: one self-contained HTML page. Its first lines go to the log,
     which the end of a campaign prints."""
     from scalesweep.analysis.table_io import read_table
-    from scalesweep.core.shown_plan import shown
+    from scalesweep.core.joined_experiments import shown
     from scalesweep.experiment.load import load_results
     from scalesweep.report.page import OF_SUMMARY, glance, page_content, render_page, write_report
 

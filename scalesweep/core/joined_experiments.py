@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, cast
 
 from scalesweep.core.files import canonical_json
-from scalesweep.core.layouts import LAYOUT
+from scalesweep.core.layouts import LAYOUT, with_layout
 from scalesweep.core.plan_format import (
     UNKNOWN_PARAMETER,
     ParameterInfo,
@@ -34,12 +34,13 @@ class JoinedExperiment(PlanExperiment):
     fixed_of: dict[str, dict[str, Any]]
 
 
-def with_joined(plan: Plan) -> Plan:
-    """The plan with one entry for all parts of an experiment, at the place of the first."""
+def shown(plan: Plan) -> Plan:
+    """The plan as tables, figures and report show it: with one entry for all parts of an
+    experiment, at the place of the first, and layouts by their names."""
     groups: dict[str, list[PlanExperiment]] = {}
     for entry in plan["experiments"]:
         groups.setdefault(entry.get("part_of") or entry["name"], []).append(entry)
-    joined = [_joined(name, parts) for name, parts in groups.items()]
+    joined = [with_layout(_joined(name, parts)) for name, parts in groups.items()]
     return {**plan, "experiments": joined}
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
-from scalesweep.core.plan_format import Plan, PlanExperiment
+from scalesweep.core.plan_format import PlanExperiment
 
 LAYOUT = "layout"  # the parameter that names how ranks share the work of a point
 
@@ -19,18 +19,14 @@ def values_text(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {text_of(value)}" for name, value in values.items())
 
 
-def with_layouts(plan: Plan) -> Plan:
-    """The plan with the parameter ``layout`` in experiments whose layouts have names."""
-    return {**plan, "experiments": [_with_layout(entry) for entry in plan["experiments"]]}
-
-
 def laid_out(entry: PlanExperiment) -> list[str]:
     """The parameters for which ``layout`` stands; empty where there is none."""
     layouts = entry.get("layouts")
     return list(layouts["names"][0]["values"]) if layouts and LAYOUT in entry["axes"] else []
 
 
-def _with_layout(entry: PlanExperiment) -> PlanExperiment:
+def with_layout(entry: PlanExperiment) -> PlanExperiment:
+    """The entry with the parameter ``layout``, if its layouts have names."""
     layouts = entry.get("layouts")
     if not layouts or LAYOUT in entry["parameters"]:
         return entry

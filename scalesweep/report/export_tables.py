@@ -23,10 +23,9 @@ from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.code_digest import code_digest
 from scalesweep.core.files import digest_of, stamp_of, write_atomic
 from scalesweep.core.formatting import listed
-from scalesweep.core.joined_experiments import benchmarks_of
+from scalesweep.core.joined_experiments import benchmarks_of, shown
 from scalesweep.core.parallel import shared_map
 from scalesweep.core.plan_format import Plan, PlanExperiment
-from scalesweep.core.shown_plan import shown
 from scalesweep.experiment.load import lasting, load_results
 from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table

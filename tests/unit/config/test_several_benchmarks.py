@@ -12,7 +12,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import (
     benchmarks_of,
     parameters_at,
-    with_joined,
+    shown,
 )
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
@@ -64,7 +64,7 @@ def test_parts_are_shown_as_one(both: Callable[..., Campaign]) -> None:
     plan["experiments"][1]["parameters"]["size"]["workload"] = True
     plan["experiments"][0]["parameters"]["size"]["workload"] = False
     assert [entry["name"] for entry in plan["experiments"]] == ["both.toy", "both.toy_fast", "last"]
-    whole = with_joined(plan)
+    whole = shown(plan)
     assert [entry["name"] for entry in whole["experiments"]] == ["both", "last"]
     entry, last = whole["experiments"]
     assert last is plan["experiments"][-1]
@@ -78,8 +78,8 @@ def test_parts_are_shown_as_one(both: Callable[..., Campaign]) -> None:
     }
     assert at["toy"]["rate"] == 2.0 and "rate" not in at["toy_fast"]
     assert at["toy_fast"]["speed"] == 2.0 and at["toy_fast"]["threads"] == 1
-    shown = fixed_parameters(ExperimentResults(entry, {}))
-    assert [item["name"] for item in shown["set"]] == ["size"]
+    fixed = fixed_parameters(ExperimentResults(entry, {}))
+    assert [item["name"] for item in fixed["set"]] == ["size"]
     assert [run["point"]["benchmark"] for run in entry["runs"]] == ["toy"] * 4 + ["toy_fast"] * 4
 
 
@@ -95,7 +95,7 @@ def test_a_metric_of_two_meanings_is_not_compared(both: Callable[..., Campaign])
         name: {"images": images, "odd": images | {"unit": unit}}
         for name, unit in (("toy", "images/s"), ("toy_fast", "samples/s"))
     }
-    entry = with_joined(plan)["experiments"][0]
+    entry = shown(plan)["experiments"][0]
     data = ExperimentData(summary, entry)
     assert "odd" in data.unlike and [metric for metric, _ in data.measures] == ["images"]
     points = pd.DataFrame({"ranks": [1], "benchmark": ["toy"], "even_mean_run": [1.0]})
