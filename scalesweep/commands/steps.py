@@ -128,9 +128,10 @@ def page(
     """Write the report of a campaign: one self-contained HTML page. Its first lines go to the log,
     which the end of a campaign prints."""
     from scalesweep.analysis.table_io import read_table
+    from scalesweep.core.files import write_atomic
     from scalesweep.core.joined_experiments import shown
     from scalesweep.experiment.load import load_results
-    from scalesweep.report.page import OF_SUMMARY, glance, page_content, render_page, write_report
+    from scalesweep.report.page import OF_SUMMARY, glance, page_content, render_page
 
     # All that a page is made of is needed to the end: looking for garbage is a sixth of the time.
     gc.disable()
@@ -138,5 +139,5 @@ def page(
     rows = read_table(summary, OF_SUMMARY)
     studies = [load_results(entry, tables) for entry in whole["experiments"]]
     content = page_content(whole, studies, rows, tables, figures, runs, out, jobs)
-    write_report(render_page(content), out)
+    write_atomic(out, render_page(content))
     print("\n".join(glance(content)))

@@ -1,8 +1,9 @@
 """What the page shows of one experiment."""
 
 import json
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,17 +16,19 @@ from scalesweep.aspects.layouts.section import layout_card
 from scalesweep.aspects.order import SECTIONS
 from scalesweep.aspects.registry import parts
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import counted, listed
+from scalesweep.core.formatting import counted, listed, text_of
 from scalesweep.core.joined_experiments import BENCHMARK, benchmarks_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
+from scalesweep.experiment.cells import Target
 from scalesweep.experiment.constant_words import constant_words
 from scalesweep.experiment.points_table import point_table
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import Finding
 from scalesweep.findings.table import findings_in
 from scalesweep.report.explore import MAX_VALUES, chart_data
 from scalesweep.report.first_screen import first_screen
-from scalesweep.report.links import Links, evidence_links, figure_id
+from scalesweep.report.links import Links
 from scalesweep.report.page_tables import profile_tables, runs_table, shown_table
 from scalesweep.report.sections import (
     failed_points,
@@ -116,7 +119,7 @@ def embedded_figures(page: PageInputs, results: ExperimentResults, name: str) ->
         box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
         embedded.append({
             **entry,
-            "id": figure_id(name, entry["name"]),
+            "id": f"{name}-{re.sub('[^A-Za-z0-9-]', '-', entry['name'])}",
             # Written by scalesweep.figures, which serialises every label as XML text.
             "svg": None if svg is None else Markup(svg),
             "light": not lines,
@@ -151,7 +154,7 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
     figures = [figure["name"] for figure in drawn]
     screen = first_screen(page.plan, results, findings, figures, facts, failures)
     tables = {f"{name}-points", f"{name}-runs", *(section["id"] for section in sections)}
-    evidence = [evidence_links(finding, name, tables, csv) for finding in findings]
+    evidence = [_rows(finding, name, tables, csv) for finding in findings]
     return {
         "id": name,
         "screen": screen,
@@ -178,6 +181,19 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
         "profile_tables": profile_tables(results, limit),
         "unlike": _unlike(results, facts),
     }
+
+
+def _rows(
+    finding: Finding, name: str, tables: Collection[str], csv: Mapping[str, str]
+) -> list[Target]:
+    """The link from a finding to its rows, if there is one: in one of ``tables`` (ids), else the
+    CSV file (addresses by name)."""
+    table, key = str(finding.evidence.get("table")), finding.evidence.get("key") or {}
+    shown = f"{name}-{'points' if table == 'scaling' else table}"
+    if shown in tables:
+        single = {k: text_of(v) for k, v in key.items() if not isinstance(v, list | dict)}
+        return [Target("rows", f"#{shown}", shown, single)]
+    return [Target(f"{table}.csv", csv[table])] if table in csv else []
 
 
 def _unlike(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[dict[str, Any]]:

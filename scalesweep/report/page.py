@@ -11,7 +11,6 @@ from scalesweep.analysis import outliers
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.aspects.energy.table import DEFINITIONS
 from scalesweep.aspects.probes.table import ceilings_section
-from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import PHASES, counted, listed, text_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
@@ -31,16 +30,10 @@ IMPORTED = "imported"  # the source of published results, and what importers cal
 MOST_LINES = 6  # at the end of a campaign in the terminal
 
 
-def render_report(*args: Any) -> str:
+def render_page(content: Mapping[str, Any]) -> str:
     """The page of ``page_content`` as HTML; everything from plan, tables, records and jobs is
     escaped."""
-    return render_page(page_content(*args))
-
-
-def render_page(content: Mapping[str, Any]) -> str:
-    """The page as HTML."""
-    filters = {"when": _minute, "described": _described}
-    return render(TEMPLATE, content, filters)
+    return render(TEMPLATE, content, {"when": _minute, "described": _described})
 
 
 def glance(content: Mapping[str, Any]) -> list[str]:
@@ -111,12 +104,6 @@ def page_content(
         "epochs": any("total_time" in results.measures for results in studies),
         "phases": PHASES,
     }
-
-
-def write_report(html: str, out: Path) -> None:
-    """Write the page so that a reader sees the old one or the new one."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(out, html)
 
 
 def _repeats(studies: Sequence[ExperimentResults]) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 from scalesweep.aspects.draw import write_figures
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
-from scalesweep.report.page import render_report
+from scalesweep.report.page import page_content, render_page
 from tests.fakes.results import SITE
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -29,11 +29,10 @@ def render(root: Path, figures: bool = True) -> str:
             write_figures(results, root / "figures", ("svg",))
     summary = pd.read_parquet(root / "summary.parquet")
     folders = (root / "tables", root / "figures", root / "runs" / SITE)
-    jobs = root / "jobs.csv"
-    text = render_report(
-        plan, studies, summary, *folders, root / "report.html", jobs if jobs.exists() else None
-    )
-    (root / "report.html").write_text(text)
+    out, jobs = root / "report.html", root / "jobs.csv"
+    content = page_content(plan, studies, summary, *folders, out, jobs if jobs.exists() else None)
+    text = render_page(content)
+    out.write_text(text)
     return bare(text)
 
 

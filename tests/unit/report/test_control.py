@@ -18,7 +18,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.parameters import control_figures
 from scalesweep.findings.base import Finding
 from scalesweep.planning.plan import build_plan
-from scalesweep.report.page import render_report
+from scalesweep.report.page import page_content, render_page
 from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
 from tests.fakes.records import make_record
@@ -61,7 +61,8 @@ def studies_of(campaign_of: Callable[..., Campaign], tmp_path: Path) -> Studies:
         tables, figures, out = (tmp_path / name for name in ("tables", "figures", "report.html"))
         write_tables(make_tables(summary, plan), tables)
         studies = [load_results(entry, tables) for entry in plan["experiments"]]
-        out.write_text(render_report(plan, studies, summary, tables, figures, runs, out))
+        content = page_content(plan, studies, summary, tables, figures, runs, out)
+        out.write_text(render_page(content))
         return studies
 
     return make
