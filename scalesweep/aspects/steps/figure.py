@@ -31,6 +31,7 @@ from scalesweep.table.declared import Estimate
 
 MAX_PANELS, MOST_BARS = 4, 6
 FARTHEST, ALL = "ledger", "ledger-all"
+ROOM = 66  # characters above the bars
 ARTICLES = {EPOCHS: "an", FIRST: "the"}  # of what a step is called
 # Colours after Okabe and Ito: what was there at the reference is dark, what is lost is bright.
 _GROUPS: Mapping[str, Sequence[str]] = {
@@ -115,14 +116,19 @@ def _sum(ledger: Ledger) -> str:
     whole, ideal = ledger.elapsed.ms, ledger.ideal.ms
     losses = [(LABELS[name].lower(), term.more or 0.0)
               for name, term in ledger.parts.items() if name != OTHER]  # fmt: skip
-    largest = sorted(losses, key=lambda item: -abs(item[1]))[:2]  # as there is room
-    named = [(name, loss) for name, loss in largest if abs(loss) > NOTABLE * whole]
-    rest = whole - ideal - sum(loss for _, loss in named)
-    named += [("other", rest)] if abs(rest) > SMALL * whole else []
-    added = [f"{'−' if loss < 0 else '+'} {number(abs(loss) * factor)} {name}"
-             for name, loss in named]  # fmt: skip
-    ends = f"{number(ideal * factor)} ideal", f"= {number(whole * factor)} {unit}"
-    return " ".join([ends[0], *added, ends[1]]) if added else ""
+    losses = sorted((item for item in losses if abs(item[1]) > NOTABLE * whole),
+                    key=lambda item: -abs(item[1]))  # fmt: skip
+    text = ""
+    for count in (2, 1):  # as there is room
+        rest = whole - ideal - sum(loss for _, loss in losses[:count])
+        named = [*losses[:count], *([("other", rest)] if abs(rest) > SMALL * whole else [])]
+        added = [f"{'−' if loss < 0 else '+'} {number(abs(loss) * factor)} {name}"
+                 for name, loss in named]  # fmt: skip
+        ends = f"{number(ideal * factor)} ideal", f"= {number(whole * factor)} {unit}"
+        text = " ".join([ends[0], *added, ends[1]]) if added else ""
+        if len(text) <= ROOM:
+            break
+    return text
 
 
 def _unit(shown: Sequence[Ledger]) -> tuple[float, str]:
