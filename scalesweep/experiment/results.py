@@ -152,16 +152,6 @@ class ExperimentResults:
         return result
 
     @cached_property
-    def warned(self) -> list[str]:
-        """The warnings of all runs that have any."""
-        return [str(row["warnings"]) for row in self.rows("runs", ["warnings"]) if row["warnings"]]
-
-    @cached_property
-    def excluded(self) -> set[Key]:
-        """Points that the campaign leaves out."""
-        return {self.key(entry["point"]) for entry in self.entry["excluded"]}
-
-    @cached_property
     def points(self) -> list[Row]:
         """Rows of the points table, empty when there is none."""
         return self.rows("points")

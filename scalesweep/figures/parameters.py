@@ -123,7 +123,8 @@ def _states(results: ExperimentResults, plane: Plane) -> dict[Key, str]:
     """What became of the planned cells of a plane: a cause, pending, excluded."""
     place = {name: i for i, name in enumerate(results.leaders)}
     wanted = results.key(plane.row, plane.rest)
-    every = {key: str(Status.EXCLUDED) for key in results.excluded}
+    excluded = [results.key(entry["point"]) for entry in results.entry["excluded"]]
+    every = {key: str(Status.EXCLUDED) for key in excluded}
     every |= {key: _word(s) for key, s in results.states.items()}
     return {
         (key[place[plane.sides[0]]], key[place[plane.sides[1]]]): word

@@ -14,8 +14,8 @@ _DISAGREE = re.compile(r"metric '([^']+)': \d+ ranks disagree: (\S+) to (\S+), u
 def apart_of(results: ExperimentResults, metric: str) -> float:
     """By which share ranks of a run differ, at most, in what they print of the same total."""
     most = 0.0
-    for text in results.warned:
-        for name, low, high in _DISAGREE.findall(text):
+    for row in results.rows("runs", ["warnings"]):
+        for name, low, high in _DISAGREE.findall(row["warnings"] or ""):
             if name == metric:
                 least = float(low)
                 most = max(most, float(high) / least - 1 if least > 0 else math.inf)

@@ -1,13 +1,11 @@
 """Made-up runs whose ranks have times of their own, with or without one that is slow."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from scalesweep.experiment.results import ExperimentResults
-from tests.fakes.training import Point, Training, make_training
+from tests.fakes.training import Point, Training
 
 Draw = np.random.Generator
 # Times [step, rank] of a run, from a generator, the number of ranks and the repeat.
@@ -59,8 +57,3 @@ def ranked(
         "changes": lambda p, r: {"resources": {"hosts": hosts}}, "scaling": "none",
     }  # fmt: skip
     return Training(**{**words, **changes})
-
-
-def study_of(root: Path, fake: Training) -> ExperimentResults:
-    """The study of one experiment."""
-    return make_training(root, fake)[fake.name]

@@ -70,6 +70,11 @@ def make_training(root: Path, *experiments: Training) -> dict[str, ExperimentRes
     return {entry["name"]: load_results(entry, root / "tables") for entry in plan["experiments"]}
 
 
+def study_of(root: Path, fake: Training) -> ExperimentResults:
+    """The study of one experiment."""
+    return make_training(root, fake)[fake.name]
+
+
 def _experiment(fake: Training, folder: Path) -> dict[str, Any]:
     points: list[Point] = [
         {"ranks": 1, **fake.fixed, **dict(zip(fake.axes, values, strict=True))}
@@ -227,4 +232,13 @@ def nt3(**changes: Any) -> Training:
         "work": ["ranks", "train_samples"],
         "main_metric": "training_samples_per_second",
     }
+    return Training(**{**words, **changes})
+
+
+def mae(**changes: Any) -> Training:
+    """Ranks that train to an error."""
+    words: dict[str, Any] = {
+        "axes": {"ranks": [1, 2]}, "kind": "mae", "end": lambda p: 0.05 * p["ranks"],
+        "fixed": {"target_mae": 0.12}, "epochs": lambda p: 8,
+    }  # fmt: skip
     return Training(**{**words, **changes})

@@ -1,7 +1,7 @@
 """The tables `ranks` and `stragglers`: times of every rank, and who is slower than the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,22 +98,21 @@ def _of_kind(head: dict[str, Any], kind: str, runs: Sequence[RankRun]) -> Iterat
                 host=run.hosts[rank] if run.hosts else None, slow=slow[rank], excess=excess[rank],
                 **dict(zip(QUANTILES, values, strict=True)),
             )  # fmt: skip
-    named = list(_named(kind, runs, reduced))
+    named = list(_named(head, runs, reduced))
     if not named:
         slowest = int(np.median([each.slow for each in reduced], axis=0).argmax())
         ratio = Estimate(float(np.median([each.slow[slowest] for each in reduced])))
         excess_of = float(np.mean([each.excess[slowest] for each in reduced]))
-        named = [{
-            "rank": slowest, "host": None, "step_ranks": str(slowest), "of": reduced[0].slow.size,
-            "ratio": ratio, "excess": excess_of, "named": False, "clear": False, "reason": "",
-        }]  # fmt: skip
-    for cells in named:
-        yield StragglerRow(**head, runs=len(runs), **cells)
+        least = Slow(slowest, ratio, excess_of)
+        count = reduced[0].slow.size
+        row = _straggler(head, least, len(runs), [slowest], count, rank=slowest)
+        named = [replace(row, named=False, clear=False, reason="")]
+    yield from named
 
 
 def _named(
-    kind: str, runs: Sequence[RankRun], reduced: Sequence[RankTimes]
-) -> Iterator[dict[str, Any]]:
+    head: dict[str, Any], runs: Sequence[RankRun], reduced: Sequence[RankTimes]
+) -> Iterator[StragglerRow]:
     """Slow hosts, if they are the same in all runs and most of their ranks are slow, then slow
     ranks that are not on them."""
     names = sorted(set(runs[0].hosts))
@@ -128,23 +127,23 @@ def _named(
             late = np.concatenate([each.excess[at] for each, at in zip(reduced, own, strict=True)])
             if (late >= np.median(late) / 2).mean() >= MOST_RUNS:
                 on_them.update(*own)
-                yield _cells(kind, slow, len(runs), None, host, own[0], len(names))
+                yield _straggler(head, slow, len(runs), own[0], len(names), host=host)
     for slow in slow_ranks(reduced):
-        if slow.place not in on_them:
-            at = {run.hosts[slow.place] if run.hosts else None for run in runs}
-            host_of = at.pop() if len(at) == 1 else None
+        if (rank := slow.place) not in on_them:
+            at = {run.hosts[rank] if run.hosts else None for run in runs}
+            on = at.pop() if len(at) == 1 else None
             count = reduced[0].slow.size
-            yield _cells(kind, slow, len(runs), slow.place, host_of, [slow.place], count)
+            yield _straggler(head, slow, len(runs), [rank], count, rank=rank, host=on)
 
 
-def _cells(
-    kind: str, slow: Slow, runs: int, rank: int | None, host: str | None, ranks: list[int], of: int
-) -> dict[str, Any]:
-    reason = VICTIM if kind == STEP else ""
+def _straggler(
+    head: dict[str, Any], slow: Slow, runs: int, ranks: list[int], of: int, *,
+    rank: int | None = None, host: str | None = None,
+) -> StragglerRow:  # fmt: skip
+    reason = VICTIM if head["time"] == STEP else ""
     if not slow.sure:
         reason = "one run" if runs == 1 else "the interval includes 1"
-    return {
-        "rank": rank, "host": host, "step_ranks": ", ".join(map(str, ranks)), "of": of,
-        "ratio": slow.ratio, "excess": slow.excess,
-        "named": True, "clear": not reason, "reason": reason,
-    }  # fmt: skip
+    return StragglerRow(
+        **head, rank=rank, host=host, step_ranks=", ".join(map(str, ranks)), of=of, runs=runs,
+        ratio=slow.ratio, excess=slow.excess, named=True, clear=not reason, reason=reason,
+    )  # fmt: skip

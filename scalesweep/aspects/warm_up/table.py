@@ -10,7 +10,7 @@ import numpy as np
 
 from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import rank_matrix
-from scalesweep.analysis.steady_state import SteadyState, steady_state
+from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.step_work import STEP_TIMES
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import duration, number
@@ -71,20 +71,9 @@ class WarmUpCurve(DeclaredRow, table="warm_up_curve"):
     max_ms: float = column("the longest", "ms")
 
 
-@dataclass(frozen=True)
-class RunTimes:
-    """Seconds of the steps of a run, ``[step, rank]``, the warm-up's first.
-
-    ``declared``: how many of them the program counts as its warm-up; None if it keeps none.
-    """
-
-    seconds: Floats
-    declared: int | None
-
-    @property
-    def state(self) -> SteadyState:
-        """Where the times become steady."""
-        return steady_state(self.seconds, self.declared or 0)
+# Seconds of the steps of a run, ``[step, rank]``, the warm-up's first, and how many of them the
+# program counts as its warm-up; None if it keeps none.
+RunTimes = tuple[Floats, int | None]
 
 
 def warm_up_rows(inputs: TableInputs) -> Iterator[WarmUp | WarmUpCurve]:
@@ -95,7 +84,7 @@ def warm_up_rows(inputs: TableInputs) -> Iterator[WarmUp | WarmUpCurve]:
         assert inputs.runs is not None
         if times := _run_times(inputs.data, point, inputs.runs):
             yield WarmUp(**point_columns(point), **_columns(times))
-            for step, steps, quantiles in curve_of([run.seconds for run in times]):
+            for step, steps, quantiles in curve_of([seconds for seconds, _ in times]):
                 ends = dict(zip(("p10_ms", "p50_ms", "p90_ms", "max_ms"), quantiles, strict=True))
                 yield WarmUpCurve(
                     point=point.values, source=point.source, step=step, steps=steps, **ends
@@ -121,7 +110,7 @@ def times_of(samples: Arrays, ranks: int) -> RunTimes | None:
         return None
     if not np.isfinite(seconds).all() or seconds.min() <= 0:
         return None
-    return RunTimes(seconds, declared)
+    return seconds, declared
 
 
 def curve_of(times: Sequence[Floats]) -> Iterator[tuple[int, int, list[float]]]:
@@ -138,23 +127,23 @@ def curve_of(times: Sequence[Floats]) -> Iterator[tuple[int, int, list[float]]]:
 
 def _columns(times: Sequence[RunTimes]) -> dict[str, Any]:
     """What the runs of a point say together."""
-    states = [run.state for run in times]
+    states = [steady_state(seconds, declared or 0) for seconds, declared in times]
     # If times still change nothing is steady, however near the middle they begin.
     known = [
-        (run.seconds, state.detected, run.declared or 0)
-        for run, state in zip(times, states, strict=True)
+        (seconds, state.detected, declared or 0)
+        for (seconds, declared), state in zip(times, states, strict=True)
         if state.detected is not None and not state.drifting
     ]
     until = [float(np.median(seconds[:n], axis=1).sum()) if n else 0.0 for seconds, n, _ in known]
     steady = [seconds[max(n, declared) :].ravel() for seconds, n, declared in known]
     return {
         "runs": len(times),
-        "count": max(len(run.seconds) for run in times),
-        "declared": times[0].declared,
+        "count": max(len(seconds) for seconds, _ in times),
+        "declared": times[0][1],
         "detected": float(np.median([n for _, n, _ in known])) if known else None,
         "unsteady": sum(state.drifting for state in states),
         "detected_s": float(np.median(until)) if known else None,
-        "first_ms": float(np.median(np.concatenate([run.seconds[0] for run in times]))) * 1e3,
+        "first_ms": float(np.median(np.concatenate([seconds[0] for seconds, _ in times]))) * 1e3,
         "steady_ms": float(np.median(np.concatenate(steady))) * 1e3 if known else None,
     }
 

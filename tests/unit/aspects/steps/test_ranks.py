@@ -12,7 +12,8 @@ from scalesweep.aspects.draw import draw
 from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.ranks import VICTIM, RankRow
 from scalesweep.experiment.results import ExperimentResults
-from tests.fakes.ranks import Draw, Times, ranked, steady, study_of
+from tests.fakes.ranks import Draw, Times, ranked, steady
+from tests.fakes.training import study_of
 
 Array = Any
 

@@ -12,7 +12,7 @@ from scalesweep.aspects.phases.table import LOOKS
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
 from tests.fakes.drawn import figures_of
-from tests.fakes.training import Training, make_training, nt3
+from tests.fakes.training import mae, nt3, study_of
 
 NAMES = [
     "scaling-run", "ledger", "waterfall", "accuracy-time",
@@ -20,13 +20,9 @@ NAMES = [
 ]  # fmt: skip
 
 
-def made(root: Path, fake: Training) -> ExperimentResults:
-    return make_training(root, fake)[fake.name]
-
-
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
-    return made(tmp_path_factory.mktemp("figures"), nt3())
+    return study_of(tmp_path_factory.mktemp("figures"), nt3())
 
 
 def named(study: ExperimentResults, name: str) -> Drawing:
@@ -36,14 +32,6 @@ def named(study: ExperimentResults, name: str) -> Drawing:
 def means_of(study: ExperimentResults, name: str) -> pd.DataFrame:
     frame = named(study, name).panels[0].frame
     return frame[frame["style"].isin(["", "dots"]) & frame["y"].notna()]
-
-
-def mae(**changes: Any) -> Training:
-    words: dict[str, Any] = {
-        "kind": "mae", "end": lambda p: 0.05 * p["ranks"], "fixed": {"target_mae": 0.08},
-        "epochs": lambda p: 8,
-    }  # fmt: skip
-    return Training({"ranks": [1, 2]}, **{**words, **changes})
 
 
 def test_figures_and_their_order(study: ExperimentResults) -> None:
@@ -68,16 +56,18 @@ def test_accuracy_over_time_is_drawn_by_point_and_repeat(study: ExperimentResult
 
 
 def test_what_was_not_sampled_is_not_drawn(tmp_path: Path) -> None:
-    names = {drawing.name for drawing in draw(made(tmp_path, nt3(watts=lambda p, r: None)))}
+    names = {drawing.name for drawing in draw(study_of(tmp_path, nt3(watts=lambda p, r: None)))}
     assert not names & {"energy-phases", "power-time"}
 
 
 def test_error_has_its_target_and_dummy_input_learns_nothing(tmp_path: Path) -> None:
-    panel: Any = named(made(tmp_path / "a", mae()), "accuracy-time").panels[0]
+    panel: Any = named(
+        study_of(tmp_path / "a", mae(fixed={"target_mae": 0.08})), "accuracy-time"
+    ).panels[0]
     assert (panel.y.label, dict(panel.y.marks)) == ("Validation MAE", {"target 0.08": 0.08})
     fake = mae()
     fake.axes = {"ranks": [1, 2], "input": ["tfrecords", "dummy"]}
-    study = made(tmp_path / "b", fake)
+    study = study_of(tmp_path / "b", fake)
     assert means_of(study, "accuracy-time")["series"].nunique() == 2
     assert "dummy input are left out" in named(study, "accuracy-time").caption
     assert named(study, "phases-time").panels[0].frame["label"].nunique() == 4

@@ -11,19 +11,7 @@ from scalesweep.aspects.training.findings import data_loading, input_share
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.comparisons import Comparison
 from tests.fakes.finding_rows import only
-from tests.fakes.training import Training, make_training, nt3
-
-
-def one(root: Path, fake: Training) -> ExperimentResults:
-    return make_training(root, fake)[fake.name]
-
-
-def mae(**changes: Any) -> Training:
-    words: dict[str, Any] = {
-        "axes": {"ranks": [1, 2]}, "kind": "mae", "end": lambda p: 0.05 * p["ranks"],
-        "fixed": {"target_mae": 0.12}, "epochs": lambda p: 8,
-    }  # fmt: skip
-    return Training(**{**words, **changes})
+from tests.fakes.training import Training, mae, nt3, study_of
 
 
 def rows(study: ExperimentResults, question: str) -> list[Comparison]:
@@ -40,24 +28,24 @@ def told(study: ExperimentResults, rule: str, words: str) -> list[tuple[str, str
 
 
 def test_the_fastest_to_the_target(tmp_path: Path) -> None:
-    ((level, text),) = told(one(tmp_path / "a", mae()), "best", "target")
+    ((level, text),) = told(study_of(tmp_path / "a", mae()), "best", "target")
     assert level == "clear" and text.startswith(
         "Best is ranks 2; time to target over that of 1: 0."
     )
-    ((level, text),) = told(one(tmp_path / "b", mae(repeats=1)), "best", "target")
+    ((level, text),) = told(study_of(tmp_path / "b", mae(repeats=1)), "best", "target")
     assert level == "open" and text.startswith("Lowest time to target measured, with ranks 2")
     # Points of other targets do not compete.
     apart = mae(axes={"ranks": [1], "target_mae": [0.1, 0.2]}, fixed={})
-    assert rows(one(tmp_path / "c", apart), "time to target") == []
+    assert rows(study_of(tmp_path / "c", apart), "time to target") == []
 
 
 def test_final_accuracy_over_the_scale(tmp_path: Path) -> None:
-    (row,) = rows(study := one(tmp_path / "a", nt3()), "scaling")
+    (row,) = rows(study := study_of(tmp_path / "a", nt3()), "scaling")
     assert (row.metric, row.value, row.base_value) == ("final_validation_accuracy", "16", "1")
     assert row.ratio and row.ratio.high and row.ratio.high < 1
     ((level, text),) = told(study, "ratio", "accuracy")
     assert level == "clear" and text.startswith("16 over 1 (ranks), ")
-    assert rows(one(tmp_path / "b", mae(fixed={"input": "dummy"})), "scaling") == []
+    assert rows(study_of(tmp_path / "b", mae(fixed={"input": "dummy"})), "scaling") == []
 
 
 @pytest.mark.slow
@@ -67,7 +55,7 @@ def test_accuracy_is_compared_only_after_the_same_training(tmp_path: Path) -> No
     target = nt3(**more, fixed={"target_accuracy": 0.5})
     fakes = [nt3(compare=None), nt3(compare="never"), nt3(**more), target]
     fakes.append(nt3(**more, compare="always"))
-    found = [rows(one(tmp_path / str(i), fake), "scaling") for i, fake in enumerate(fakes)]
+    found = [rows(study_of(tmp_path / str(i), fake), "scaling") for i, fake in enumerate(fakes)]
     assert [len(each) for each in found] == [0, 0, 0, 1, 1]
 
 
@@ -75,7 +63,7 @@ def test_accuracy_is_compared_only_after_the_same_training(tmp_path: Path) -> No
 
 
 def test_data_loading_that_takes_much(tmp_path: Path) -> None:
-    study = one(tmp_path, nt3(load_s=lambda p: 40.0))
+    study = study_of(tmp_path, nt3(load_s=lambda p: 40.0))
     found = only(data_loading(study))
     assert found.state == "clear"
     assert re.search(
@@ -97,7 +85,7 @@ def waits(share: float, name: str = "train", **changes: Any) -> Training:
 
 
 def test_the_share_of_training_that_input_takes(tmp_path: Path) -> None:
-    found = only(input_share(one(tmp_path, waits(0.1))))
+    found = only(input_share(study_of(tmp_path, waits(0.1))))
     assert found.state == "clear"
     assert found.sentence == (
         "Waiting for input takes its largest share of training at 16 ranks: 20.4 [19.4, 21.4] %."
@@ -115,11 +103,11 @@ def inputs(seconds: dict[str, float], **changes: Any) -> Training:
 
 
 def test_input_cost_is_the_ratio_to_dummy_input(tmp_path: Path) -> None:
-    study = one(tmp_path, inputs({"tfrecords": 15.0, "dummy": 10.0}))
+    study = study_of(tmp_path, inputs({"tfrecords": 15.0, "dummy": 10.0}))
     first, _ = rows(study, "input")
     assert (first.value, first.base_value, first.metric) == ("tfrecords", "dummy", "total_time")
     assert first.ratio and first.ratio.value == pytest.approx(1.5, abs=0.05)
     ((level, text), _) = told(study, "ratio", "over dummy")
     assert level == "clear" and text.startswith("tfrecords over dummy (input), ")
     assert "(first epoch)" in text
-    assert rows(one(tmp_path / "c", inputs({"tfrecords": 15.0, "other": 10.0})), "input") == []
+    assert rows(study_of(tmp_path / "c", inputs({"tfrecords": 15.0, "other": 10.0})), "input") == []

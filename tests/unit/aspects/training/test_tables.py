@@ -12,11 +12,7 @@ import pytest
 from scalesweep.aspects.energy.table import TOTAL
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.results import Fake, make_results
-from tests.fakes.training import Training, make_training, nt3
-
-
-def one(root: Path, fake: Training) -> ExperimentResults:
-    return make_training(root, fake)[fake.name]
+from tests.fakes.training import nt3, study_of
 
 
 def frame(study: ExperimentResults, name: str) -> pd.DataFrame:
@@ -35,7 +31,7 @@ def test_runs_without_curves_have_none_of_these_tables(tmp_path: Path) -> None:
 
 
 def test_epochs_table(tmp_path: Path) -> None:
-    study = one(tmp_path, nt3())
+    study = study_of(tmp_path, nt3())
     table = frame(study, "epochs")
     assert len(table) == 3 * (16 + 4 + 1)
     assert list(table.columns[:5]) == ["run_id", "repeat", "ranks", "source", "epoch"]
@@ -54,7 +50,7 @@ def test_epochs_table(tmp_path: Path) -> None:
 
 def test_accuracy_table(tmp_path: Path) -> None:
     fake = nt3(fixed={"target_accuracy": 0.9}, main_metric=None)
-    table = frame(one(tmp_path, fake), "accuracy").set_index("ranks")
+    table = frame(study_of(tmp_path, fake), "accuracy").set_index("ranks")
     # Final values fall from 0.98 to 0.9, of which validation sees 98 %.
     assert table["reached"].tolist() == [3, 3, 0]
     assert math.isnan(table.loc[16, "time_to_target_mean_run"])
@@ -74,7 +70,7 @@ def test_phases_table(tmp_path: Path) -> None:
     def change(point: dict[str, Any], repeat: int) -> dict[str, Any]:
         return {"phases": skipped} if repeat == 2 and point["ranks"] == 1 else {}
 
-    table = frame(one(tmp_path, nt3(axes={"ranks": [1, 4]}, changes=change)), "phases")
+    table = frame(study_of(tmp_path, nt3(axes={"ranks": [1, 4]}, changes=change)), "phases")
     first = table[table["ranks"] == 1].set_index("phase")
     assert list(first.index[:3]) == ["import", "init", "data_loading"]
     assert first.index[-1] == "odd"
@@ -89,7 +85,7 @@ def test_phases_table(tmp_path: Path) -> None:
 
 
 def test_power_table_keeps_the_energy(tmp_path: Path) -> None:
-    study = one(tmp_path, nt3())
+    study = study_of(tmp_path, nt3())
     table = frame(study, "power")
     assert set(table["ranks"]) == {1, 4, 16} and set(table["repeat"]) == {0}
     joules = frame(study, "runs").set_index("run_id")["energy_mean_run"]

@@ -9,7 +9,8 @@ import pytest
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.warm_up.table import WarmUp, WarmUpCurve, warm_up_table
 from scalesweep.experiment.results import ExperimentResults
-from tests.fakes.ranks import ranked, steady, study_of
+from tests.fakes.ranks import ranked, steady
+from tests.fakes.training import study_of
 
 DECLARED, REAL, STEPS = 5, 12, 60
 
