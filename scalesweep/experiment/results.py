@@ -10,7 +10,6 @@ import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes, planned_points, series_parameters
 from scalesweep.analysis.metrics import column
-from scalesweep.analysis.repeat_rule import COVERAGE
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
 from scalesweep.core.joined_experiments import BENCHMARK, parameters_at
@@ -333,12 +332,6 @@ class ExperimentResults:
     def target(self) -> float:
         """From which efficiency on a scale is worth running, as a share."""
         return target_efficiency(self.entry)
-
-    @property
-    def level(self) -> float:
-        """Level at which intervals are taken that cover 95 % (``analysis.repeat_rule``)."""
-        repeats = self.entry.get("repeats")
-        return repeats["level"] if repeats else COVERAGE
 
     @property
     def main(self) -> Measure | None:

@@ -1,6 +1,6 @@
 """Rates over the scale with their ideal, and the efficiency below, of all series."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,7 +15,6 @@ from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
 
 MOST_IDEALS = 3  # series that have their ideal drawn
-Rows = list[dict[str, Any]]
 
 
 def scaling_figures(results: ExperimentResults) -> list[Drawing]:
@@ -41,24 +40,24 @@ def _figure(
     alone = len(series) == 1
     both = local if alone and main.metric == "total_throughput" else None
     named = [(main, "total" if both else ""), *([(both, "per rank")] if both else [])]
-    rates: Rows = []
-    shares: Rows = []
+    rows: list[dict[str, Any]] = []
     for line in series:
-        for measure, word in named:
-            label = word or (main.label if alone else _called(results, line))
-            _measured(results, measure, phase, line, label, rates, shares)
-        label = named[0][1] or (main.label if alone else _called(results, line))
-        _predicted(results, main, phase, line, label, rates, shares)
+        labels = [word or (main.label if alone else _called(results, line)) for _, word in named]
+        for (measure, _), label in zip(named, labels, strict=True):
+            rows += _measured(results, measure, phase, line, label)
+        rows += _predicted(results, main, phase, line, labels[0])
     if len(series) > MOST_IDEALS:
-        rates = [row for row in rates if row["style"] != "ideal"]
+        rows = [row for row in rows if row["style"] != "ideal"]
+    frame = pd.DataFrame(rows)
+    rates, shares = (frame[frame["of"] == of].drop(columns="of") for of in ("rate", "share"))
     kind = results.entry["scaling"]
     scale = Axis(f"Number of {results.scale}", "scale")
     unit = "samples/s" if len(named) > 1 else main.unit or main.label
     target = Axis("Efficiency", "share", {f"{100 * results.target:g} % target": results.target})
     holes: Mapping[Any, str] = series[0].holes if alone else {}
     panels = [
-        Lines(pd.DataFrame(rates), Axis("", "scale"), Axis(unit, "log"), "", holes, height=2.0),
-        Lines(pd.DataFrame(shares), scale, target, "", holes, height=1.6),
+        Lines(rates, Axis("", "scale"), Axis(unit, "log"), "", holes, height=2.0),
+        Lines(shares, scale, target, "", holes, height=1.6),
     ]
     what = f"{kind + ' ' if kind != 'none' else ''}scaling, {PHASES[phase]}"
     note = (
@@ -78,46 +77,35 @@ def _called(results: ExperimentResults, line: Series) -> str:
 
 
 def _measured(
-    results: ExperimentResults,
-    measure: Measure,
-    phase: str,
-    line: Series,
-    label: str,
-    rates: Rows,
-    shares: Rows,
-) -> None:
+    results: ExperimentResults, measure: Measure, phase: str, line: Series, label: str
+) -> Iterator[dict[str, Any]]:
     """Rows of a series: its rates, their ideals, its efficiencies; a hole breaks a line."""
     there: dict[int, Row] = {results.scale_of(row): row for row in line.rows}
     for count in sorted({*there, *line.holes}):
         row = there.get(count, {})
         at = {"x": count, "series": label, "style": ""}
         low, high = bounds(measure, row, phase)
-        rates.append({**at, "y": measure.value(row, "mean", phase), "low": low, "high": high})
+        rate = measure.value(row, "mean", phase)
+        yield {**at, "of": "rate", "y": rate, "low": low, "high": high}
         share, low, high = measure.efficiency(row, phase)
-        shares.append({**at, "y": share, "low": low, "high": high})
+        yield {**at, "of": "share", "y": share, "low": low, "high": high}
         ideal = row.get(column(f"{measure.stem}_ideal", "", phase))
         if finite(ideal):
-            rates.append({**at, "style": "ideal", "y": ideal * measure.factor})
+            yield {**at, "of": "rate", "style": "ideal", "y": ideal * measure.factor}
 
 
 def _predicted(
-    results: ExperimentResults,
-    main: Measure,
-    phase: str,
-    line: Series,
-    label: str,
-    rates: Rows,
-    shares: Rows,
-) -> None:
+    results: ExperimentResults, main: Measure, phase: str, line: Series, label: str
+) -> Iterator[dict[str, Any]]:
     """Rows of the predictions of a series, joined to its largest measured count."""
     ahead = known(of_series(results, line, main.metric, phase))
     if not ahead:
         return
     last, at = line.rows[-1], {"series": label, "style": "predicted"}
     start = {**at, "x": results.scale_of(last)}
-    rates.append({**start, "y": main.value(last, "mean", phase)})
-    shares.append({**start, "y": main.efficiency(last, phase)[0]})
+    yield {**start, "of": "rate", "y": main.value(last, "mean", phase)}
+    yield {**start, "of": "share", "y": main.efficiency(last, phase)[0]}
     for row in ahead:
         here = {**at, "x": results.scale_of(row.point)}
-        rates.append({**here, **interval(row.value, main.factor, "y")})
-        shares.append({**here, **interval(row.efficiency, 1.0, "y")})
+        yield {**here, "of": "rate", **interval(row.value, main.factor, "y")}
+        yield {**here, "of": "share", **interval(row.efficiency, 1.0, "y")}
