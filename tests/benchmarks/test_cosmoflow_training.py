@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosmoflow_data import files
 from harness.program import Run
 from tests.benchmarks.programs import Program, read
 
@@ -25,7 +24,6 @@ SMALL = {
     "decay_factors": [0.5],
 }
 PROGRAM = Program("cosmoflow_training", SMALL)
-DECLARED, DEFAULTS = PROGRAM.declared, PROGRAM.defaults
 start = PROGRAM.start
 # Two runs on a CPU with as many threads: all sums are in the same order, so nothing differs.
 SAME = {"rtol": 1e-6, "atol": 0}
@@ -98,17 +96,6 @@ def test_cached_batches_are_those_of_the_files(tmp_path, data):
     )
     np.testing.assert_allclose(one["loss"], other["loss"], **SAME)
     assert not {"validation_mae", "validation_times"} & one.keys()
-
-
-@pytest.mark.parametrize("given", ["tfrecords", "dummy"])
-def test_declared_files_are_those_the_program_reads(given):
-    params = DEFAULTS | SMALL | {"ranks": 3, "input": given}
-    declared = {
-        split: eval(expression, {"__builtins__": {}}, params)
-        for split, expression in DECLARED["data"]["files"].items()
-    }
-    reads = files.files_in_data_set(params)
-    assert declared == (dict.fromkeys(reads, 0) if given == "dummy" else reads)
 
 
 def test_every_repeat_and_seed_has_a_seed_of_its_own():

@@ -94,12 +94,16 @@ def test_ranks_share_all_files_and_none_twice(shuffle):
     assert (set(own[0]) == set(own[1])) == (shuffle != "before_shard")
 
 
-@pytest.mark.parametrize("shard", [True, False])
-def test_declared_files_are_those_the_program_reads(shard):
-    params = DEFAULTS | SMALL | {"ranks": 3, "shard": shard, "samples_per_file": 2}
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("data_loading", {}), ("data_loading", {"shard": False}), ("cosmoflow_training", {})],
+)
+def test_declared_files_are_those_the_program_reads(name, more):
+    program = Program(name, {})
+    params = program.defaults | SMALL | more | {"ranks": 3, "samples_per_file": 2}
     declared = {
         split: eval(expression, {"__builtins__": {}}, params)
-        for split, expression in DECLARED["data"]["files"].items()
+        for split, expression in program.declared["data"]["files"].items()
     }
     assert declared == files_in_data_set(params)
 

@@ -261,8 +261,6 @@ def rank_dataset(params: dict[str, Any], rank: int, data: Path | None = None) ->
         return synthetic_pipeline(share)
     if kind == "cifar10":
         return cifar10_pipeline(share, params["data_images"] if params["epochs"] else None)
-    if kind != "tfrecords":
-        raise ValueError(f"input {kind} is no pipeline")
     folder = stand_in_folder(params, data)
     return tfrecord_pipeline(share, folder, params["data_images"], params["images_per_file"])
 

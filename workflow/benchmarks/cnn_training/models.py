@@ -44,11 +44,8 @@ TRANSITION_CHANNELS = 2  # of a densenet, times its growth
 
 
 def image_shape(model: str, data_set: str) -> tuple[int, int, int]:
-    """Return (height, width, channels) of `model`'s images; ValueError when they do not go."""
-    try:
-        size = IMAGE_SIZES[data_set][model]
-    except KeyError:
-        raise ValueError(f"there is no model {model} for data_set {data_set}") from None
+    """Return (height, width, channels) of `model`'s images."""
+    size = IMAGE_SIZES[data_set][model]
     return size, size, 3
 
 
@@ -239,7 +236,6 @@ def build(
     Layers but the last follow Keras's global precision policy. `classes` are the data set's unless
     given. With `seed` the weights are those of `initial_weights`, else Keras's random
     ones. Weights are in the same order, of the same shapes and mean the same in both layouts.
-    ValueError when the model is not for this data set.
     """
     height, width, channels = image_shape(model, data_set)
     shape = (height, width, channels) if data_format == "NHWC" else (channels, height, width)

@@ -28,17 +28,11 @@ class Program(Benchmark):
 
     def set_up(self) -> None:
         """Connect every two ranks; all ranks end together where two cannot reach each other."""
-        self.links: dict[int, socket.socket] = {}
         here = socket.gethostname()
         alone = len(set(ranks.gather_json(here))) == 1
-        server, name, problem = None, "", None
-        try:
+        problem = None
+        with links.listen(self.params["ranks"], alone) as server:
             name = "127.0.0.1" if alone else own_address()
-            server = links.listen(self.params["ranks"], alone)
-        except OSError as error:
-            problem = (EXIT_UNSUPPORTED, f"rank {ranks.rank()} on {here} cannot listen: {error}")
-        ranks.raise_together(problem)
-        with server:
             known = ranks.gather_json([name, server.getsockname()[1]])
             addresses = [(str(host), int(port)) for host, port in known]
             try:
@@ -87,8 +81,3 @@ class Program(Benchmark):
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return what the messages went over."""
         return {"links": {"over": "TCP", "interface": os.environ.get("HOROVOD_GLOO_IFACE")}}
-
-    def close(self) -> None:
-        """Close the links."""
-        for link in getattr(self, "links", {}).values():
-            link.close()
