@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.metrics import column
@@ -67,7 +68,7 @@ class _Part:
                 self.summary.attrs,
                 [[path, stamp_of(path)] for path in files],
                 # As a text: a ceiling of one repeat has no interval, and NaN is no JSON.
-                json.dumps(asdict(self.machine), sort_keys=True),
+                json.dumps(asdict(self.machine), sort_keys=True, default=np.ndarray.tolist),
             ]
         )
 
