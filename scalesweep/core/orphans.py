@@ -56,14 +56,6 @@ def end_with_snakemake(pid: int) -> None:
             sys.exit("error: the snakemake process that started this has ended")
 
 
-def end_children() -> None:
-    """Call off (SIGTERM) every process that this one has started."""
-    for path in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # a thread that has ended
-            for pid in path.read_text().split():
-                _signal(int(pid), signal.SIGTERM)
-
-
 def mark(work: Path) -> str:
     """The mark of this launcher, for what it starts in the attempt's folder ``work``."""
     return f"{_here()}|{os.getpid()}|{start_of(os.getpid())}|{work.resolve()}"

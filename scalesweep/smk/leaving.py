@@ -5,8 +5,6 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from scalesweep.core.orphans import end_children
-
 
 def leave_on_sigterm(executor: Any) -> None:
     """Have SIGTERM end this Snakemake within seconds, its jobs left to the next one.
@@ -24,12 +22,11 @@ def leave_on_sigterm(executor: Any) -> None:
 
 
 def leave_now() -> NoReturn:
-    """End this Snakemake and what it started here, as SIGTERM would.
+    """End this Snakemake, as SIGTERM would. What it started here ends with it
+    (``core.orphans.end_with_snakemake``), and so does what it holds of the results folder.
 
-    An exit of Python's would wait for the threads of local jobs. What a process holds of the
-    results folder ends with it.
+    An exit of Python's would wait for the threads of local jobs.
     """
-    end_children()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(128 + signal.SIGTERM)
