@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scalesweep.core.formatting import counted
+from scalesweep.core.formatting import counted, text_of
 
 SHOWN = 20  # lines
 
@@ -54,14 +54,8 @@ def _line(runs: Sequence[Failure], several: bool) -> str:
 def _values(name: str, values: Sequence[Any]) -> str:
     unique = _unique(values)
     if len(unique) == 1:
-        return f"{name}={_text(unique[0])}"
-    return f"{name} {', '.join(map(_text, unique))}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return "x".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        return f"{name}={text_of(unique[0])}"
+    return f"{name} {', '.join(map(text_of, unique))}"
 
 
 def _unique(values: Iterable[Any]) -> list[Any]:

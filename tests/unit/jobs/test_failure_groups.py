@@ -23,7 +23,7 @@ def test_experiments_are_named_where_there_are_several_and_runs_count_once() -> 
     shape = [2, 2]
     runs = [failed(1, experiment="io", shape=shape), failed(2, experiment="cnn", on=True)]
     assert failure_lines([*runs, runs[0]]) == [
-        "NON_ZERO_EXIT: exit code 3: io, shape=2x2 (toy-r1-1)",
+        "NON_ZERO_EXIT: exit code 3: io, shape=[2,2] (toy-r1-1)",
         "NON_ZERO_EXIT: exit code 3: cnn, on=true (toy-r1-2)",
     ]
     assert failure_lines([failed(1, "")]) == ["NON_ZERO_EXIT (toy-r1-1)"]
