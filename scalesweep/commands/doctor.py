@@ -11,7 +11,7 @@ from scalesweep.doctor import probe
 from scalesweep.doctor.judge import FAILED, OK, STATES, Asked, Check, examine_sbatch, judge
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.smk.campaign_args import open_campaign
-from scalesweep.state.frameworks import lacks_framework
+from scalesweep.state.stock import lacks_framework
 
 
 def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:

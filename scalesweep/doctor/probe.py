@@ -23,7 +23,7 @@ from scalesweep.jobs.run_spec import power_order, site_environment
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_shape import run_shape
 from scalesweep.slurm.sacct import FINAL
-from scalesweep.state.frameworks import lacks_framework
+from scalesweep.state.stock import lacks_framework
 
 PROBE = REPO / "workflow" / "doctor" / "site_probe.py"
 # What the benchmarks of a part start with: TensorFlow and Horovod, PyTorch, or nothing known.

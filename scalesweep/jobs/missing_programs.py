@@ -10,8 +10,8 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.executables import missing as missing_program
 from scalesweep.config.site_keys import image_of
 from scalesweep.core.profilers import EXECUTABLES, NONE
-from scalesweep.state.frameworks import lacks_framework
 from scalesweep.state.programs import container_words, launcher_of, python_of
+from scalesweep.state.stock import lacks_framework
 
 
 def missing_programs(

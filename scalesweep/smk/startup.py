@@ -20,9 +20,8 @@ from scalesweep.smk.context import ROUND, SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 from scalesweep.smk.submission import Submission
-from scalesweep.state.frameworks import leave_unsupported, tell_lacking
 from scalesweep.state.run_state import RunState
-from scalesweep.state.stock import note_state, take_stock
+from scalesweep.state.stock import leave_unsupported, note_state, take_stock, tell_lacking
 
 _log = logging.getLogger(__name__)
 

@@ -1,22 +1,25 @@
 """Taking stock: the state of every run of a campaign, compared with what is planned."""
 
 import json
+import shutil
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scalesweep.config.campaign import Campaign
+from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.campaign import Campaign, by_experiment
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
+from scalesweep.config.site import Site
 from scalesweep.config.study import shown
 from scalesweep.core.causes import Cause
 from scalesweep.core.code_digest import code_digest
 from scalesweep.core.files import digest_of, read_json, write_atomic
 from scalesweep.core.formatting import counted, listed
+from scalesweep.core.paths import CHECKOUT
 from scalesweep.core.status import Status
 from scalesweep.state.agreement import CAUSES, PATTERNS, Planned
-from scalesweep.state.frameworks import leave_unsupported
 from scalesweep.state.run_state import RunState, scan
 
 # In a results folder, the state of the runs that plan and report are made of. It is written only if
@@ -42,6 +45,54 @@ def take_stock(
     planned = Planned(campaign, runs)
     states = scan(campaign.runs_folder, runs, quarantine, remember, planned)
     return leave_unsupported(campaign.site, runs, states)
+
+
+def lacks_framework(site: Site, benchmark: Benchmark) -> str | None:
+    """Why a site cannot start a benchmark's programs, with what mends it; None if it can, or if
+    that cannot be seen from here (a prologue that brings it, the nodes of a cluster)."""
+    name = benchmark.framework
+    if name is None or benchmark.python is not None or site.launch is None:
+        return None
+    own = (CHECKOUT or Path.cwd()) / f".{name}" / "bin" / "python"
+    by_hand = f"python3 -m venv .{name} && .{name}/bin/pip install {name} numpy"
+    makes = f"make {name}" if CHECKOUT else by_hand
+    python = site.own_python(name)
+    if python is None:
+        return (
+            f"{site.file} names no Python that has {name}: add 'python: {{{name}: PATH}}' to it "
+            f"(`{makes}` makes {own})"
+        )
+    path = Path(python)
+    if site.prologue or site.slurm or path.exists() or shutil.which(path):
+        return None
+    mend = f"`{makes}` makes it" if path == own else "correct the path"
+    return f"{site.file}: python.{name}: {python!r} is not there: {mend}"
+
+
+def leave_unsupported(
+    site: Site, runs: Runs, states: Mapping[str, RunState]
+) -> Mapping[str, RunState]:
+    """The states, with nothing left to run for pending runs whose framework the site lacks.
+
+    Recorded nowhere: once the site has it, the runs are pending as if nothing had been.
+    """
+    lacking = {
+        i: states[i]._replace(status=Status.UNSUPPORTED, cause=Cause.UNSUPPORTED, detail=why)
+        for experiment, run_ids in by_experiment(runs)
+        if (why := lacks_framework(site, experiment.benchmark)) is not None
+        for i in run_ids
+        if not states[i].settled
+    }
+    return {**states, **lacking} if lacking else states
+
+
+def tell_lacking(site: Site, runs: Runs, states: Mapping[str, RunState]) -> Sequence[str]:
+    """A line for each reason for which pending runs are not started: how many, what mends it."""
+    reasons: Counter[str] = Counter()
+    for experiment, run_ids in by_experiment(runs):
+        if (why := lacks_framework(site, experiment.benchmark)) is not None:
+            reasons[why] += sum(states[i].status == Status.UNSUPPORTED for i in run_ids)
+    return [f"{counted(n, 'run is', 'runs are')} unsupported: {why}" for why, n in reasons.items()]
 
 
 def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> str:
