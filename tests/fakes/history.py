@@ -1,9 +1,12 @@
 """Made-up sessions of a history, without campaigns."""
 
 import json
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +90,18 @@ def make_session(fake: FakeSession) -> pd.DataFrame:
 
 
 def make_history(folder: Path, sessions: int = 14) -> None:
-    """A history with a verdict of every kind: weak scaling on a CPU, strong scaling on a GPU.
+    """Write a history with a verdict of every kind: weak scaling on a CPU, strong scaling on a GPU.
 
     Two ranks get slower by 10 % in session 10 with nothing else; eight get faster with another
     Horovod in session 8; four have a single spike.
     """
+    shutil.copytree(_made(sessions).name, folder, dirs_exist_ok=True)
+
+
+@cache
+def _made(sessions: int) -> "tempfile.TemporaryDirectory[str]":
+    """It, made once: half a second each time is much for tests that take less."""
+    folder = tempfile.TemporaryDirectory(prefix="history-")
     rng = np.random.default_rng(1)
     fakes = []
     for day in range(sessions):
@@ -115,7 +125,8 @@ def make_history(folder: Path, sessions: int = 14) -> None:
             FakeSession(day, {"ranks 1": around(0.1)}, device="gpu", scaling="strong", site="gpus")
         )
     fakes.append(FakeSession(0, {"ranks 1": [1.0, 1.1]}, site="new"))
-    append(folder, pd.concat(map(make_session, fakes)))
+    append(Path(folder.name), pd.concat(map(make_session, fakes)))
+    return folder
 
 
 def alternate_of(
