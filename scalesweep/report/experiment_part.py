@@ -123,7 +123,7 @@ def embedded_figures(page: PageInputs, results: ExperimentResults, name: str) ->
             # Written by scalesweep.figures, which serialises every label as XML text.
             "svg": None if svg is None else Markup(svg),
             "light": not lines,
-            "short": entry["name"].partition("-")[0],
+            "short": re.sub(r"-(init|later|run|\d+)$", "", entry["name"]),
             "wide": len(box) == 4 and float(box[2]) > 450,
             "files": {
                 kind: page.links.to(page.figures / file)
