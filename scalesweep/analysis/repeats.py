@@ -6,8 +6,6 @@ from scalesweep.analysis.stats import t_quantile
 
 # Beyond that a question is not worth its repeats: what it asks for is too small to matter.
 MOST = 20
-# Up to where a number of repeats is worked out at all, to say how far a question is from one.
-LIMIT = 1000
 # How surely the repeats asked for decide, if the scatter stays as it is.
 POWER = 0.8
 

@@ -60,11 +60,6 @@ class Estimate:
         ends = (None if end is None else end - value for end in (self.low, self.high))
         return Estimate(self.value - value, *ends)
 
-    def rest(self) -> "Estimate":
-        """What a share leaves of the whole."""
-        ends = (None if end is None else 1 - end for end in (self.high, self.low))
-        return Estimate(1 - self.value, *ends)
-
     def widened(self, share: float) -> "Estimate":
         """If the values may all be off by a share of themselves to the same side, as numbers are
         that are printed with few digits."""

@@ -11,7 +11,7 @@ import orjson
 import pandas as pd
 
 from scalesweep.analysis.blocks import Errors, Layout, layouts, start_seconds
-from scalesweep.analysis.factors import fold_axes, series_parameters
+from scalesweep.analysis.factors import fold_axes
 from scalesweep.analysis.metrics import (
     ENERGY,
     EPOCH_METRICS,
@@ -229,11 +229,6 @@ class ExperimentData:
     def leaders(self) -> list[str]:
         """Independent varying parameters."""
         return fold_axes(self.experiment)[0]
-
-    @cached_property
-    def series_names(self) -> list[str]:
-        """Parameters that tell one scaling series from another."""
-        return series_parameters(self.experiment)
 
     def rounded(self, point: Point, measure: Measure) -> float:
         """By what share of itself printing with few digits may have moved a point's mean: all its
