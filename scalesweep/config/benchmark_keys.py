@@ -232,7 +232,7 @@ class BenchmarkKeys(Model):
     noexchange: Flag = False
     """the program can train without the exchange of gradients (`profile: noexchange`)"""
     chosen_metric: Name | None = Field(None, alias="main_metric")
-    """what figures and findings are about; default: the first metric"""
+    """what figures and findings are about; default: `total_throughput`, else the first"""
     ceiling: Literal["compute", "memory", "network", "files", "copies"] | None = None
     """the main metric, in FLOP/s or bytes/s, is the most that a machine can do of this"""
     work: Work | None = None
