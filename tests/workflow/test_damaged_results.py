@@ -92,7 +92,7 @@ def test_damaged_results(project: Project) -> None:
     shutil.rmtree(results / "tables" / "sizes")
     done = project.snakemake("--configfile", "c.yaml", "-n")
     jobs = {line.split()[0] for line in done.stdout.splitlines() if line.strip()}
-    assert {"experiment_tables", "experiment_figures", "page"} <= jobs and "run" not in jobs
+    assert {"experiment", "page"} <= jobs and "run" not in jobs
 
     # Found when samples are read, damaged or whole and of another shape: the call fails, its report
     # has the rest.
