@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize, to_hex, to_rgb
+from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -55,7 +55,7 @@ _BY_STYLE = ("ideal", "predicted")  # and those that it names by themselves
 MANY_DOTS, FEW_MARKERS = 300, 24
 MANY_COLUMNS = 24  # of a heat map, whose cells have no room for numbers
 WIDE_RANGE = 20  # times the smallest value: colours go by the logarithm
-PALE = 0.28  # of a colour that is left in a pale part
+PALE = 0.28  # opacity of a pale part
 LABELLED = 0.07  # of the longest bar: a part with room for its number
 BEYOND = 1.5  # of the longest bar: how far intervals are shown
 
@@ -255,12 +255,10 @@ class Bars(Form):
                 start = row.get("start", ends[sign])
                 ends[sign] = start + row["value"]
                 colour, hatch = known[row["part"]]
-                if not row.get("lost", True):
-                    red, green, blue = (1 - PALE * (1 - part) for part in to_rgb(colour))
-                    colour, hatch = to_hex((red, green, blue)), ""
-                    row["named"] = row["part"] in lost
+                if pale := not row.get("lost", True):
+                    hatch, row["named"] = "", row["part"] in lost
                 roomy = len(rows) > 1 and row["value"] >= LABELLED * longest
-                self._part(ax, place, row, start, (colour, hatch), roomy)
+                self._part(ax, place, row, start, (colour, hatch), roomy, pale)
                 # No interval makes bars short.
                 high = row["high"] if finite(row.get("high")) else 0.0
                 far += [start, ends[sign], min(high, BEYOND * longest)]
@@ -280,19 +278,21 @@ class Bars(Form):
         _label_rows(ax, labels)
 
     def _part(
-        self, ax: Axes, place: int, row: Mapping[str, Any], start: float, fill: Look, roomy: bool
-    ) -> None:
+        self, ax: Axes, place: int, row: Mapping[str, Any], start: float, fill: Look, roomy: bool,
+        pale: bool,
+    ) -> None:  # fmt: skip
         colour, hatch = fill
         own = "start" in row  # the row is named by its part
         label = "" if own or row.get("named") else row["part"]
         ax.barh(place, row["value"], left=start, height=0.68, color=colour, hatch=hatch,
                 edgecolor=FAINT if colour == "#ffffff" else "white", linewidth=0.4,
-                label=_once(ax, label))  # fmt: skip
+                alpha=PALE if pale else 1, label=_once(ax, label))  # fmt: skip
         if finite(row.get("low"), row.get("high")):
             ax.hlines(place, row["low"], row["high"], color=INK, linewidth=1.1)
         elif roomy and not own and not hatch:
+            ink = INK if pale else _ink(to_rgb(colour))
             ax.text(start + row["value"] / 2, place, number(row["value"]), ha="center",
-                    va="center", fontsize=8, color=_ink(to_rgb(colour)))  # fmt: skip
+                    va="center", fontsize=8, color=ink)  # fmt: skip
 
 
 def _ink(colour: Sequence[float]) -> str:

@@ -13,7 +13,7 @@ from scalesweep.aspects.layouts.table import layouts_that_ran
 from scalesweep.aspects.scaling.findings import EITHER, Verdict, verdicts
 from scalesweep.aspects.steps.findings import main_loss
 from scalesweep.aspects.steps.ledgers import Ledger, farthest_series, ledgers
-from scalesweep.core.causes import NextJob, facts_of
+from scalesweep.core.causes import Cause, NextJob, facts_of
 from scalesweep.core.formatting import counted, duration, finite, listed, number
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
@@ -32,6 +32,14 @@ _FIRST = (VERDICT, *_BEST, LOSS, "causes")
 # What is sure comes first.
 _ORDER: Mapping[str, int] = {CLEAR: 0, ATTENTION: 1, OPEN: 2, NOTE: 3}
 _QUIET = "repeat on a quiet machine"
+# What to do before runs are repeated that would fail again.
+_CURES: Mapping[str, str] = {
+    Cause.OUT_OF_MEMORY: "take a smaller batch, or ask for more memory",
+    Cause.GPU_OUT_OF_MEMORY: "take a smaller batch, or split the model",
+    Cause.TIMEOUT: "raise `max_minutes`",
+    Cause.HANG: "look at the stack of the rank that hangs",
+    Cause.MISSING_DATA: "lay the data where the site says",
+}
 # How the figure begins that answers an experiment's question, the plainest first.
 _FIGURES = ("scaling", "layouts-scale", "heatmap", "compare", "parameter", "groups")
 CLEAR_WORDS, OPEN_WORDS = (
@@ -47,10 +55,11 @@ class Line:
     run_at: str
     efficiency: str
     loss: str
-    state: str  # clear, open, or empty
+    state: str  # of the run at: clear, open, or empty
     why: str  # what the state means
     next: str
     noisy: str = ""  # that other processes disturbed most of its runs
+    loss_state: str = ""
 
     @property
     def text(self) -> str:
@@ -153,9 +162,11 @@ def line_of(
     state = OPEN if OPEN in states else next(iter(states), "")
     why = {"clear": CLEAR_WORDS, "open": OPEN_WORDS}.get(state, "")
     noisy = mostly_disturbed(findings) if state else ""
+    of_loss = {finding.state for finding in argued if finding.rule == LOSS} if loss else set()
     return Line(
         run_at, efficiency, loss, state, "; ".join(filter(None, (why, noisy))),
         then.short if then else "", noisy,
+        OPEN if OPEN in of_loss else next(iter(of_loss), ""),
     )  # fmt: skip
 
 
@@ -201,15 +212,15 @@ def _of_layouts(results: ExperimentResults) -> tuple[str, str] | None:
         best[layout.scale] = max(best.get(layout.scale, 0.0), layout.per_rank)
     if not any(len(best) > 1 for best in settings.values()):
         return None
-    runs, shares = [], []
+    runs, shares, of = [], [], len(settings)
     for setting, best in list(settings.items())[:MOST_SERIES]:
         share = {scale: best[scale] / best[min(best)] for scale in sorted(best)}
         held = [*takewhile(lambda scale: share[scale] >= results.target, share)]  # noqa: B023
         runs.append(f"{results.scaled(held[-1])}{f' with {setting}' if setting else ''}")
         beyond = [f"{number(100 * v)} % at {s:,}" for s, v in share.items() if s > held[-1]]
-        shares += [f"{number(100 * share[held[-1]])} %", *beyond[:1]]
-    over = f"best layouts above {100 * results.target:.0f} %"
-    return "; ".join(runs), "; then ".join(shares) if len(runs) == 1 else over
+        name = f"{setting}: " if of > 1 else ""
+        shares.append(name + "; then ".join([f"{number(100 * share[held[-1]])} %", *beyond[:1]]))
+    return "; ".join(runs), " · ".join(shares)
 
 
 def _of_best(results: ExperimentResults, findings: Sequence[Finding]) -> tuple[str, str]:
@@ -247,7 +258,8 @@ def steps_of(
         text = f"repeat {counted(len(failed), 'failed run')}: what stopped them may pass"
         lasting = Counter(run["cause"] for run in failed if not _may_pass(run["cause"]))
         for cause, count in lasting.most_common(1):
-            text = f"mend {cause} of {counted(count, 'run')}: the same would fail again"
+            cure = _CURES.get(cause, "mend what stopped them")
+            text = f"{cure}: {counted(count, 'run')} ended with {cause}, and would again"
         yield Next(text, again, len(failed))
     if results.control:
         return

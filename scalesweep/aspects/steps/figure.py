@@ -109,7 +109,7 @@ def _more(term: LedgerRow) -> float:
 
 
 def _sum(ledger: Ledger) -> str:
-    """``59 ideal + 40 load imbalance + 1.6 other = 101 ms``; empty without losses."""
+    """``59 ideal + 40 load imbalance + 1.6 rest = 101 ms``; empty without losses."""
     if ledger.ideal is None:
         return ""
     factor, unit = _unit([ledger])
@@ -121,7 +121,7 @@ def _sum(ledger: Ledger) -> str:
     text = ""
     for count in (2, 1):  # as there is room
         rest = whole - ideal - sum(loss for _, loss in losses[:count])
-        named = [*losses[:count], *([("other", rest)] if abs(rest) > SMALL * whole else [])]
+        named = [*losses[:count], *([("rest", rest)] if abs(rest) > SMALL * whole else [])]
         added = [f"{'−' if loss < 0 else '+'} {number(abs(loss) * factor)} {name}"
                  for name, loss in named]  # fmt: skip
         ends = f"{number(ideal * factor)} ideal", f"= {number(whole * factor)} {unit}"

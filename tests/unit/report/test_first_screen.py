@@ -54,7 +54,7 @@ def slower(power: float) -> Any:
         (Fake("e", WEAK | {"size": [1, 2]}, "weak",
               fate=lambda p, r: "OUT_OF_MEMORY" if p["ranks"] * p["size"] == 8 else "done"),
          "run at 4 ranks at size 1; 2 ranks at size 2; above 80 % in 2 series",
-         "mend OUT_OF_MEMORY of 3 runs"),
+         "take a smaller batch, or ask for more memory"),
         (Fake("e", WEAK, "weak", fate=lambda p, r: "NODE_FAIL" if p["ranks"] == 4 else "done"),
          "run at 2 ranks", "repeat 3 failed runs"),
     ],
