@@ -94,12 +94,12 @@ def tables(
     plan: Path,
     runs: Path,
     out: Path,
-    figures: Path,
+    figures: Path | None = None,
     experiments: Sequence[str] = (),
     processes: int = 1,
 ) -> None:
     """Make tables and figures of experiments (of all, or of these) from the summary: CSV, Parquet,
-    and LaTeX for papers; SVG, PDF and PNG, and an index of them."""
+    and LaTeX for papers; SVG, PDF and PNG, and an index of them, if there is a folder for them."""
     from scalesweep.analysis.table_io import read_table
     from scalesweep.report.export_tables import write_all
 
@@ -113,7 +113,8 @@ def tables(
             name = f"{entry['experiment']}/{entry['name']}"
             print(f"warning: figure {name} not drawn: {entry['missing']}")
     print(f"{files} files in {out}")
-    print(f"{sum('missing' not in entry for entry in drawn)} figures in {figures}")
+    if figures:
+        print(f"{sum('missing' not in entry for entry in drawn)} figures in {figures}")
 
 
 def page(

@@ -17,7 +17,10 @@ _log = logging.getLogger(__name__)
 
 # Rules whose outputs are made of the runs.
 _OF_RUNS = frozenset(
-    {"inventory", "summarise", "accounting", "experiment", "experiments_together", "page"}
+    {
+        *("inventory", "summarise", "accounting", "tables"),
+        *("experiment", "experiments_together", "page"),
+    }
 )
 # A launcher whose Snakemake was killed ends its program within this time.
 LEFTOVERS_S = 30.0

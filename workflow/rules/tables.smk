@@ -8,10 +8,23 @@ localrules:
     experiment,
 
 
-# Those of all experiments: `snakemake tables`.
+# `snakemake tables` makes those of all experiments from what is there, and draws nothing.
 rule tables:
     input:
-        lambda wildcards: SWEEP.parts(checkpoints.summarise.get()),
+        lambda wildcards: SWEEP.notes(checkpoints.summarise.get()),
+    log:
+        f"{RESULTS}/logs/tables.log",
+    threads: 4
+    params:
+        script=f"{SCRIPT} tables",
+        results=lambda wildcards: RESULTS,
+        runs=RUNS,
+    message:
+        "Making the tables"
+    shell:
+        "{params.script} --plan {params.results:q}/plan.json"
+        " --summary {params.results:q}/summary.parquet --runs {params.runs:q}"
+        " --out {params.results:q}/tables --processes {threads} > {log:q} 2>&1"
 
 
 rule experiment:
