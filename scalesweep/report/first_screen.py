@@ -217,9 +217,9 @@ def _of_layouts(results: ExperimentResults) -> tuple[str, str] | None:
         share = {scale: best[scale] / best[min(best)] for scale in sorted(best)}
         held = [*takewhile(lambda scale: share[scale] >= results.target, share)]  # noqa: B023
         runs.append(f"{results.scaled(held[-1])}{f' with {setting}' if setting else ''}")
-        beyond = [f"{number(100 * v)} % at {s:,}" for s, v in share.items() if s > held[-1]]
+        beyond = [f"at {s:,}: {number(100 * v)} %" for s, v in share.items() if s > held[-1]]
         name = f"{setting}: " if of > 1 else ""
-        shares.append(name + "; then ".join([f"{number(100 * share[held[-1]])} %", *beyond[:1]]))
+        shares.append(name + "; ".join([f"{number(100 * share[held[-1]])} %", *beyond[:1]]))
     return "; ".join(runs), " · ".join(shares)
 
 
@@ -227,19 +227,19 @@ def _of_best(results: ExperimentResults, findings: Sequence[Finding]) -> tuple[s
     """The best setting, and its main metric."""
     best = [f for f in findings if f.rule in _BEST and f.evidence.get("key")]
     best.sort(key=lambda finding: finding.state != CLEAR)
-    if not best or results.main is None:
+    if results.main is None:
         return "", ""
-    key, main = best[0].evidence["key"], results.main
+    main, key = results.main, best[0].evidence["key"] if best else {}
     names = [name for name in results.leaders if name in key]
-    value = next(
-        (
-            main.value(row, "mean", main.steady_phase)
-            for row in results.points
-            if all(row.get(name) == key[name] for name in names)
-        ),
-        None,
-    )
-    return results.describe(key, names), f"{number(value)} {main.unit}" if finite(value) else ""
+    values = [
+        value
+        for row in results.points
+        if all(row.get(name) == key[name] for name in names)
+        and finite(value := main.value(row, "mean", main.steady_phase))
+    ]
+    if values and (best or len(values) == 1):
+        return results.describe(key, names) if best else "", f"{number(values[0])} {main.unit}"
+    return "", f"{counted(len(values), 'point')} measured" if values else ""
 
 
 def steps_of(
