@@ -100,8 +100,11 @@ def first_screen(
     steps = steps_of(results, findings, reaches, series, again)
     then = next((step for step in steps if step.text), None)
     figures = sorted(figures, key=_figure_rank)
+    loss = main_loss(series)
+    if loss and results.scale in results.axes:
+        loss += f" at {results.scale_of(series[-1].row):,}"
     return {
-        "line": line_of(results, findings, reaches, main_loss(series), then),
+        "line": line_of(results, findings, reaches, loss, then),
         "sentences": sentences_of(findings),
         "next": then,
         "cost": _cost(results, facts, then.runs) if then and then.runs else "",
