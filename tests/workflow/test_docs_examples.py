@@ -88,7 +88,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Project:
     (own,) = blocks(STEPS, "python")
     (project.path / "home" / "my_training").mkdir(parents=True)
     (project.path / "home" / "my_training" / "train.py").write_text(own)
-    (native,) = blocks(NATIVE, "python")
+    native, _metric = blocks(NATIVE, "python")
     (project.path / "workflow" / "benchmarks" / "my_benchmark" / "main.py").write_text(native)
     # OSU's allreduce has no campaign of its own: two ranks, as its defaults say.
     osu = project.write("osu_allreduce", OSU)
