@@ -106,6 +106,8 @@ def first_screen(
     return {
         "line": line_of(results, findings, reaches, loss, then),
         "sentences": sentences_of(findings),
+        # Without a loss: none is large, or steps were not recorded.
+        "recorded": bool(series) or not (reaches or _of_layouts(results)),
         "next": then,
         "cost": _cost(results, facts, then.runs) if then and then.runs else "",
         "figure": figures[0] if figures and _figure_rank(figures[0])[0] < len(_FIGURES) else None,
@@ -262,7 +264,9 @@ def steps_of(
         lasting = Counter(run["cause"] for run in failed if not _may_pass(run["cause"]))
         for cause, count in lasting.most_common(1):
             cure = _CURES.get(cause, "mend what stopped them")
-            text = f"{cure}: {counted(count, 'run')} ended with {cause}, and would again"
+            rest = len(failed) - count
+            more = f"; repeat the other {counted(rest, 'run')}" if rest else ""
+            text = f"{cure}{more}: {counted(count, 'run')} ended with {cause}, and would again"
         yield Next(text, again, len(failed))
     if results.control:
         return

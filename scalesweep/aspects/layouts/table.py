@@ -397,7 +397,7 @@ RULES = (
         BEST, best_layout,
         says={CLEAR: "Best layout{of} at {at}: {subject} with {value}, {ahead:%} ahead of the "
               "next."},
-        next={OPEN: "repeat at {at}: {subject}; {rival}"},
+        next={OPEN: "repeat the best two{of} at {at}: {subject}; {rival}"},
     ),
     Rule(
         FAILED, failed_layouts,

@@ -88,7 +88,7 @@ def test_of_layouts_the_best_of_each_scale_decide(tmp_path: Path) -> None:
     plan: Any = {"file": "c.yaml"}
     shown = first_screen(plan, study, find(study), [], {}, NOTHING)
     assert shown["line"].text == "run at 16 ranks; 90.0 %; at 32: 60.0 % (open)"
-    assert shown["next"].text == "repeat at 32 ranks: dp 32 x tp 1; dp 16 x tp 2"
+    assert shown["next"].text == "repeat the best two at 32 ranks: dp 32 x tp 1; dp 16 x tp 2"
 
 
 def test_what_can_be_copied_has_its_cost(tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ def test_single_runs_confirm_no_best_layout(small: ExperimentResults) -> None:
     )
     assert best[1].reason == "not every layout has two runs that differ"
     assert best[1].next == (
-        "repeat at 8 gpus: dp 8 x tp 1 x pp 1, mbs 4; dp 4 x tp 2 x pp 1, mbs 4"
+        "repeat the best two of model a at 8 gpus: "
+        "dp 8 x tp 1 x pp 1, mbs 4; dp 4 x tp 2 x pp 1, mbs 4"
     )
     assert [(finding.state, finding.sentence) for finding in said(failed_layouts(small))] == [
         (NOTE, "5 of 11 layouts of model a failed; at 8 gpus: GPU_OUT_OF_MEMORY 1, HANG 1."),
