@@ -1,5 +1,6 @@
 """The steps after the runs of a made-up campaign, each called as its rule calls it."""
 
+import json
 import shutil
 import sys
 
@@ -15,7 +16,7 @@ def step_words(made: Made) -> dict[str, list[str]]:
     runs, several = ["--runs", f"results/runs/{made.runs.name}"], ["--processes", str(PROCESSES)]
     tables, figures = "results/tables", "results/figures"
     return {
-        "inventory": ["--campaign", made.campaign, "--write"],
+        "inventory": ["--campaign", json.dumps([str(made.campaign), {}]), "--write"],
         "summarise": [*plan, *runs, "--out", summary[1], *several],
         "accounting": [*plan, *runs, "--out", "results/jobs.csv"],
         "tables": [*plan, *summary, *runs, "--out", tables, "--figures", figures, *several],
