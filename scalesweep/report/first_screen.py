@@ -38,7 +38,7 @@ _CURES: Mapping[str, str] = {
     Cause.GPU_OUT_OF_MEMORY: "take a smaller batch, or split the model",
     Cause.TIMEOUT: "raise `max_minutes`",
     Cause.HANG: "look at the stack of the rank that hangs",
-    Cause.MISSING_DATA: "lay the data where the site says",
+    Cause.MISSING_DATA: "put the data where the site file says",
 }
 # How the figure begins that answers an experiment's question, the plainest first.
 _FIGURES = ("scaling", "layouts-scale", "heatmap", "compare", "parameter", "groups")
