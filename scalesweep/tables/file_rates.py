@@ -2,11 +2,9 @@
 trains on, and training on dummy input that costs nothing to read."""
 
 import json
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,16 +12,11 @@ import pandas as pd
 
 from scalesweep.analysis.best_rate import best_rate
 from scalesweep.analysis.stats import Estimate
-from scalesweep.analysis.table_io import read_table
-from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
-from scalesweep.core.plan_format import PLAN, Plan, read_plan
+from scalesweep.core.plan_format import Plan
 from scalesweep.tables.points import ExperimentData, Measure, Point
 from scalesweep.tables.rank_layout import Layout
 
-_log = logging.getLogger(__name__)
-
-SUMMARY = "summary.parquet"
 FILES, LOADING, TRAINING = "files", "loading", "training"
 COLD, WARM = "cold", "warm"
 # Inputs that hold nothing to read or to learn: what a model makes of them says nothing.
@@ -111,35 +104,6 @@ def _where(data: ExperimentData, point: Point) -> str:
     ]
     mark = "" if point.source == "measured" else f" ({point.source})"
     return ", ".join([data.experiment["name"], *words]) + mark
-
-
-def finished_campaign(folder: Path, site: str) -> tuple[pd.DataFrame, Plan]:
-    """Summary and plan of another results folder.
-
-    Raises UserError or OSError where they are not there, were changed, or are of another site.
-    """
-    plan = read_plan(folder / PLAN)
-    if plan["site"] != site:
-        raise UserError(f"{folder}: of site {plan['site']}, not {site}")
-    return read_table(folder / SUMMARY), plan
-
-
-def other_training(plan: Plan) -> list[Rate]:
-    """The training on dummy input of the results folder that a campaign names (``consumer``).
-
-    That one is left out, with a line, where it is not there, was changed, or is of another site.
-    """
-    if "consumer" not in plan:
-        return []
-    folder = Path(plan["consumer"])
-    try:
-        rates = file_rates(*finished_campaign(folder, plan["site"]))
-        if not (more := [rate for rate in rates if rate.kind == TRAINING]):
-            raise UserError(f"{folder}: no finished run trains on dummy input")
-    except (UserError, OSError) as error:
-        _log.warning("consumer: %s: reading is not held against it", error)
-        return []
-    return [replace(rate, where=f"{rate.where} of {folder}") for rate in more]
 
 
 def state_of(every: Mapping[str, Any], phase: str) -> str | None:

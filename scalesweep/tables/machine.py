@@ -20,23 +20,19 @@ from scalesweep.analysis.best_rate import best_rate, growth
 from scalesweep.analysis.network_fit import RangeFit
 from scalesweep.analysis.roofline import COMPUTE, MEMORY, rated_flop
 from scalesweep.analysis.stats import Estimate
+from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
-from scalesweep.core.plan_format import Plan, parameter_of
+from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
 from scalesweep.tables.bookkeeping import EXCHANGED_BY
-from scalesweep.tables.file_rates import (
-    TRAINING,
-    Rate,
-    file_rates,
-    finished_campaign,
-    other_training,
-)
+from scalesweep.tables.file_rates import Rate, file_rates
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.provenance import FACTS, IN_FORCE, MIXED, TF32_FACT
 from scalesweep.tables.rank_layout import Layout, ranks_of
 from scalesweep.tables.sweeps import fitted_networks, swept_of
 
+SUMMARY = "summary.parquet"
 _log = logging.getLogger(__name__)
 
 NETWORK = "network"
@@ -127,7 +123,7 @@ class Machine:
 
         known = {(ceiling.kind, ceiling.stated, ceiling.dtype) for ceiling in self.ceilings}
         new = [c for c in other.ceilings if (c.kind, c.stated, c.dtype) not in known]
-        own = {rate.kind for rate in self.rates} | {TRAINING}
+        own = {rate.kind for rate in self.rates}
         rates = [rate for rate in other.rates if rate.kind not in own]
         return replace(
             self,
@@ -149,21 +145,24 @@ UNKNOWN = Machine()
 
 def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
     """What the finished runs of a campaign say of the machine, and where they say nothing, those of
-    the campaign that the site names (``ceilings`` of its file).
+    the results folders that the campaign (``consumer``) and its site (``ceilings``) name.
 
-    That one is left out, with a line, where it is not there, was changed, or is of another site.
+    One is left out, with a line, where it is not there, was changed, or is of another site.
     """
-    own = machine_of(summary, plan)
-    own = replace(own, rates=[*own.rates, *other_training(plan)])
-    if "ceilings" not in plan:
-        return own
-    folder = Path(plan["ceilings"])
-    try:
-        known = machine_of(*finished_campaign(folder, plan["site"]))
-    except (UserError, OSError) as error:
-        _log.warning("ceilings of site %s: %s: nothing is held against them", plan["site"], error)
-        return own
-    return own.with_more(known, str(folder))
+    known = machine_of(summary, plan)
+    for key, folder in (("consumer", plan.get("consumer")), ("ceilings", plan.get("ceilings"))):
+        if folder is None:
+            continue
+        try:
+            other = read_plan(Path(folder) / PLAN)
+            if other["site"] != plan["site"]:
+                raise UserError(f"{folder}: of site {other['site']}, not {plan['site']}")
+            more = machine_of(read_table(Path(folder) / SUMMARY), other)
+        except (UserError, OSError) as error:
+            _log.warning("%s: %s: nothing is held against it", key, error)
+            continue
+        known = known.with_more(more, folder)
+    return known
 
 
 def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:

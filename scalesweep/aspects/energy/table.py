@@ -2,14 +2,13 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from scalesweep.analysis.table_io import typed_values
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed, text_of
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
@@ -17,6 +16,7 @@ from scalesweep.core.record import POWER, RECORD, read_record
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
+from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.power_series import Channel, mean_power, read_power
@@ -30,20 +30,28 @@ MAX_DOMAINS = 7
 TOTAL = "total"
 
 
-def power_frame(inputs: TableInputs) -> pd.DataFrame | None:
-    """Watts over time of at most six runs: the first with power.csv of points over the scale.
+@dataclass(frozen=True, kw_only=True)
+class Power(DeclaredRow, table="power", leading=("run_id", "repeat")):
+    """A domain over a time: of at most six runs over the scale, each point's first with power.csv.
 
-    Rows: run_id, repeat, varying parameters, source, domain of all hosts, ``counted`` (part of the
-    total), ``seconds`` since the run began (end of the row's interval), ``watts`` (mean over it),
-    ``phase`` in the middle of it. Domain ``total`` is the sum over the counted domains.
-    ``attrs["spans"]`` holds each run's [phase, begin, end] in these seconds.
-    None if no run has any. One that is not whole is left out, with a line.
+    A run has at most 1,500 rows, a third of them of its total.
     """
+
+    run_id: str = column("the run")
+    repeat: int = column("its repeat")
+    source: str | None = column("measured, simulated or imported")
+    domain: str = column("a domain of all hosts, or `total`: the sum over those that are counted")
+    counted: bool = column("whether it is part of the total")
+    seconds: float = column("end of the time, since the run began", "s")
+    watts: float = column("mean power over it; missing if not all of it was watched", "W")
+    phase: str | None = column("phase of rank 0 in its middle")
+
+
+def power_rows(inputs: TableInputs) -> Iterator[Power]:
+    """The rows of all runs; one that is not whole is left out, with a line."""
     data, runs = inputs.data, inputs.runs
     if runs is None or not data.knows_energy:
-        return None
-    frames: list[pd.DataFrame] = []
-    spans: dict[str, list[list[Any]]] = {}
+        return
     for point, row in _chosen(data, inputs.points, runs):
         run_id = str(data.summary["run_id"].iloc[row])
         try:
@@ -53,27 +61,13 @@ def power_frame(inputs: TableInputs) -> pd.DataFrame | None:
             data.unread.append(run_id)
             _log.warning("%s: %s: left out of the table of power", run_id, error)
             continue
+        repeat = int(data.summary["repeat"].iloc[row])
+        head: dict[str, Any] = {
+            "point": point.values, "run_id": run_id, "repeat": repeat, "source": point.source,
+        }  # fmt: skip
         if any(channel.counted for channel in channels):
-            marks = [(str(s[0]), float(s[1]), float(s[2])) for s in record.get("phase_spans") or []]
-            begin = min([*(float(c.times[0]) for c in channels), *(start for _, start, _ in marks)])
-            spans[run_id] = [[name, start - begin, end - begin] for name, start, end in marks]
-            identity = {
-                "run_id": run_id,
-                "repeat": int(data.summary["repeat"].iloc[row]),
-                **{name: point.values[name] for name in data.axes},
-                "source": point.source,
-            }
-            frames.append(_rows(channels, begin, spans[run_id], identity))
-    if not frames:
-        return None
-    columns = {str(name): [v for frame in frames for v in frame[name]] for name in frames[0]}
-    frame = pd.DataFrame({name: typed_values(values) for name, values in columns.items()})
-    frame.attrs["spans"] = spans
-    frame.attrs["units"] = {
-        name: {"label": label, "unit": unit, "better": "lower", "scope": "total"}
-        for name, label, unit in (("seconds", "Time", "s"), ("watts", "Power", "W"))
-    }
-    return frame
+            spans = [(str(s[0]), float(s[1]), float(s[2])) for s in record.get("phase_spans") or []]
+            yield from (Power(**head, **cells) for cells in _rows(channels, spans))
 
 
 def _chosen(data: ExperimentData, points: Sequence[Point], runs: Path) -> list[tuple[Point, int]]:
@@ -94,35 +88,31 @@ def _chosen(data: ExperimentData, points: Sequence[Point], runs: Path) -> list[t
 
 
 def _rows(
-    channels: Sequence[Channel],
-    begin: float,
-    spans: Sequence[Sequence[Any]],
-    identity: Mapping[str, Any],
-) -> pd.DataFrame:
+    channels: Sequence[Channel], spans: Sequence[tuple[str, float, float]]
+) -> Iterator[dict[str, Any]]:
     """Rows of the total and of each domain; the total has a third of them, the others share the
     rest. Intervals begin and end at the samples, or are even if these are too many."""
+    begin = min([*(float(c.times[0]) for c in channels), *(start for _, start, _ in spans)])
     lines = {(TOTAL, True): [channel for channel in channels if channel.counted]}
     alone = len({channel.domain for channel in channels if channel.counted}) == 1
     for channel in sorted(channels, key=lambda channel: not channel.counted):
         if not (alone and channel.counted):  # which would be the total again
             lines.setdefault((channel.domain, channel.counted), []).append(channel)
     shown = [*lines.items()][: MAX_DOMAINS + 1]
-    blocks = []
     for (domain, in_total), series in shown:
         most = MAX_ROWS // 3 if domain == TOTAL else MAX_ROWS * 2 // 3 // max(len(shown) - 1, 2)
         edges = np.unique(max(series, key=lambda channel: channel.times.size).times)
         if edges.size > most + 1:
             edges = np.linspace(edges[0], edges[-1], most + 1)
-        middle = ((edges[1:] + edges[:-1]) / 2 - begin).tolist()
-        phases = [next((s[0] for s in spans if s[1] <= at < s[2]), None) for at in middle]
-        fixed = {**identity, "domain": domain, "counted": in_total}
-        watts = {"seconds": edges[1:] - begin, "watts": mean_power(series, edges)}
-        block = pd.DataFrame({**watts, "phase": phases})
-        blocks.append(pd.concat([pd.DataFrame([fixed] * len(block)), block], axis=1))
-    return pd.concat(blocks, ignore_index=True)
+        for first, last, watts in zip(edges, edges[1:], mean_power(series, edges), strict=False):
+            middle = (first + last) / 2
+            phase = next((name for name, *ends in spans if ends[0] <= middle < ends[1]), None)
+            seconds = float(last - begin)
+            yield {"domain": domain, "counted": in_total, "seconds": seconds,
+                   "watts": float(watts), "phase": phase}  # fmt: skip
 
 
-MAKERS = (Maker("power", power_frame),)
+MAKERS = (Maker(Power, power_rows),)
 
 
 MAX_REASONS = 3

@@ -31,7 +31,7 @@ def test_what_a_campaign_did_not_measure_is_taken_from_where_the_site_says(
     # Of another site, or not there: nothing, and a line.
     write_plan_file(tmp_path / "plan.json", {**plan, "site": "elsewhere"})
     assert known_machine(summary, own) == machine_of(summary, own)
-    assert "of site elsewhere, not here: nothing is held against them" in caplog.text
+    assert "of site elsewhere, not here: nothing is held against it" in caplog.text
     own["ceilings"] = str(tmp_path / "nowhere")
     assert known_machine(summary, own) == machine_of(summary, own)
     assert "No such file" in caplog.text

@@ -257,4 +257,4 @@ def test_training_of_another_results_folder(
     assert rows_of(io_of(summary, own))["training"]["where"] == f"train of {tmp_path}"
     write_plan_file(tmp_path / "plan.json", {**plan, "site": "elsewhere"})
     assert "training" not in rows_of(io_of(summary, own))
-    assert "reading is not held against it" in caplog.text
+    assert "consumer: " in caplog.text and "nothing is held against it" in caplog.text
