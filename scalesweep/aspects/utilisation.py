@@ -249,11 +249,11 @@ def _peak(
     probe measured with fewer ranks than a node has devices is of as many devices.
     """
     of_type = {
-        ceiling.dtype: ceiling
+        ceiling.dtype or "": ceiling
         for ceiling in inputs.machine.ceilings
         if (ceiling.kind, ceiling.stated) == (COMPUTE, stated)
     }
-    flops = {name: ceiling.rate.value for name, ceiling in of_type.items()}
+    flops = {name: ceiling.value.value for name, ceiling in of_type.items()}
     dtype = shape.dtype or ""
     value = mixed_peak(flops, dtype, shape.float8_share)
     if value is None:
@@ -264,8 +264,8 @@ def _peak(
     if devices and ceiling is not None and ceiling.ranks:
         devices = min(devices, ceiling.ranks)
     share = 1 / (devices or here)
-    same = ceiling is not None and ceiling.rate.value == value  # no mix of two types
-    return (ceiling.rate if ceiling and same else Estimate(value)).times(share)
+    same = ceiling is not None and ceiling.value.value == value  # no mix of two types
+    return (ceiling.value if ceiling and same else Estimate(value)).times(share)
 
 
 def _printed_shares(data: ExperimentData) -> Iterator[tuple[str, str, str]]:

@@ -24,6 +24,7 @@ from scalesweep.analysis.table_io import read_table
 from scalesweep.core.errors import UserError
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
+from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.bookkeeping import EXCHANGED_BY
 from scalesweep.tables.file_rates import Rate, file_rates
 from scalesweep.tables.layers import LAYERS, LayerTimes
@@ -37,6 +38,7 @@ _log = logging.getLogger(__name__)
 
 NETWORK = "network"
 COPIES = "copies"  # the best of copies from host to GPU, of a rank
+_UNITS = {COMPUTE: "FLOP/s", MEMORY: "bytes/s", COPIES: "bytes/s"}
 MEASURED, DATASHEET = "measured", "datasheet"
 UPDATE = "update"  # the layer that computes twice as many FLOP as there are weights
 # Parameters of benchmarks that may name the type of the numbers, and what their values are.
@@ -45,25 +47,29 @@ _TYPES = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
 FLOAT32, TF32, UNSURE = "float32", "tf32", "float32 or tf32"
 
 
-@dataclass(frozen=True)
-class Ceiling:
-    """A ceiling of a node: ``rate`` in FLOP/s (compute) or bytes/s (memory); ``COPIES`` of a rank.
+@dataclass(frozen=True, kw_only=True)
+class Ceiling(DeclaredRow, table="ceilings"):
+    """A ceiling of a node, or (copies) of a rank: what a data sheet states, or the best of some
+    runs (``analysis.best_rate``)."""
 
-    Measured: the best of ``repeats`` runs, of which ``disturbed`` were (``analysis.best_rate``).
-    ``growing``: the rate was still growing at the end of the sizes tried. ``dtype`` is empty for
-    memory; ``where`` says what it was measured by; ``intensity`` is FLOP/byte of the size that
-    reached it, where that is noted.
-    """
-
-    kind: str
-    stated: str  # measured | datasheet
-    dtype: str
-    rate: Estimate
-    repeats: int
-    where: str
-    disturbed: int = 0
-    growing: bool = False
-    intensity: float | None = None
+    kind: str = column("`compute` or `memory` of a node, or `copies` from host to GPU, of a rank")
+    stated: str = column("`measured`, or `datasheet`")
+    dtype: str | None = column("type of the numbers, of computation", default=None)
+    value: Estimate = column("the ceiling; of a measured one the best run", ends=("low", "high"))
+    unit: str = column("unit of the ceiling and its interval")
+    repeats: int = column("runs at the best point", "1", default=0)
+    where: str = column("what measured it")
+    disturbed: int = column("runs that were disturbed", "1", default=0)
+    growing: bool = column("whether the rate still grew at the last size tried", default=False)
+    intensity: float | None = column(
+        "operations over the least bytes of the size that reached it, of computation", "FLOP/byte",
+        default=None,
+    )  # fmt: skip
+    ridge: float | None = column(
+        "least arithmetic intensity that can reach it: of computation, over the memory's ceiling "
+        "that is stated alike",
+        "FLOP/byte", default=None,
+    )  # fmt: skip
     devices: int = 0  # of a node, where the site says what they are; 0: not known
     ranks: int = 0  # on a node, that measured it; 0: nobody did
 
@@ -133,9 +139,9 @@ class Machine:
             models=[*self.models, *named(other.models)],
         )
 
-    def ceiling(self, kind: str, stated: str, dtype: str = "") -> Ceiling | None:
+    def ceiling(self, kind: str, stated: str, dtype: str | None = None) -> Ceiling | None:
         """The ceiling of a kind, measured or from a data sheet; of computation for a type."""
-        wanted = (kind, stated, dtype if kind == COMPUTE else "")
+        wanted = (kind, stated, dtype if kind == COMPUTE else None)
         same = (c for c in self.ceilings if (c.kind, c.stated, c.dtype) == wanted)
         return next(same, None)
 
@@ -167,27 +173,24 @@ def known_machine(summary: pd.DataFrame, plan: Plan) -> Machine:
 
 def machine_of(summary: pd.DataFrame, plan: Plan) -> Machine:
     """What the finished runs of a campaign say of the machine."""
-    ceilings: dict[tuple[str, str], tuple[bool, Ceiling]] = {}
+    ceilings: list[tuple[bool, Ceiling]] = []
     networks: list[tuple[bool, Network]] = []
     models: list[Model] = []
     layers = LAYERS in summary and bool(summary[LAYERS].notna().any())
     for experiment in plan["experiments"]:
         kind = str(experiment.get("ceiling"))
         if kind in (COMPUTE, MEMORY, COPIES) and experiment["main_metric"]:
-            for here, ceiling in _ceilings(ExperimentData(summary, experiment), kind):
-                key = (kind, ceiling.dtype)
-                before = ceilings.get(key)
-                # The point with the best run counts; an imported one only if none was measured.
-                if before is None or (before[0], before[1].rate.value) < (here, ceiling.rate.value):
-                    ceilings[key] = (here, ceiling)
+            ceilings += _ceilings(ExperimentData(summary, experiment), kind)
         elif kind == NETWORK:
             networks += _networks(ExperimentData(summary, experiment))
         elif layers and not experiment.get("control"):
             models += _models(ExperimentData(summary, experiment))
-    every = [*(best for _, best in ceilings.values()), *_stated(plan.get("peaks", {}))]
-    measured = [network for here, network in networks if here]
-    best = measured or [network for _, network in networks]
-    return Machine(every, best, file_rates(summary, plan), models)
+    # The point with the best run counts; an imported one only if none was measured.
+    ceilings.sort(key=lambda each: (each[1].kind, each[0], each[1].value.value))
+    best = {(ceiling.kind, ceiling.dtype): ceiling for _, ceiling in ceilings}
+    known = [network for here, network in networks if here] or [of for _, of in networks]
+    every = [*best.values(), *_stated(plan.get("peaks", {}))]
+    return Machine(every, known, file_rates(summary, plan), models)
 
 
 def _ceilings(data: ExperimentData, kind: str) -> Iterator[tuple[bool, Ceiling]]:
@@ -205,23 +208,23 @@ def _ceilings(data: ExperimentData, kind: str) -> Iterator[tuple[bool, Ceiling]]
             sizes, rates = sweep.best_rates()
             intensity = sweep.intensity(sizes[rates.index(max(rates))])
         yield point.source == "measured", Ceiling(
-            kind, MEASURED, numbers_in(data, point) if kind == COMPUTE else "",
-            best.rate.times(1 / nodes), int(values.size), _where(data, point.source),
-            sum(best.disturbed), sweep is not None and bool(growth(*sweep.best_rates())),
-            intensity, ranks=layout.on_node,
+            kind=kind, stated=MEASURED, dtype=numbers_in(data, point) if kind == COMPUTE else None,
+            value=best.rate.times(1 / nodes), unit=_UNITS[kind], repeats=int(values.size),
+            where=_where(data, point.source), disturbed=sum(best.disturbed),
+            growing=sweep is not None and bool(growth(*sweep.best_rates())),
+            intensity=intensity, ranks=layout.on_node,
         )  # fmt: skip
 
 
 def _stated(peaks: Mapping[str, Any]) -> Iterator[Ceiling]:
     """The peaks that a site file states."""
-    for dtype, value in peaks.get("flops", {}).items():
+    rates = [(COMPUTE, dtype, value) for dtype, value in peaks.get("flops", {}).items()]
+    rates += [(MEMORY, None, peaks["bytes_per_s"])] if "bytes_per_s" in peaks else []
+    for kind, dtype, value in rates:
         yield Ceiling(
-            COMPUTE, DATASHEET, dtype, Estimate(float(value)), 0, "data sheet",
-            devices=int(peaks.get("devices", 0)),
+            kind=kind, stated=DATASHEET, dtype=dtype, value=Estimate(float(value)),
+            unit=_UNITS[kind], where="data sheet", devices=int(peaks.get("devices", 0)),
         )  # fmt: skip
-    if "bytes_per_s" in peaks:
-        value = Estimate(float(peaks["bytes_per_s"]))
-        yield Ceiling(MEMORY, DATASHEET, "", value, 0, "data sheet")
 
 
 def numbers_in(data: ExperimentData, point: Point) -> str:

@@ -273,7 +273,7 @@ def _ceiling(
     if ceiling is None:
         return None
     grows = " (still growing)" if ceiling.growing else ""
-    return _Limit(ceiling.rate.times(times), unit, per, f"{ceiling.where}{grows}{also}")
+    return _Limit(ceiling.value.times(times), unit, per, f"{ceiling.where}{grows}{also}")
 
 
 def _model(inputs: TableInputs, point: Point, numbers: str) -> Model | None:

@@ -5,7 +5,7 @@ Ceilings are those of a node, shared equally by the ranks on it. Times are means
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,18 +29,14 @@ from scalesweep.findings.base import (
     estimate_of,
     number_of,
 )
-from scalesweep.table.declared import DeclaredRow, Estimate, PointRow, column, numbers_of
+from scalesweep.table.declared import Estimate, PointRow, column, numbers_of
 from scalesweep.tables.layers import LAYERS, LayerTimes
-from scalesweep.tables.machine import DATASHEET, MEASURED, Machine, numbers_in
+from scalesweep.tables.machine import DATASHEET, MEASURED, Ceiling, Machine, numbers_in
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
 
 STEP = "step"  # the row of the whole step, in the columns layer and kind
 _MS = 1e3
-# Of ``tables.machine.Ceiling``, as the table has them.
-_AS_STATED = (
-    "kind", "stated", "dtype", "repeats", "where", "disturbed", "growing", "intensity",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,30 +77,6 @@ class LayerRow(PointRow, table="roofline"):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CeilingRow(DeclaredRow, table="ceilings"):
-    """A ceiling of a node (``tables.machine.Ceiling``)."""
-
-    kind: str = column("`compute` or `memory` of a node, or `copies` from host to GPU, of a rank")
-    stated: str = column("`measured`, or `datasheet`")
-    dtype: str | None = column("type of the numbers, of computation")
-    value: Estimate = column("the ceiling; of a measured one the best run", ends=("low", "high"))
-    unit: str = column("unit of the ceiling and its interval")
-    repeats: int = column("runs at the best point", "1")
-    where: str = column("what measured it")
-    disturbed: int = column("runs that were disturbed", "1")
-    growing: bool = column("whether the rate still grew at the last size tried")
-    intensity: float | None = column(
-        "operations over the least bytes of the size that reached it, of computation", "FLOP/byte",
-        default=None,
-    )  # fmt: skip
-    ridge: float | None = column(
-        "least arithmetic intensity that can reach it: of computation, over the memory's ceiling "
-        "that is stated alike",
-        "FLOP/byte", default=None,
-    )  # fmt: skip
-
-
 def layer_rows(inputs: TableInputs) -> Iterator[LayerRow]:
     """A row per point and kind of layer, and one for its whole step."""
     data = inputs.data
@@ -117,22 +89,16 @@ def layer_rows(inputs: TableInputs) -> Iterator[LayerRow]:
             yield from _rows(head, alike, _roof(data, point, inputs.machine))
 
 
-def ceiling_rows(inputs: TableInputs) -> Iterator[CeilingRow]:
+def ceiling_rows(inputs: TableInputs) -> Iterator[Ceiling]:
     """The ceilings of the machine, where layers are held against them."""
-    if not any(_timed(inputs.data, point) for point in inputs.points):
-        return
-    for each in inputs.machine.ceilings:
-        memory = inputs.machine.ceiling(MEMORY, each.stated)
-        compute = each.kind == COMPUTE
-        yield CeilingRow(
-            **{name: getattr(each, name) for name in _AS_STATED},
-            value=each.rate,
-            unit="FLOP/s" if compute else "bytes/s",
-            ridge=each.rate.value / memory.rate.value if compute and memory else None,
-        )
+    if any(_timed(inputs.data, point) for point in inputs.points):
+        for each in inputs.machine.ceilings:
+            memory = inputs.machine.ceiling(MEMORY, each.stated)
+            over = memory.value.value if each.kind == COMPUTE and memory else None
+            yield replace(each, ridge=over and each.value.value / over)
 
 
-MAKERS = (Maker(LayerRow, layer_rows), Maker(CeilingRow, ceiling_rows))
+MAKERS = (Maker(LayerRow, layer_rows), Maker(Ceiling, ceiling_rows))
 
 
 def _timed(data: ExperimentData, point: Point) -> list[LayerTimes]:
@@ -161,10 +127,10 @@ def _roof(data: ExperimentData, point: Point, machine: Machine) -> _Over | None:
         if flops and memory:
             # Of both ceilings the wider interval counts at each end: which of them a layer hangs
             # from is not the same.
-            both = [each.rate.over(each.rate.value) for each in (flops, memory)]
+            both = [each.value.over(each.value.value) for each in (flops, memory)]
             lows, highs = ([getattr(each, end) for each in both] for end in ("low", "high"))
             ends = (None, None) if None in (*lows, *highs) else (min(lows), max(highs))
-            roof = Roof(flops.rate.value / ranks, memory.rate.value / ranks)
+            roof = Roof(flops.value.value / ranks, memory.value.value / ranks)
             return _Over(roof, stated, Estimate(1.0, *ends), flops.growing)
     return None
 

@@ -141,16 +141,16 @@ def test_ceilings_are_the_best_of_a_node_by_type() -> None:
     campaign.rates("m0", "memory", [900e9]).rates("m1", "memory", [20e9])
     campaign.rows[-2]["source"] = "simulated"
     machine = machine_of(*campaign.done(peaks={"flops": {"float32": 1e12}, "bytes_per_s": 5e10}))
-    values = {(one.kind, one.stated, one.dtype): one.rate.value for one in machine.ceilings}
+    values = {(one.kind, one.stated, one.dtype): one.value.value for one in machine.ceilings}
     assert values == {
         ("compute", MEASURED, "float32"): 120e9,
         ("compute", MEASURED, "bfloat16"): 300e9,
-        ("memory", MEASURED, ""): 20e9,
+        ("memory", MEASURED, None): 20e9,
         ("compute", DATASHEET, "float32"): 1e12,
-        ("memory", DATASHEET, ""): 5e10,
+        ("memory", DATASHEET, None): 5e10,
     }
     best = next(one for one in machine.ceilings if one.where == "c2")
-    assert (best.repeats, best.rate) == (1, Estimate(120e9))
+    assert (best.repeats, best.value) == (1, Estimate(120e9))
 
 
 def test_the_type_of_the_model_chooses_its_ceiling_and_ranks_share_it() -> None:
@@ -255,9 +255,10 @@ def test_the_interval_holds_what_was_planted() -> None:
     hits = 0
     for point in data.points():
         drawn = [
-            Ceiling(kind, MEASURED, dtype, mean_of(value * np.exp(rng.normal(0, 0.01, 3))), 3, "")
-            for kind, value, dtype in (("compute", FLOPS, "float32"), ("memory", BYTES, ""))
-        ]
+            Ceiling(kind=kind, stated=MEASURED, dtype=dtype, unit="", where="",
+                    value=mean_of(value * np.exp(rng.normal(0, 0.01, 3))))
+            for kind, value, dtype in (("compute", FLOPS, "float32"), ("memory", BYTES, None))
+        ]  # fmt: skip
         inputs = TableInputs(data, [point], [[point]], Machine(drawn), None)
         reached = [*layer_rows(inputs)][-1].of_roof
         assert reached is not None and reached.low is not None and reached.high is not None

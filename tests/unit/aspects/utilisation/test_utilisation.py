@@ -91,9 +91,14 @@ def test_what_the_program_counted_stands_beside_the_formulas() -> None:
     assert again["counted"].hfu is None and again["palm"].hfu
 
 
+def compute(dtype: str, value: Estimate, stated: str = DATASHEET, devices: int = 8) -> Ceiling:
+    return Ceiling(kind="compute", stated=stated, dtype=dtype, value=value, unit="FLOP/s",
+                   where="", devices=devices)  # fmt: skip
+
+
 def test_peaks_of_the_site_and_measured_ceilings() -> None:
-    sheet = Ceiling("compute", DATASHEET, "bfloat16", Estimate(8e15), 0, "sheet", devices=8)
-    probed = Ceiling("compute", MEASURED, "bfloat16", Estimate(4e15, 3.9e15, 4.1e15), 5, "peak")
+    sheet = compute("bfloat16", Estimate(8e15))
+    probed = compute("bfloat16", Estimate(4e15, 3.9e15, 4.1e15), MEASURED, 0)
     palm = rows(TOKENS, None, [sheet, probed])["palm"]
     assert palm.peak == 1e15 and palm.ceiling == 5e14
     assert palm.mfu and palm.of_ceiling and palm.of_ceiling.low and palm.tokens and palm.tokens.low
@@ -102,7 +107,7 @@ def test_peaks_of_the_site_and_measured_ceilings() -> None:
     own = palm.tokens.low / palm.tokens.value
     assert palm.of_ceiling.low / palm.of_ceiling.value < own
     # One rank of the probe on a node of eight devices measured one of them.
-    one = replace(probed, rate=Estimate(5e14, 4.9e14, 5.1e14), ranks=1)
+    one = replace(probed, value=Estimate(5e14, 4.9e14, 5.1e14), ranks=1)
     assert rows(TOKENS, None, [sheet, one])["palm"].ceiling == 5e14
     # Four ranks on a node of eight devices do not have the other devices' peaks.
     half = rows(TOKENS, None, [sheet], ranks=4, ranks_per_node=4)["palm"]
@@ -117,8 +122,7 @@ def test_float8_has_no_mfu_without_its_share() -> None:
     whole = rows(TOKENS, {**h100, "float8_share": "1"})["palm"]
     assert whole.peak == 1979e12 and whole.mfu
     both = [
-        Ceiling("compute", DATASHEET, dtype, Estimate(value), 0, "sheet", devices=8)
-        for dtype, value in (("float8", 16e15), ("bfloat16", 8e15))
+        compute(dtype, Estimate(value)) for dtype, value in (("float8", 16e15), ("bfloat16", 8e15))
     ]
     part = rows(TOKENS, {"dtype": "'float8'", "float8_share": "0.5"}, both)["palm"]
     assert part.peak == pytest.approx(1e15 / 0.75)
