@@ -6,7 +6,7 @@ all repeats, and the record's notes what the values are (docs/methods/machine.md
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.tables.bookkeeping import SWEEP
 from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.run_arrays import ranks_of
 
 ALLREDUCE = "allreduce"
 
@@ -79,14 +80,8 @@ def sweeps_of(data: ExperimentData, points: Sequence[Point]) -> list[Swept]:
     return sweeps
 
 
-def ranks_of(data: ExperimentData, point: Point) -> int:
-    """How many ranks a point has."""
-    return int(point.values["ranks"] if "ranks" in data.axes else data.experiment["fixed"]["ranks"])
-
-
-@dataclass(frozen=True)
-class FittedSeries:
-    """Points that differ in ranks only, and what was fitted to their allreduces."""
+class FittedSeries(NamedTuple):
+    """Points that differ in ranks only, and what was fitted to the medians of their allreduces."""
 
     points: Sequence[Point]
     repeats: int
@@ -101,24 +96,16 @@ def fitted_networks(data: ExperimentData, points: Sequence[Point]) -> list[Fitte
         if sweep.first["collective"] == ALLREDUCE and sweep.first["amount_unit"] == "bytes":
             key = canonical_json([*(sweep.point.values[name] for name in axes), sweep.point.source])
             series.setdefault(key, []).append(sweep)
-    return [
-        FittedSeries(
-            [sweep.point for sweep in group],
-            max(len(sweep.runs) for sweep in group),
-            _fit(data, group),
-        )
-        for group in series.values()
-    ]
-
-
-def _fit(data: ExperimentData, group: Sequence[Swept]) -> list[RangeFit]:
-    """The fit to the medians of all runs of a series."""
-    fits = [
-        (ranks_of(data, sweep.point), amount, median)
-        for sweep in group
-        for value in sweep.values()
-        for amount, times in [sweep.times(value)]
-        for median in times[:, 1].tolist()
-    ]
-    ranks, sizes, seconds = np.array(fits, np.float64).T
-    return fit_network(ranks, sizes, seconds)
+    fitted = []
+    for group in series.values():
+        medians = [
+            (ranks_of(data, sweep.point), amount, median)
+            for sweep in group
+            for value in sweep.values()
+            for amount, times in [sweep.times(value)]
+            for median in times[:, 1].tolist()
+        ]
+        fits = fit_network(*np.array(medians, np.float64).T)
+        repeats = max(len(sweep.runs) for sweep in group)
+        fitted.append(FittedSeries([sweep.point for sweep in group], repeats, fits))
+    return fitted

@@ -74,15 +74,10 @@ def measured_text(measure: Measure, value: float | None) -> str:
     return number(value * measure.factor)
 
 
-def lead_note(rows: Sequence[BestLayout]) -> str:
-    """What leads are worth."""
-    if not any(row.ahead and row.ahead.known for row in rows):
-        return "The first layouts have one result each: no lead is confirmed."
-    note = "Clear: the best is told from every other layout"
-    jobs = ", if imported repeats were jobs of their own" if rows[0].source == "imported" else ""
-    return f"{note}{jobs}. Leads are as measured, and the choice of the best raises them."
-
-
+_LEADS = (
+    "Clear: the best is told from every other layout (imported repeats are taken for jobs of their "
+    "own). Leads are as measured, and the choice of the best raises them."
+)
 MAX_LINES = 40
 
 
@@ -110,7 +105,7 @@ def layout_card(results: ExperimentResults, findings: Sequence[Finding]) -> dict
              for line in lines]  # fmt: skip
     more = ("line", f"{BestLayout.TABLE}.csv")
     shown = table(f"Best layouts of {results.title}", head, cells, len(rows), more)
-    return {"table": shown, "note": lead_note(rows)}
+    return {"table": shown, "note": _LEADS}
 
 
 def _metrics(row: BestLayout) -> dict[str | None, float | None]:

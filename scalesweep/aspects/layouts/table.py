@@ -26,7 +26,6 @@ from scalesweep.findings.base import (
     HOLES,
     NOTE,
     OPEN,
-    SILENT,
     Finding,
     Rule,
     claim_of,
@@ -130,7 +129,6 @@ class BestLayout(PointRow, table="best_layouts"):
     layout: str | None = column("the axes of its mesh, and the other parameters that vary")
     phase: str = column("init (first epoch), later, or run")
     metric: str = column("the main metric")
-    better: str = column("whether higher or lower values of it are better")
     value: Estimate | None = column("its mean over the runs of the best layout", default=None)
     runs_failed: int = column("runs of the best layout that failed", "1", default=0)
     ran: int = column("layouts with a result", "1")
@@ -215,12 +213,6 @@ class _Layouts:
         return causes
 
     @cached_property
-    def done(self) -> set[str]:
-        """The points with a finished run."""
-        runs = self.data.experiment["runs"]
-        return {self._key(run["point"]) for run in runs if run["status"] == Status.DONE}
-
-    @cached_property
     def more(self) -> dict[str, Measure | None]:
         """The metrics of the memory of a rank and of the utilisation, with their phases."""
         measures, units = self.data.measures, self.data.quantities
@@ -263,14 +255,12 @@ class _Layouts:
         planned: Sequence[Point],
     ) -> BestLayout:  # fmt: skip
         """The row of the best layout of a scale, or of a scale at which none ran."""
-        keys = [self._key(point.values) for point in planned]
-        failed = [self.failures[key][0] for key in keys
-                  if key in self.failures and key not in self.done]  # fmt: skip
+        failed = [causes[0] for point in planned if not point.rows.size
+                  for causes in [self.failures.get(self._key(point.values))] if causes]  # fmt: skip
         counts = sorted(Counter(failed).items(), key=lambda of: ("MEMORY" not in of[0], -of[1], of))
         shared: dict[str, Any] = {
-            **head, "metric": self.measure[0],
-            "better": self.data.quantities[self.measure[0]].better, "ran": len(ran),
-            "tried": len({*keys}), "failed": len(failed),
+            **head, "metric": self.measure[0], "ran": len(ran), "tried": len(planned),
+            "failed": len(failed),
             "causes": ", ".join(f"{cause} {count}" for cause, count in counts),
             **{f"{kind}_metric": of and of[0] for kind, of in self.more.items()},
         }  # fmt: skip
@@ -306,11 +296,8 @@ class _Layouts:
 def ahead_of(ratios: Sequence[Ratio]) -> Estimate:
     """The best over the next one, with bounds on its being ahead of all others (multiple
     comparisons with the best: Hsu, J. Am. Stat. Assoc. 79, 1984)."""
-    low, high = (
-        None if any(end is None for end in ends) else min(map(float, ends))
-        for ends in zip(*((ratio.low, ratio.high) for ratio in ratios), strict=True)
-    )
-    return Estimate(min(ratio.value for ratio in ratios), low, high)
+    low, high = np.array([(ratio.low, ratio.high) for ratio in ratios], np.float64).min(axis=0)
+    return Estimate.of(min(ratio.value for ratio in ratios), low, high)
 
 
 MAKERS = (Maker((BestLayout, LayoutPoint), layout_rows),)
@@ -335,24 +322,25 @@ def _source(results: ExperimentResults) -> str | None:
 
 
 BEST, FAILED = "best layout", "failed layouts"
-# Scales whose best layout is a sentence: the largest of each setting first.
-MAX_SENTENCES = 30
 
 
 def best_layout(results: ExperimentResults) -> list[Finding]:
     """The best of several layouts at each scale, the largest first; claimed where it is clear of
     all others."""
-    rows = [row for of in best_layouts(results).values() for row in reversed(of) if row.ahead]
-    return [_best(results, row, place >= MAX_SENTENCES) for place, row in enumerate(rows)]
+    return [
+        _best(results, row, row.ahead)
+        for rows in best_layouts(results).values()
+        for row in reversed(rows)
+        if row.ahead
+    ]
 
 
-def _best(results: ExperimentResults, row: BestLayout, silent: bool) -> Finding:
-    main, ahead = results.main, row.ahead
-    assert ahead is not None
+def _best(results: ExperimentResults, row: BestLayout, ahead: Estimate) -> Finding:
+    main = results.main
     mean, *bounds = numbers_of(row.value, main.factor if main else 1.0)
     state = CLEAR if row.p is not None and row.p <= SIGNIFICANT else OPEN
     return Finding(
-        results.name, BEST, SILENT if silent else state, subject=row.layout or "",
+        results.name, BEST, state, subject=row.layout or "",
         words=_words(results, row) | {"rival": row.next_layout or ""},
         numbers=(
             number_of("value", mean, main.unit if main else "", *bounds),

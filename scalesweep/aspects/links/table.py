@@ -11,25 +11,20 @@ spread is 37 % of what the standard deviation does (P. J. Huber, Robust Statisti
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scalesweep.analysis.arrays import open_arrays
 from scalesweep.analysis.stats import MAD_TO_STD
 from scalesweep.analysis.types import Floats
-from scalesweep.core.errors import UserError
-from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.core.record import RECORD, read_record, read_samples
-from scalesweep.core.record_check import MAX_NUMBER
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, NOTE, OPEN, Finding, Rule, number_of
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.making import Maker, TableInputs
+from scalesweep.tables.run_arrays import each_run, ranks_of
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +32,7 @@ SECONDS = "link_seconds"  # array of the samples, [repeat, rank, rank]
 SLOWEST_METRIC = ("slowest_latency", "run")  # only runs that have it are read
 MAX_ROWS = 200_000
 WITHIN, BETWEEN = "within a host", "between hosts"
+_NO_TIMES = f"{SECONDS} are no positive seconds [repeat, rank, rank]"
 # Of fewer links of a class none is called slow: what is usual among them is not known.
 FEWEST_LINKS = 8
 _FALSE_ALARMS = 0.05
@@ -73,41 +69,27 @@ def pair_rows(inputs: TableInputs) -> Iterator[Pair]:
         return
     rows = 0
     for point in inputs.points:
-        ranks = int(point.values.get("ranks") or data.experiment["fixed"].get("ranks") or 1)
-        for row in point.rows.tolist():
+        ranks = ranks_of(data, point)
+        for row, record, arrays in each_run(data, point.rows.tolist(), runs, "the table of links"):
             rows += ranks * (ranks - 1) // 2
             if rows > MAX_ROWS:
                 return
-            run_id = str(data.summary["run_id"].iloc[row])
-            try:
-                links = _links(runs / run_id, ranks)
-            except (UserError, *NOT_ARRAYS, *NO_USE) as error:
-                data.unread.append(run_id)
-                _log.warning("%s: %s: left out of the table of links", run_id, error)
+            times, run_id = arrays.get(SECONDS), record["run_id"]
+            if times is None:
                 continue
+            best = times.astype(np.float64).min(axis=0)
+            if best.shape != (ranks, ranks) or not (best[np.triu_indices(ranks, 1)] > 0).all():
+                data.unread.append(run_id)
+                _log.warning("%s: %s: left out of the table of links", run_id, _NO_TIMES)
+                continue
+            names = by_rank(machine_column(record["resources"]), ranks)
+            hosts = [str(host) for host in names] if names and all(names) else [None] * ranks
+            repeat = int(data.summary["repeat"].iloc[row])
             head: dict[str, Any] = {
-                "point": point.values, "source": point.source, "run_id": run_id,
-                "repeat": int(data.summary["repeat"].iloc[row]),
+                "point": point.values, "source": point.source, "run_id": run_id, "repeat": repeat,
             }  # fmt: skip
+            links: list[Any] = links_of(best, hosts).to_dict("records")
             yield from (Pair(**head, **link) for link in links)
-
-
-def _links(folder: Path, ranks: int) -> list[dict[str, Any]]:
-    """The links of a run; none if it has timed none. Raises UserError for times that are none."""
-    record = read_record(folder / RECORD)
-    arrays = {} if record["samples"] is None else open_arrays(read_samples(folder, record))
-    if SECONDS not in arrays:
-        return []
-    times = arrays[SECONDS]
-    if times.ndim != 3 or times.dtype.kind != "f" or times.shape[1:] != (ranks, ranks):
-        raise UserError(f"{SECONDS} is {times.dtype} of shape {times.shape}")
-    best = times.astype(np.float64).min(axis=0)
-    pairs = best[np.triu_indices(ranks, 1)]
-    if not (pairs.size and pairs.min() > 0 and pairs.max() < MAX_NUMBER):
-        raise UserError(f"{SECONDS} holds what is no positive time")
-    names = by_rank(machine_column(record["resources"]), ranks)
-    hosts = [str(host) for host in names] if names and all(names) else [None] * ranks
-    return links_of(best, hosts).to_dict("records")  # type: ignore[return-value]
 
 
 def links_of(seconds: Floats, hosts: Sequence[str | None]) -> pd.DataFrame:

@@ -19,14 +19,14 @@ def sweep_figures(results: ExperimentResults) -> list[Drawing]:
     """The rate of every point over the values that its runs go through, and its best repeat."""
     groups: dict[Key, list[SweepRow]] = {}
     for row in results.of(SweepRow) if is_probe(results) else ():
-        groups.setdefault(results.key(row.place, row.place), []).append(row)
+        groups.setdefault(results.key(row.row, row.row), []).append(row)
     shown: list[list[SweepRow]] = evenly(list(groups.values()), MAX_SERIES)
     if not shown:
         return []
     first = shown[0][0]
     factor, unit = scaled_unit(first.unit, max(row.best_rate for of in shown for row in of))
     what = " or ".join(dict.fromkeys(of[0].by for of in shown))
-    labels, shared = labels_of(results, [of[0].place for of in shown], 40)
+    labels, shared = labels_of(results, [of[0].row for of in shown], 40)
     words = any(not finite(row.value) for of in shown for row in of)
     rows = []
     for of, label in zip(shown, labels, strict=True):
@@ -47,13 +47,13 @@ def network_figures(results: ExperimentResults) -> list[Drawing]:
     """Times of allreduces over message sizes, with what the best fit of each range gives."""
     fits = results.of(NetworkRow)
     names = (*(name for name in results.axes if name != "ranks"), "source")
-    fitted_at = {results.key(fit.place, names) for fit in fits}
+    fitted_at = {results.key(fit.row, names) for fit in fits}
     groups: dict[Key, list[SweepRow]] = {}
     for row in results.of(SweepRow) if fits else ():
-        if (key := results.key(row.place, names)) in fitted_at:
+        if (key := results.key(row.row, names)) in fitted_at:
             groups.setdefault((*key, _ranks(results, row)), []).append(row)
     shown = evenly(list(groups.items()), MAX_SERIES)
-    labels, shared = labels_of(results, [of[0].place for _, of in shown], 40)
+    labels, shared = labels_of(results, [of[0].row for _, of in shown], 40)
     rows = []
     for (key, of), label in zip(shown, labels, strict=True):
         at = {"series": label}
@@ -61,7 +61,7 @@ def network_figures(results: ExperimentResults) -> list[Drawing]:
             {**at, "style": "dots", "x": row.amount, "y": row.seconds.value * 1e6} for row in of
         ]
         for fit in fits:
-            if results.key(fit.place, names) == key[:-1]:
+            if results.key(fit.row, names) == key[:-1]:
                 sizes = np.geomspace(fit.low_bytes, fit.high_bytes, _STEPS)
                 bandwidth = fit.bandwidth.value if fit.bandwidth else None
                 times = predicted_seconds(

@@ -2,7 +2,7 @@
 ceilings that they found, and what the report says of them."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,34 +34,17 @@ from scalesweep.findings.base import (
     estimate_of,
     evidence_of,
 )
-from scalesweep.table.declared import DeclaredRow, Estimate, column, numbers_of
+from scalesweep.table.declared import Estimate, SourceRow, column, numbers_of
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.sweeps import fitted_networks, ranks_of, sweeps_of
+from scalesweep.tables.run_arrays import ranks_of
+from scalesweep.tables.sweeps import fitted_networks, sweeps_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ProbeRow(DeclaredRow):
-    """What both tables say of a point, or of points that differ in ranks only."""
-
-    point: Mapping[str, Any]
-    source: str | None = column("measured, simulated or imported")
-    repeats: int = column("runs", "1")
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """The parameters and the source."""
-        return {**self.point, "source": self.source}
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The place with its number of runs, as captions state it."""
-        return {**self.place, "repeats": self.repeats}
-
-
-@dataclass(frozen=True, kw_only=True)
-class SweepRow(_ProbeRow, table="sweep"):
+class SweepRow(SourceRow, table="sweep"):
     """A value that the runs of a point go through; rates of collectives are bus bandwidths."""
 
+    repeats: int = column("runs", "1")
     by: str = column("what the value is: a size, a kernel, readers")
     value: int | float | str = column("the value")
     value_unit: str | None = column("its unit")
@@ -78,9 +61,10 @@ class SweepRow(_ProbeRow, table="sweep"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkRow(_ProbeRow, table="network"):
+class NetworkRow(SourceRow, table="network"):
     """The network's fit to a range of sizes of allreduces (``analysis.network_fit``)."""
 
+    repeats: int = column("runs", "1")
     low_bytes: float = column("the smallest message of the range", "bytes")
     high_bytes: float = column("the largest message of the range", "bytes")
     algorithm: str = column("the algorithm that best predicts sizes that are left out of its fit")
@@ -218,7 +202,7 @@ def _ceiling(results: ExperimentResults, kinds: Sequence[str], best: BestRate, r
     how = [results.describe(row, lines)] if lines else []
     same = (*results.axes, "source")
     swept = [each for each in results.of(SweepRow)
-             if results.key(each.place, same) == results.key(row, same)]  # fmt: skip
+             if results.key(each.row, same) == results.key(row, same)]  # fmt: skip
     if swept:
         top = max(swept, key=lambda each: each.best_rate)
         shown = f"{top.value:,}" if isinstance(top.value, int | float) else top.value
@@ -268,7 +252,7 @@ def network_fit(results: ExperimentResults) -> list[Finding]:
     """
     series: dict[Key, list[NetworkRow]] = {}
     for row in results.of(NetworkRow):
-        series.setdefault(results.key(row.place, row.place), []).append(row)
+        series.setdefault(results.key(row.row, row.row), []).append(row)
     return [_network(results, ranges) for ranges in series.values()]
 
 
@@ -298,7 +282,7 @@ def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Findin
         evidence={
             "experiment": results.name,
             "table": NetworkRow.TABLE,
-            "key": first.place,
+            "key": first.row,
             "figure": "network",
         },
     )

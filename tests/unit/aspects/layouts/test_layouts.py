@@ -101,17 +101,17 @@ def test_single_runs_confirm_no_best_layout(small: ExperimentResults) -> None:
     ]  # fmt: skip
 
 
-def card_of(results: ExperimentResults) -> tuple[list[str], list[list[str]], str]:
-    """Headings and lines of the table on the first screen, and its note."""
+def card_of(results: ExperimentResults) -> tuple[list[str], list[list[str]]]:
+    """Headings and lines of the table on the first screen."""
     card = layout_card(results, find(results))
     assert card is not None
     head, *rows = [[cell.text for cell in line]
                    for line in (card["table"]["headings"], *card["table"]["rows"])]  # fmt: skip
-    return head, rows, card["note"]
+    return head, rows
 
 
 def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) -> None:
-    head, lines, _ = card_of(small)
+    head, lines = card_of(small)
     assert head[:6] == [
         "Setting", "gpus", "Best layout", "Rate [tokens/s]", "MFU (FLOP not stated)", "Memory [GB]"
     ]  # fmt: skip
@@ -185,7 +185,6 @@ def test_repeats_tell_the_best(tmp_path: Path) -> None:
     close, clear = said(best_layout(results))
     assert (clear.state, close.state) == (CLEAR, OPEN)
     assert "with 100 [98, 102]" in clear.sentence and ", 11 [9" in clear.sentence
-    assert "if imported repeats were jobs of their own." in card_of(results)[2]
     (judged,) = [f for f in find(results) if f.rule == "best layout" and f.state == CLEAR]
     assert judged.evidence["scale"] == 8
 
