@@ -21,7 +21,7 @@ largest, and T the time of all steps. What lies inside steps in no span is unatt
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +44,6 @@ from scalesweep.analysis.step_work import (
     SPAN_BETWEEN,
     SPANS,
     STEP_TIMES,
-    UNKNOWN,
     StepWork,
     check_clocks,
     check_spans,
@@ -104,7 +103,6 @@ class StepAccount:
     another tool measured the whole run (``profile_account``); NOEXCHANGE if a run without
     exchange says what a step computes; TRACE if the traces of its ranks do
     (``profile_account``). ``per_epoch``: steps that the samples of an epoch are shared among.
-    ``parts`` are those of computation.
     """
 
     form: str
@@ -113,13 +111,12 @@ class StepAccount:
     elapsed: float
     terms: Mapping[str, float]
     per_epoch: int = 1
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     def term(self, name: str) -> float | None:
-        """A term, what no term explains, or a part of computation; None: not known."""
+        """A term, or what no term explains; None: not known."""
         if name == REST:  # the terms and it add up to ``elapsed``
             return self.elapsed - math.fsum(self.terms.values())
-        return self.terms.get(name, self.parts.get(name))
+        return self.terms.get(name)
 
 
 def account_of(
@@ -312,18 +309,8 @@ def _by_step(work: StepWork, notes: Mapping[str, Any]) -> StepAccount | None:
         terms["persistent"] = max(0.0, gain(rest, lasting, bound))
         usual[INPUT] += highest - terms["persistent"] - math.fsum(usual.values())
     terms |= {INPUT: usual[INPUT], COMPUTE: usual[COMPUTE], **rest.transfers()}
-    terms |= {} if work.between == UNKNOWN else {BETWEEN: usual[BETWEEN]}
-    per_epoch, parts = steps_per_epoch(notes) or steps, _parts(work, usual[COMPUTE])
-    return StepAccount(STEPS, steps, ranks, elapsed, terms, per_epoch, parts)
-
-
-def _parts(work: StepWork, computing: float) -> dict[str, float]:
-    """Forward, backward and optimiser of the rank in the middle, as parts of what it computes."""
-    means = work.causes[COMPUTE].mean(axis=0)
-    rank = int(np.argsort(means, kind="stable")[(means.size - 1) // 2])
-    usual = {name: float(np.median(values[:, rank])) for name, values in work.parts.items()}
-    whole = math.fsum(usual.values())
-    return {name: computing * each / whole for name, each in usual.items()} if whole > 0 else {}
+    terms |= {BETWEEN: usual[BETWEEN]} if work.between else {}
+    return StepAccount(STEPS, steps, ranks, elapsed, terms, steps_per_epoch(notes) or steps)
 
 
 def _gained(work: StepWork, less: StepWork) -> float:

@@ -35,17 +35,13 @@ SPANS = ("span_input", "span_compute", "span_communication")
 # What ranks wait for in their exchange, besides gradients: shards of parameters and gradients, the
 # collectives of layers that ranks share, and neighbours in a pipeline.
 SHARDED, TENSOR, PIPELINE = "sharded", "tensor", "pipeline"
-# Finer spans that a program may keep: parts of span_compute, and of span_communication.
-COMPUTE_PARTS = {
-    "span_forward": "forward", "span_backward": "backward", "span_optimizer": "optimizer",
-}  # fmt: skip
+# Finer spans that a program may keep, parts of span_communication, and those of span_compute.
 WAITS = {
     "span_data_parallel": TRANSFER, "span_tensor_parallel": TENSOR, "span_pipeline_wait": PIPELINE,
 }  # fmt: skip
+COMPUTE_PARTS = ("span_forward", "span_backward", "span_optimizer")
 # What a program notes in ``notes["spans"]["exchanged"]`` whose ranks hold shards of a network.
 EXCHANGED_SHARDS = "parameters and gradients"
-# How the time between steps is known.
-MEASURED, INFERRED, UNKNOWN = "measured", "inferred", "unknown"
 
 # Clocks err by so much (s); a step may be so much shorter than its spans (share of it).
 CLOCK_S, CLOCK_SHARE = 1e-3, 0.05
@@ -53,13 +49,8 @@ CLOCK_S, CLOCK_SHARE = 1e-3, 0.05
 ODD = 0.01
 # Seconds taken for milliseconds are wrong by 1,000: anything beyond this factor is no noise.
 THOUSAND = 300.0
-# A rank's steps are shorter than another's by so much of a step, or it is nothing to explain.
-SHORTER = 0.02
-# What the others wait must explain so much of it before it lies between that rank's steps.
-EXPLAINED = 0.8
 # Steps may add up to so many times the seconds of the run that they are of.
 TOO_LONG = 2.0
-UNIT_LONG = 20.0  # which milliseconds explain: steps are a part of their run
 # A rank's clock is off if it gains or loses by a share of the time (steps, share; a few steps
 # cannot tell as well), and by so many standard deviations of what delays its single stamps.
 CLOCK_OFF = ((24, 0.01), (8, 0.05), (3, 0.2))
@@ -81,18 +72,15 @@ class BadStepsError(BadSpansError):
 class StepWork:
     """Seconds ``[step, rank]`` of a run by cause, and of its exchange.
 
-    ``between``: whether the time between steps was measured, follows from how long the other ranks
-    wait (then it is the least that it can be), or is unknown. ``named`` are the host activities
-    that the program tells apart; ``parts`` those of computation, and ``waits`` what ranks wait for
-    in their exchange, both empty where they are not known.
+    ``between``: whether the time between steps is known. ``named`` are the host activities that
+    the program tells apart; ``waits`` what ranks wait for in their exchange, if that is known.
     """
 
     causes: Mapping[str, Floats]
     exchange: Floats
     steps: Floats  # as the program timed them
-    between: str
+    between: bool
     named: tuple[str, ...] = ()
-    parts: Mapping[str, Floats] = field(default_factory=dict)  # of computation
     waits: Mapping[str, Floats] = field(default_factory=dict)  # of the exchange, by term
 
     @property
@@ -170,25 +158,18 @@ def step_work(
     check_spans(steps, dict(zip(SPANS, (reading, computing, exchange), strict=True)), notes)
     reading, computing, exchange = _cut([reading, computing, exchange], steps)
     between, named = _between(samples, ranks, steps)
-    inside = np.maximum(steps - reading - computing - exchange, 0.0)
-    how = MEASURED
-    if between is None:
-        between, how = _inferred(steps, exchange)
+    host = np.zeros(steps.shape) if between is None else between
     if meet(notes):
-        # Of what is not measured, what follows from the others' waiting; less is not seen.
-        check_clocks((steps + between)[1:], 0.0 if SPAN_BETWEEN in samples else UNSEEN)
+        check_clocks((steps + host)[1:], 0.0 if SPAN_BETWEEN in samples else UNSEEN)
     activities = {name: np.maximum(times, 0.0) for name, times in named.items()}
-    rest = np.maximum(between - sum(activities.values()), 0.0)
     causes = {
         COMPUTE: np.maximum(computing, 0.0), INPUT: np.maximum(reading, 0.0), **activities,
-        BETWEEN: rest, INSIDE: inside,
+        BETWEEN: np.maximum(host - sum(activities.values()), 0.0),
+        INSIDE: np.maximum(steps - reading - computing - exchange, 0.0),
     }  # fmt: skip
-    whole = StepWork(causes, np.maximum(exchange, 0.0), steps, how, tuple(activities))
-    return replace(
-        whole,
-        parts=_finer(samples, SPANS[1], COMPUTE_PARTS, ranks, computing),
-        waits=_waits(samples, notes, ranks, exchange),
-    )
+    waits = _waits(samples, notes, ranks, exchange)
+    exchange = np.maximum(exchange, 0.0)
+    return StepWork(causes, exchange, steps, between is not None, tuple(activities), waits)
 
 
 def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
@@ -240,16 +221,12 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
     whole, parts = float(steps.mean()), float(total.mean())
     if whole <= 0 or parts <= 0:
         return
-    names = listed(list(spans))
-    if parts > THOUSAND * whole:
+    names, ratio = listed(list(spans)), parts / whole
+    if not 1 / THOUSAND <= ratio <= THOUSAND:
+        long, short = ("the spans", STEP_TIMES) if ratio > 1 else (STEP_TIMES, "the spans")
         raise BadSpansError(
-            f"the spans of a step ({names}) add up to {_about(parts / whole)} its step_times: the "
-            "spans look like milliseconds; write seconds"
-        )
-    if whole > THOUSAND * parts:
-        raise BadSpansError(
-            f"step_times are {_about(whole / parts)} what the spans of a step ({names}) add up to: "
-            "step_times look like milliseconds; write seconds"
+            f"{long} of a step are {_about(max(ratio, 1 / ratio))} {short} ({names}): {long} look "
+            "like milliseconds; write seconds"
         )
     longer = _too_long(total, steps)
     if longer.mean() > ODD:
@@ -265,15 +242,11 @@ def _check_seconds(steps: Floats, seconds: float | None) -> None:
     """Raise BadStepsError where ``steps[step, rank]`` add up to far more than the seconds that the
     run timed, if these are known."""
     total = float(steps.sum(axis=0).max())
-    if not seconds or total <= TOO_LONG * seconds:
-        return
-    unit = total > UNIT_LONG * seconds
-    cause = "they look like milliseconds; write seconds" if unit else (
-        "they have another unit, overlap, or are of several runs"
-    )  # fmt: skip
-    raise BadStepsError(
-        f"{STEP_TIMES} add up to {_about(total / seconds)} the seconds that the run timed: {cause}"
-    )
+    if seconds and total > TOO_LONG * seconds:
+        raise BadStepsError(
+            f"{STEP_TIMES} add up to {_about(total / seconds)} the seconds that the run timed: "
+            "they are milliseconds, overlap, or are of several runs"
+        )
 
 
 def meet(notes: Mapping[str, Any]) -> bool:
@@ -305,14 +278,11 @@ def check_clocks(periods: Floats, least: float = 0.0) -> None:
         return
     worst = int((off * np.abs(gained)).argmax())
     percent = abs(100 * float(ahead[-1, worst]) / whole)
-    others = "the other one" if ranks == 2 else "most others"
-    count = int(off.sum())
     raise BadStepsError(
         f"rank {worst} counted about {percent:.0f} % {'more' if gained[worst] > 0 else 'less'} "
-        f"time than {others} from one exchange to the next"
-        f"{f' ({count:,} of {ranks:,} ranks are off)' if count > 1 else ''}, though ranks that "
-        f"meet in each step take equally long: a clock runs wrong, {SPAN_BETWEEN} lacks a part of "
-        "the time, or the ranks do not meet (then note mode.synchronous: false)"
+        "time than the others from one exchange to the next, though ranks that meet in each step "
+        f"take equally long: a clock runs wrong, {SPAN_BETWEEN} lacks a part of the time, or the "
+        "ranks do not meet (then note mode.synchronous: false)"
     )
 
 
@@ -383,41 +353,26 @@ def _cut(parts: Sequence[Floats], whole: Floats) -> list[Floats]:
     return [np.asarray(each * share, np.float64) for each in parts]
 
 
-def _finer(
-    samples: Mapping[str, NDArray[Any]],
-    whole: str,
-    names: Mapping[str, str],
-    ranks: int,
-    seconds: Floats,
-) -> dict[str, Floats]:
-    """The parts of a span ``[step, rank]`` by what ``names`` call them; empty where there are none.
-
-    Raises BadSpansError where they do not add up to it.
-    """
-    parts = {
-        name: values
-        for array, name in names.items()
-        if (values := _like(samples, array, ranks, seconds)) is not None
-    }
-    if not parts:
-        return {}
-    total = np.asarray(sum(parts.values()), np.float64)
-    off = np.abs(total - seconds) > CLOCK_SHARE * seconds + CLOCK_S
-    if off.mean() > ODD:
-        raise BadSpansError(
-            f"{listed([array for array in names if array in samples])} do not add up to {whole} "
-            f"{_in_steps(off)}: they are its parts, and none may be missing"
-        )
-    return {name: np.maximum(values, 0.0) for name, values in parts.items()}
-
-
 def _waits(
     samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int, exchange: Floats
 ) -> dict[str, Floats]:
-    """What ranks wait for in their exchange, by term."""
-    waits = _finer(samples, SPANS[2], WAITS, ranks, exchange)
+    """What ranks wait for in their exchange ``[step, rank]``, by term; empty if it is not known.
+
+    Raises BadSpansError if it does not add up to the exchange.
+    """
     shards = noted(notes, "exchanged") == EXCHANGED_SHARDS
-    return {SHARDED if shards and name == TRANSFER else name: each for name, each in waits.items()}
+    parts = {
+        SHARDED if shards and name == TRANSFER else name: np.maximum(values, 0.0)
+        for array, name in WAITS.items()
+        if (values := _like(samples, array, ranks, exchange)) is not None
+    }
+    off = np.abs(sum(parts.values()) - exchange) > CLOCK_SHARE * exchange + CLOCK_S
+    if parts and off.mean() > ODD:
+        raise BadSpansError(
+            f"{listed([array for array in WAITS if array in samples])} do not add up to {SPANS[2]} "
+            f"{_in_steps(off)}: they are its parts, and none may be missing"
+        )
+    return parts
 
 
 def _like(
@@ -429,28 +384,3 @@ def _like(
     if (values < -CLOCK_S).mean() > ODD:
         raise BadSpansError(f"{name} is negative (at least {values.min():.4g} s): a time is not")
     return values
-
-
-def _inferred(steps: Floats, exchange: Floats) -> tuple[Floats, str]:
-    """The least time between steps, where waiting for a rank shows that it spends some there.
-
-    Ranks that meet in each step take the same time from one exchange to the next. So a rank whose
-    steps are shorter than another's spends the difference between its steps, if the other waits for
-    it in the exchange by as much: on average, or, where the difference is about the same in each
-    step, in the usual one (a stall of the other makes the average wait of both equal). Else a
-    clock may be wrong just as well.
-    """
-    nothing = np.zeros(steps.shape)
-    mean, waits = steps.mean(axis=0), exchange.mean(axis=0)
-    longest = int(mean.argmax())
-    less = float(mean[longest]) - mean
-    shorter = less > SHORTER * float(mean[longest])
-    explained = waits[longest] - waits >= EXPLAINED * less
-    usual = np.median(steps[:, [longest]] - steps, axis=0)
-    waited = np.median(exchange[:, [longest]] - exchange, axis=0)
-    steady = np.abs(usual - less) <= (1 - EXPLAINED) * less
-    explained |= steady & (waited >= EXPLAINED * usual)
-    if not shorter.any() or not explained[shorter].all():
-        return nothing, UNKNOWN
-    wait = steps.max(axis=1, keepdims=True) - steps
-    return np.where(shorter, wait, 0.0), INFERRED

@@ -33,7 +33,7 @@ ORDER = (
     *("impossible_utilisation", "printed_utilisation", "utilisation", "roofline", "layers apart"),
     "headroom",
     "input bound",
-    *("score", "input share", "memory", "out of memory"),
+    *("score", "memory", "out of memory"),
     *("stragglers", "pipeline idle", "timeline", "late ranks"),
     *("drift", "oversubscribed"),
     *("main metric", "repeats", "other load", "warnings", "coverage"),

@@ -41,9 +41,9 @@ CLEAR = "clear"
 # Rules that say whether a series is efficient, and what makes its steps longer.
 VERDICT = "verdict"
 STEP_RULES = frozenset({"largest loss", "causes"})
-# Columns of `causes`, and of `breakdown`, whose terms of a step are the rows of a kind.
+# Columns of `causes`, and of `breakdown`.
 CAUSE = {"cause": "cause", "ranks": "step_ranks", "ms": "ms", "sure": "clear"}
-TERM = {"term": "term", "loss": "loss", "kind": "kind", "step": "ledger"}
+TERM = {"term": "term", "loss": "loss"}
 
 Row = dict[str, str]
 

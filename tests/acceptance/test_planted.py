@@ -164,8 +164,7 @@ class Told:
         (loss,) = [
             row[TERM["loss"]]
             for row in read(self.results, "breakdown", self.experiment)
-            if row["ranks"] == str(self.case.ranks) and row[TERM["kind"]] == TERM["step"]
-            and row[TERM["term"]] == name
+            if row["ranks"] == str(self.case.ranks) and row[TERM["term"]] == name
         ]  # fmt: skip
         term = ms is None or float(loss) == pytest.approx(ms, rel=NEAR)
         return held == near and sure <= planted.keys() and term

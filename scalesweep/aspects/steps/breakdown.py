@@ -9,7 +9,7 @@ import numpy as np
 
 from scalesweep.analysis.stats import Estimate, mean_of, signed_mean_of
 from scalesweep.analysis.step_account import STEPS, StepAccount, companion_account
-from scalesweep.aspects.steps.efficiency import IMBALANCE, LEDGER, efficiency_rows
+from scalesweep.aspects.steps.efficiency import IMBALANCE, efficiency_rows
 from scalesweep.aspects.steps.measured_steps import main_rate, stated_accounts
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
@@ -35,10 +35,8 @@ class LedgerRow(SourceRow):
     form: str = column(
         "of the accounts: `steps`, `noexchange`, `trace`, `epochs`, `profile` or `first`"
     )
-    kind: str = column("`ledger` or `part` (of computation)")
     term: str = column("the term (docs/methods/time_breakdown.md)")
-    value: Estimate = column("the term", ends=("low", "high"))
-    unit: str = column("its unit: ms (of a step) or 1")
+    value: Estimate = column("the term, of a step", "ms", ends=("low", "high"))
     loss: Estimate | None = column("what it takes more than in the ideal step", "ms", default=None)
     loss_p: float | None = column("p value of its taking no more, nor less", "1", default=None)
 
@@ -67,7 +65,7 @@ class LedgerRow(SourceRow):
 class EfficiencyRow(LedgerRow, table="efficiency"):
     """A term of a point's ledger.
 
-    Terms of the ledger add up to ``elapsed``; they are means over repeats with the weight of 1 over
+    Terms add up to ``elapsed``; they are means over repeats with the weight of 1 over
     the step of their main rate.
     """
 
@@ -104,7 +102,7 @@ def breakdown_rows(inputs: TableInputs) -> Iterator[SourceRow]:
     first = stated_accounts(data, FIRST_EPOCH)
     for point, cells in efficiency_rows(data, series, first, _RATE):
         # Of several epochs an imbalance may be persistent or alternate; of one it is imbalance.
-        if cells["kind"] == LEDGER and cells["term"] != "alternating":
+        if cells["term"] != "alternating":
             named = {"term": IMBALANCE} if cells["term"] == "persistent" else {}
             yield FirstEpochRow(point=point.values, source=point.source, **(cells | named))
     for point in inputs.points:

@@ -20,7 +20,7 @@ from scalesweep.analysis.step_delays import (
     lower_median,
     without,
 )
-from scalesweep.analysis.step_work import BETWEEN, INFERRED, StepWork
+from scalesweep.analysis.step_work import StepWork
 from scalesweep.analysis.types import Floats
 
 ALL = "all"  # the causes of a point together
@@ -107,7 +107,6 @@ def _row(cause: _Cause, runs: Sequence[Accounted], among: int) -> dict[str, Any]
         "first": int(np.median([own[0] for own in places])) + 1,
         "last": int(np.median([own[-1] for own in places])) + 1,
         "ms": signed_mean_of(ms), "gain_ms": signed_mean_of(gains), "decides": decides, "p": p,
-        "inferred": cause.cause == BETWEEN and any(r.work.between == INFERRED for r in runs),
         **_of_point(runs),
     }  # fmt: skip
     unusual = _unusual([d.steps for d in there], runs) if cause.pattern == SINGLE else ""
@@ -128,7 +127,7 @@ def _together(kept: Sequence[_Cause], runs: Sequence[Accounted]) -> dict[str, An
         "cause": ALL, "pattern": "", "runs": len(runs), "step_ranks": "",
         "steps": float(np.mean([run.work.shape[0] for run in runs])), "first": None, "last": None,
         "ms": None, "gain_ms": signed_mean_of(gains), "decides": decides, "p": p,
-        "unexplained_ms": signed_mean_of(left), "inferred": False, "clear": not reason,
+        "unexplained_ms": signed_mean_of(left), "clear": not reason,
         "reason": reason, **_of_point(runs),
     }  # fmt: skip
 

@@ -6,29 +6,29 @@ ideal step over the measured one is the efficiency of the table `scaling` (``mea
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from scalesweep.analysis.blocks import Errors
 from scalesweep.analysis.stats import (
     Estimate,
     LogError,
     joined,
+    mean_of,
     t_chance,
     t_quantile,
 )
 from scalesweep.analysis.step_account import PROFILE, STEPS, TERMS, TRACE, StepAccount
-from scalesweep.analysis.step_work import BETWEEN, COMPUTE_PARTS, NAMED, PIPELINE, SHARDED, TENSOR
+from scalesweep.analysis.step_work import NAMED, PIPELINE, SHARDED, TENSOR
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.measured_steps import OUTSIDE, MeasuredSteps, measured_steps
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL
-from scalesweep.tables.points import ExperimentData, Measure, Point
+from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
 
-LEDGER = "ledger"
-PART = "part"  # of computation: forward, backward and optimiser
 IDEAL, ELAPSED = "ideal", "elapsed"
 # Of a computation term, in the ledger: as at the reference, and what is slower than that.
 AT_REFERENCE, LOCAL_BATCH, SLOWER = "at_reference", "local_batch", "slower"
@@ -45,13 +45,111 @@ LABELS = {
     IMBALANCE: "Load imbalance",
     OUTSIDE: "Time outside of steps",
     OTHER: "Other",
-    "forward": "Forward pass",
-    "backward": "Backward pass",
-    "optimizer": "Optimiser",
 }
-_MS = 1e3
+NOTABLE = 0.02  # of a step: what is shorter shares no variance with other terms
 _OF_TOOLS = (PROFILE, TRACE)  # they know no samples
+# Terms that a program shows only where it has them: none at a reference without them.
+_MAY_BE_NONE = frozenset({*NAMED, SHARDED, TENSOR, PIPELINE})
 Cells = dict[str, Any]
+
+
+class _Term(NamedTuple):
+    """A term of a point in ms: its mean over the repeats, and the standard error of that."""
+
+    mean: float
+    error: LogError | None
+
+    @property
+    def estimate(self) -> Estimate:
+        """Its mean and 95 % interval, on logarithms if it is longer than that; of runs that are all
+        the same, none."""
+        value, error = self.mean, self.error
+        if error is None or error.error == 0:
+            return Estimate(value)
+        half = t_quantile(error.degrees) * error.error
+        if value > half:
+            return LogError(error.error / value, error.degrees).around(value)
+        return Estimate(value, value - half, value + half)
+
+    def loss(self, there: "_Term") -> Cells:
+        """What it is more than there, with its 95 % interval and the p value of its being none, of
+        one error."""
+        more = self.mean - there.mean
+        errors = [side for side in (self.error, there.error) if side is not None]
+        if len(errors) < 2 or not any(error.error for error in errors):
+            return {"loss": Estimate(more)}
+        error = joined(errors)
+        half = t_quantile(error.degrees) * error.error
+        p = t_chance(more, error.error, error.degrees)
+        return {"loss": Estimate(more, more - half, more + half), "loss_p": p}
+
+
+_NONE = _Term(0.0, LogError(0.0, math.inf))
+
+
+class _Points:
+    """The steps of all points and their terms, with errors by the runs of all of them
+    (``analysis.blocks``)."""
+
+    def __init__(self, data: ExperimentData, every: Sequence[MeasuredSteps]) -> None:
+        self.data = data
+        own, terms = np.full(len(data.summary), math.nan), dict[Any, dict[Hashable, Floats]]()
+        for steps in every:
+            own[list(steps.accounts)] = steps.own
+            for name in (*TERMS, OUTSIDE):
+                values, least = steps.term(name), NOTABLE * float(steps.elapsed.mean())
+                if values is not None and abs(float(values.mean())) >= least:
+                    terms.setdefault(steps.point.source, {})[place_of(steps.point), name] = values
+        self._of_steps = data.errors_in(own)
+        # Terms of a step scatter about alike on logarithms: they tell of each other's variance.
+        self._of_terms = {
+            source: Errors(known, shared=source != "imported", unlike=True)
+            for source, known in terms.items()
+        }
+
+    def term(self, steps: MeasuredSteps | None, name: str, ratio: float = 1.0) -> _Term | None:
+        """``ratio`` times a term; None of a point that does not show it.
+
+        One that is short, or not positive in each run, has its own repeats' error alone. That is
+        None of one run, and of runs that are all the same, unless these have none of it.
+        """
+        if steps is None or (values := steps.term(name)) is None:
+            return None
+        if not values.any():
+            return _NONE
+        mean, known = float(values.mean()) * ratio, self._of_terms.get(steps.point.source)
+        error = known.mean((place_of(steps.point), name)) if known else None
+        if error is not None:
+            return _Term(mean, LogError(error.error * mean, error.degrees))
+        return _Term(mean, Errors({name: values * ratio}, logs=False).mean(name))
+
+    def step(self, steps: MeasuredSteps) -> Estimate:
+        """The measured step, with the interval of the point's rate where it has one."""
+        value, level = float(steps.elapsed.mean()), self.data.level
+        if steps.rate is not None:
+            mean = self.data.mean(steps.point, steps.rate)
+            return mean.over(mean.value * value)
+        error = self._of_steps[steps.point.source].mean(place_of(steps.point))
+        if error is not None:
+            return error.around(value, level)
+        mean = mean_of(steps.own if steps.lengths is None else steps.lengths, level)
+        return Estimate(value, mean.low, mean.high)
+
+    def loss(self, steps: MeasuredSteps, base: MeasuredSteps, ratio: float) -> Estimate:
+        """What a step takes more than the ideal, ``ratio`` of the base's.
+
+        ideal x (1 / efficiency - 1) at the bounds of the efficiency: so the loss is clear of 0 just
+        where the efficiency is clear of 1. The scatter of the ideal counts in full in the
+        efficiency, and where time is lost as no less than in the difference.
+        """
+        step, ideal = float(steps.elapsed.mean()), float(base.elapsed.mean()) * ratio
+        if steps.rate is not None and base.rate is not None:
+            rates = self.data.compare(steps.point, base.point, steps.rate)
+            return rates.over(rates.value * step).less(ideal)
+        places = place_of(steps.point), place_of(base.point)
+        error = self._of_steps[steps.point.source].ratio(*places)
+        whole = Estimate(step) if error is None else error.around(step, self.data.level)
+        return whole.less(ideal)
 
 
 def efficiency_rows(
@@ -64,27 +162,23 @@ def efficiency_rows(
     series by scale, ``known`` the accounts of runs by row of the summary, ``rate`` that of samples
     which their steps follow from (``main_rate``).
 
-    Kinds: ``ledger`` in ms per step, whose terms add up to ``elapsed``; ``part``. Where the
-    scale does not vary, and no run is a profile, no point is the reference of others: there are no
-    losses, and only accounts by step have rows.
+    Where the scale does not vary, and no run is a profile, no point is the reference of others:
+    there are no losses, and only accounts by step have rows.
     """
     groups = measured_steps(data, series, known, rate)
-    tools = any(each.form in _OF_TOOLS for group in groups for each in group)
+    tools = any(each.first.form in _OF_TOOLS for group in groups for each in group)
     scaled = tools or data.scale in data.axes
-    groups = [[each for each in group if scaled or each.form == STEPS] for group in groups]
+    groups = [[each for each in group if scaled or each.first.form == STEPS] for group in groups]
     every = [each for group in groups for each in group]
-    for each in every:
-        for name in (*TERMS, *COMPUTE_PARTS.values(), OUTSIDE):
-            if (values := each.term(name)) is not None:
-                each.errors.add_term(each.point, name, values, float(each.elapsed.mean()))
+    points = _Points(data, every)
     for group in groups:
         for here in group:
-            base = group[0] if scaled and group[0].form == here.form else None
+            base = group[0] if scaled and group[0].first.form == here.first.form else None
             ratio = None if base is None else _ratio(data, here, base)
             batch = _same_batch(data, here, base, every)
-            head = {"repeats": len(here.accounts), "form": here.form}
+            head = {"repeats": len(here.accounts), "form": here.first.form}
             reference = None if base is None or ratio is None else (base, ratio)
-            for row in _ledger(here, reference, batch):
+            for row in _ledger(points, here, reference, batch):
                 yield here.point, head | row
 
 
@@ -97,8 +191,8 @@ def _ratio(data: ExperimentData, steps: MeasuredSteps, base: MeasuredSteps) -> f
     scaling = str(data.experiment["scaling"])
     if scaling == MODEL:
         return None
-    if steps.form in _OF_TOOLS:
-        of_ranks = base.accounts[0].ranks / steps.accounts[0].ranks
+    if steps.first.form in _OF_TOOLS:
+        of_ranks = base.first.ranks / steps.first.ranks
         return {"strong": of_ranks, "weak": 1.0}.get(scaling)
     here, there = steps.local_samples, base.local_samples
     return here / there if here and there else None
@@ -120,124 +214,45 @@ def _same_batch(
 
     def key(measured: MeasuredSteps) -> str:
         values = measured.point.values
-        return canonical_json([values[name] for name in data.axes if name not in free])
+        kept = [values[name] for name in data.axes if name not in free]
+        return canonical_json([kept, measured.point.source, measured.workers])
 
+    asked = key(replace(steps, workers=base.workers))
     for other in every:
-        same = other.workers == base.workers and key(other) == key(steps)
-        alike = other.local_samples is not None and math.isclose(
-            other.local_samples, steps.local_samples
-        )
-        if same and alike and other is not base and other.point.source == steps.point.source:
+        alike = math.isclose(other.local_samples or 0.0, steps.local_samples)
+        if alike and other is not base and key(other) == asked:
             return other
     return None
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A term of a point in ms of each repeat, with the name that its scatter is known by."""
-
-    steps: MeasuredSteps
-    name: str
-    values: Floats
-
-    @property
-    def mean(self) -> float:
-        """Its mean over the repeats."""
-        return float(self.values.mean())
-
-    @property
-    def error(self) -> LogError | None:
-        """Standard error of its mean, in ms."""
-        return self.steps.errors.of_term(self.steps.point, self.name, self.values)
-
-    @property
-    def estimate(self) -> Estimate:
-        """Its mean and 95 % interval, on logarithms if it is longer than that; of runs that are all
-        the same, none."""
-        value, error = self.mean, self.error
-        if error is None or error.error == 0:
-            return Estimate(value)
-        half = t_quantile(error.degrees) * error.error
-        if value > half:
-            return LogError(error.error / value, error.degrees).around(value)
-        return Estimate(value, value - half, value + half)
-
-    def loss(self, there: "_Part") -> Cells:
-        """What it is more than there, with its 95 % interval and the p value of its being none, of
-        one error."""
-        more = self.mean - there.mean
-        errors = [side for side in (self.error, there.error) if side is not None]
-        if len(errors) < 2 or not any(error.error for error in errors):
-            return {"loss": Estimate(more)}
-        error = joined(errors)
-        half = t_quantile(error.degrees) * error.error
-        p = t_chance(more, error.error, error.degrees)
-        return {"loss": Estimate(more, more - half, more + half), "loss_p": p}
-
-
-def _row(kind: str, term: str, value: Estimate, **cells: Any) -> Cells:
-    return {"kind": kind, "term": term, "value": value, "unit": "ms", **cells}
-
-
 def _ledger(
+    points: _Points,
     steps: MeasuredSteps,
     reference: tuple[MeasuredSteps, float] | None,
     batch: MeasuredSteps | None,
 ) -> Iterator[Cells]:
-    """The ledger's terms in ms per step, what they lose against the ideal, and both steps; then the
-    parts of computation."""
+    """The ledger's terms in ms per step, what they lose against the ideal, and both steps;
+    computation is split: as at the reference, and why the rest of it is slower."""
     base, ratio = reference or (None, 1.0)
+    compared = base is not None and steps is not base
     for name in (*TERMS, OUTSIDE):
-        if (values := steps.term(name)) is None:
+        if (here := points.term(steps, name)) is None:
             continue
-        here, there = _Part(steps, name, values * _MS), None
-        if base is not None and steps is not base:
-            there = _there(base, name)
-        if there is None or base is None:
-            yield _row(LEDGER, name, here.estimate)
+        ideal = points.term(base, name, ratio) if compared else None
+        if compared and name in _MAY_BE_NONE:
+            ideal = ideal or _NONE
+        if ideal is None:
+            yield {"term": name, "value": here.estimate}
         elif name in ("compute", "busy"):
-            yield from _computation(here, _Part(base, name, there * (ratio * _MS)), batch)
+            yield {"term": AT_REFERENCE, "value": ideal.estimate}
+            if (smaller := points.term(batch, name)) is not None:
+                lost, ideal = smaller.loss(ideal), smaller
+                yield {"term": LOCAL_BATCH, "value": lost["loss"], **lost}
+            lost = here.loss(ideal)
+            yield {"term": SLOWER, "value": lost["loss"], **lost}
         else:
-            ideal = _Part(base, name, there * (ratio * _MS))
-            yield _row(LEDGER, name, here.estimate, **here.loss(ideal))
-    loss = None
+            yield {"term": name, "value": here.estimate, **here.loss(ideal)}
     if base is not None:
-        yield _row(LEDGER, IDEAL, base.step.times(ratio * _MS))
-        if steps is not base:
-            loss = steps.loss(base, ratio).times(_MS)
-    yield _row(LEDGER, ELAPSED, steps.step.times(_MS), loss=loss)
-    for name in COMPUTE_PARTS.values():
-        if (part := steps.term(name)) is not None:
-            yield _row(PART, name, _Part(steps, name, part * _MS).estimate)
-
-
-def _there(base: MeasuredSteps, name: str) -> Floats | None:
-    """A term of the reference. Of time between steps that it does not show, the most that it may
-    be: what no other term has. Of a host activity that it does not name, none."""
-    values, nothing = base.term(name), np.zeros(len(base.accounts))
-    if values is None and name in (SHARDED, TENSOR, PIPELINE) and all(
-        # Its ranks say what they wait for, or there is one, which waits for nobody.
-        account.form == STEPS and (account.ranks == 1 or account.parts)
-        for account in base.accounts
-    ):  # fmt: skip
-        return nothing
-    if values is not None or name not in (BETWEEN, *NAMED):
-        return values
-    rest = base.rest
-    return np.maximum(rest, 0.0) if name == BETWEEN and rest is not None else nothing
-
-
-def _computation(here: _Part, ideal: _Part, batch: MeasuredSteps | None) -> Iterator[Cells]:
-    """Computation as at the reference, and why the rest of it is slower."""
-    yield _row(LEDGER, AT_REFERENCE, ideal.estimate)
-    alone = None if batch is None else batch.term(here.name)
-    if batch is not None and alone is not None:
-        smaller = _Part(batch, here.name, alone * _MS)
-        yield _slower(LOCAL_BATCH, smaller.loss(ideal))
-        ideal = smaller
-    yield _slower(SLOWER, here.loss(ideal))
-
-
-def _slower(term: str, loss: Cells) -> Cells:
-    """A term that is all loss."""
-    return _row(LEDGER, term, loss["loss"], **loss)
+        yield {"term": IDEAL, "value": points.step(base).times(ratio)}
+    loss = points.loss(steps, base, ratio) if base is not None and compared else None
+    yield {"term": ELAPSED, "value": points.step(steps), "loss": loss}

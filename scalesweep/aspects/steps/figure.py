@@ -199,24 +199,24 @@ MAX_RANK_FIGURES = 2
 
 def rank_figures(results: ExperimentResults) -> list[Drawing]:
     """A figure for each kind of time, of the point with most ranks (one with stragglers first)."""
-    judged = results.of(StragglerRow)
-    judged.sort(key=lambda row: (-row.of if row.rank is not None else 0, not row.named))
-    kinds = {row.time: row for row in reversed(judged) if row.of > 2 or row.named
-             or row.time not in READING}  # fmt: skip
-    shown = list(reversed(kinds.values()))[:MAX_RANK_FIGURES]
-    return [drawing for row in shown for drawing in _rank_figure(results, row)]
+    slow = {(*results.point_key(row.row), row.time) for row in results.of(StragglerRow)}
+    places: dict[Any, list[RankRow]] = {}
+    for row in results.of(RankRow):
+        places.setdefault((*results.point_key(row.row), row.time), []).append(row)
+    order = sorted(places, key=lambda key: (key in slow, max(row.rank for row in places[key])))
+    kinds = {places[key][0].time: key for key in order}
+    shown = [key for kind, key in reversed(kinds.items()) if kind not in READING or key in slow]
+    return [_rank_figure(results, key, places[key]) for key in shown[:MAX_RANK_FIGURES]]
 
 
-def _rank_figure(results: ExperimentResults, of: StragglerRow) -> list[Drawing]:
+def _rank_figure(results: ExperimentResults, key: Any, rows: list[RankRow]) -> Drawing:
     """Medians and 5 to 95 % of a time over the ranks, median over the runs."""
-    key = (*results.point_key(of.row), of.time)
-
-    def here(row: RankRow | StragglerRow) -> bool:
-        return (*results.point_key(row.row), row.time) == key
-
-    rows = [row for row in results.of(RankRow) if here(row)]
-    slow = [row for row in results.of(StragglerRow) if here(row) and row.named]
-    late = {int(rank): _who(row) for row in slow for rank in row.step_ranks.split(", ")}
+    late = {
+        int(rank): _who(row)
+        for row in results.of(StragglerRow)
+        if (*results.point_key(row.row), row.time) == key
+        for rank in row.step_ranks.split(", ")
+    }
     ranks = pd.DataFrame(
         {"x": row.rank, "low": row.p05, "y": row.median, "high": row.p95} for row in rows
     )
@@ -225,13 +225,14 @@ def _rank_figure(results: ExperimentResults, of: StragglerRow) -> list[Drawing]:
     ranks[["low", "y", "high"]] *= factor
     ranks["series"] = ranks["x"].map(late).fillna("median of a rank")
     ranks["style"] = np.where(ranks["x"].isin(late), "marked", "dots")
-    what = TIME_WORDS[of.time]
-    where = results.describe(of.row) if results.axes else counted(len(ranks), "rank")
+    time = rows[0].time
+    what = TIME_WORDS[time]
+    where = results.describe(rows[0].row) if results.axes else counted(len(ranks), "rank")
     label = f"{what[:1].upper()}{what[1:]} [{unit}]"
     middle = {"median of all": float(ranks["y"].median())}
     panel = Lines(ranks, Axis("Rank"), Axis(label, "log", middle))
     note = "Medians of runs, warm-up and first epoch left out; lines and bands: 5 to 95 %."
-    return drawn(results, f"ranks-{of.time}", f"{what} by rank, {where}", note, [panel])
+    return drawn(results, f"ranks-{time}", f"{what} by rank, {where}", note, [panel])[0]
 
 
 def _who(row: StragglerRow) -> str:

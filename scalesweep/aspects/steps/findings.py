@@ -258,9 +258,7 @@ def _cause(results: ExperimentResults, row: CauseRow, doubt: str) -> Finding:
     assert row.ms is not None
     ms, gain = (decides, _plain(row.gain_ms)) if every else (_plain(row.ms), decides)
     where = "every step" if every else f"{row.steps:,.0f} of {row.of_steps:,.0f} steps"
-    least = "at least " if row.inferred else ""
-    words = {"what": f"{who}: {what} {least}+{ms} in {where}", "it": "it",
-             "then": then.format(who=who)}  # fmt: skip
+    words = {"what": f"{who}: {what} +{ms} in {where}", "it": "it", "then": then.format(who=who)}
     finding = _of_causes(
         results, row, words, (number_of("ms", ms.value, "ms", ms.low, ms.high), gain), doubt
     )
@@ -298,23 +296,10 @@ TIME_WORDS = {
 
 
 def slow_ranks(results: ExperimentResults) -> list[Finding]:
-    """Ranks and hosts that are slower than the others, each at the point where it is slowest; else
-    that none is. Ranks that causes name are not named again."""
-    causes = results.of(CauseRow)
-    looked_at = {results.point_key(row.row) for row in causes}
-    late = {rank for row in causes for rank in row.step_ranks.split(", ") if rank}
-    rows = [
-        row for row in results.of(StragglerRow)
-        # Whose step is long may be who waits in it; causes say whom for.
-        if not (row.time == rank_stats.STEP and results.point_key(row.row) in looked_at)
-    ]  # fmt: skip
-    named = [row for row in rows if row.named and row.step_ranks not in late]
-    named.sort(key=lambda row: (not row.clear, -row.excess))
+    """Ranks and hosts that are slower than the others, each at the point where it is slowest."""
+    named = sorted(results.of(StragglerRow), key=lambda row: (not row.clear, -row.excess))
     slow = {(row.time, row.rank, row.host): row for row in reversed(named)}
-    if slow:
-        return [_straggler(results, row) for row in reversed(slow.values())][:MAX_SENTENCES]
-    least = [row for row in rows if not row.named and row.of > 2]
-    return [_straggler(results, row) for row in least[:1] if not late]
+    return [_straggler(results, row) for row in reversed(slow.values())][:MAX_SENTENCES]
 
 
 def _straggler(results: ExperimentResults, row: StragglerRow) -> Finding:
@@ -326,16 +311,12 @@ def _straggler(results: ExperimentResults, row: StragglerRow) -> Finding:
         "what": TIME_WORDS[row.time] if row.rank is not None else f"ranks' {TIME_WORDS[row.time]}",
         "others": f"the median of {row.of:,} {units}" if row.of > 2 else "the other's",
     }
-    state, reason = (CLEAR if row.clear else OPEN) if row.named else NOTE, row.reason
-    far = row.ratio.value > 1 + rank_stats.NOTABLE
-    if state == NOTE and far and row.time not in rank_stats.ALONE:
-        reason = "steps that wait for all ranks do not show which one is late"
     evidence = declared_evidence(results, row) | {"figure": f"ranks-{row.time}"}
     evidence["key"] |= {"time": row.time, "rank": row.rank, "host": row.host}
     return Finding(
-        results.name, STRAGGLERS, state, subject=results.describe(row.row) if results.axes else "",
-        words=words, numbers=(estimate_of("ratio", row.ratio, "1"),), evidence=evidence,
-        reason=reason,
+        results.name, STRAGGLERS, CLEAR if row.clear else OPEN, words=words, evidence=evidence,
+        subject=results.describe(row.row) if results.axes else "", reason=row.reason,
+        numbers=(estimate_of("ratio", row.ratio, "1"),),
     )  # fmt: skip
 
 
@@ -363,7 +344,6 @@ RULES = (
         STRAGGLERS, slow_ranks,
         says={
             CLEAR: "{subject}: {who} is slow: its {what} takes {ratio:x} {others}.",
-            NOTE: "{subject}: no rank is slow; the slowest one's {what} takes {ratio:x} {others}.",
         },
         next={
             CLEAR: "check {who}: clock, memory, other processes",

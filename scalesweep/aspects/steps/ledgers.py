@@ -10,7 +10,6 @@ from scalesweep.aspects.steps.efficiency import (
     ELAPSED,
     IDEAL,
     IMBALANCE,
-    LEDGER,
     LOCAL_BATCH,
     OTHER,
     SLOWER,
@@ -82,9 +81,8 @@ def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) 
 
     ``table``: EfficiencyRow, or FirstEpochRow for the first epoch.
     """
-    rows = [row for row in results.of(table) if row.kind == LEDGER]
     ledgers = []
-    for _, group in groupby(rows, lambda row: results.point_key(row.row)):
+    for _, group in groupby(results.of(table), lambda row: results.point_key(row.row)):
         terms = {row.term: row for row in group}
         parts = {name: terms[name] for name in PARTS if name in terms}
         whole = terms[ELAPSED]

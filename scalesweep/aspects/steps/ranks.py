@@ -1,7 +1,7 @@
 """The tables `ranks` and `stragglers`: times of every rank, and who is slower than the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from scalesweep.analysis.rank_stats import (
     rank_times,
     slow_ranks,
 )
+from scalesweep.analysis.types import Floats
+from scalesweep.aspects.steps.causes import Accounted
 from scalesweep.table.declared import Estimate, SourceRow, column
 from scalesweep.tables.points import Point
 
@@ -53,7 +55,7 @@ class RankRow(_OfTime, table="ranks"):
 
 @dataclass(frozen=True, kw_only=True)
 class StragglerRow(_OfTime, table="stragglers"):
-    """A rank or host that is slower than the others; a point without one has its slowest rank."""
+    """A rank or host that is slower than the others, by the rule in docs/methods/intervals.md."""
 
     rank: int | None = column("the rank; missing: a host", "1")
     host: str | None = column("its host")
@@ -64,54 +66,46 @@ class StragglerRow(_OfTime, table="stragglers"):
         "median time over that of all, of two over the other one's, mean over runs", "1"
     )
     excess: float = column("what it takes more, in whole steps", "1")
-    named: bool = column("whether it is slower by the rule in docs/methods/intervals.md")
     clear: bool = column("whether that is clear")
     reason: str = column("why it is not")
 
 
 @dataclass(frozen=True)
-class RankRun:
-    """The times of a run's ranks by whose time it is: ``[step, rank]``, and of whole steps."""
+class StepRun:
+    """What is read of a run: ``times`` of its ranks ``[step, rank]`` by whose time it is, each with
+    those of whole steps; ``whole`` steps in s, None if it keeps none that can be true; what ranks
+    do in steps that have spans (``accounted``), if they meet in them."""
 
     run_id: str
     repeat: int
     hosts: Sequence[str]  # of the ranks; empty where not known
-    times: Mapping[str, tuple[Any, Any]]
+    times: Mapping[str, tuple[Floats, Floats]]
+    whole: Floats | None = None
+    accounted: Accounted | None = None
 
 
-def rank_rows(point: Point, runs: Sequence[RankRun]) -> Iterator[_OfTime]:
-    """The rows of both tables on a point."""
+def rank_rows(point: Point, runs: Sequence[StepRun]) -> Iterator[_OfTime]:
+    """The rows of both tables on a point; who is late in steps with spans `causes` says."""
     for kind in dict.fromkeys(kind for run in runs for kind in run.times):
-        head = {"point": point.values, "source": point.source, "time": kind}
-        yield from _of_kind(head, kind, [run for run in runs if kind in run.times])
-
-
-def _of_kind(head: dict[str, Any], kind: str, runs: Sequence[RankRun]) -> Iterator[_OfTime]:
-    reduced = [rank_times(*run.times[kind]) for run in runs]
-    for run, stats in zip(runs, reduced, strict=True):
-        times = run.times[kind][0]
-        quantiles = np.quantile(times, [*QUANTILES.values()], axis=0).T.tolist()
-        slow, excess = stats.slow.tolist(), stats.excess.tolist()
-        for rank, values in enumerate(quantiles):
-            yield RankRow(
-                **head, run_id=run.run_id, repeat=run.repeat, rank=rank, steps=len(times),
-                host=run.hosts[rank] if run.hosts else None, slow=slow[rank], excess=excess[rank],
-                **dict(zip(QUANTILES, values, strict=True)),
-            )  # fmt: skip
-    named = list(_named(head, runs, reduced))
-    if not named:
-        slowest = int(np.median([each.slow for each in reduced], axis=0).argmax())
-        ratio = Estimate(float(np.median([each.slow[slowest] for each in reduced])))
-        excess_of = float(np.mean([each.excess[slowest] for each in reduced]))
-        least = Slow(slowest, ratio, excess_of)
-        count = reduced[0].slow.size
-        row = _straggler(head, least, len(runs), [slowest], count, rank=slowest)
-        named = [replace(row, named=False, clear=False, reason="")]
-    yield from named
+        head: dict[str, Any] = {"point": point.values, "source": point.source, "time": kind}
+        kept = [run for run in runs if kind in run.times]
+        reduced = [rank_times(*run.times[kind]) for run in kept]
+        for run, stats in zip(kept, reduced, strict=True):
+            times = run.times[kind][0]
+            quantiles = np.quantile(times, [*QUANTILES.values()], axis=0).T.tolist()
+            for rank, values in enumerate(quantiles):
+                yield RankRow(
+                    **head, run_id=run.run_id, repeat=run.repeat, rank=rank, steps=len(times),
+                    host=run.hosts[rank] if run.hosts else None,
+                    slow=float(stats.slow[rank]), excess=float(stats.excess[rank]),
+                    **dict(zip(QUANTILES, values, strict=True)),
+                )  # fmt: skip
+        if not any(run.accounted for run in kept):
+            yield from _named(head, kept, reduced)
 
 
 def _named(
-    head: dict[str, Any], runs: Sequence[RankRun], reduced: Sequence[RankTimes]
+    head: dict[str, Any], runs: Sequence[StepRun], reduced: Sequence[RankTimes]
 ) -> Iterator[StragglerRow]:
     """Slow hosts, if they are the same in all runs and most of their ranks are slow, then slow
     ranks that are not on them."""
@@ -145,5 +139,5 @@ def _straggler(
         reason = "one run" if runs == 1 else "the interval includes 1"
     return StragglerRow(
         **head, rank=rank, host=host, step_ranks=", ".join(map(str, ranks)), of=of, runs=runs,
-        ratio=slow.ratio, excess=slow.excess, named=True, clear=not reason, reason=reason,
+        ratio=slow.ratio, excess=slow.excess, clear=not reason, reason=reason,
     )  # fmt: skip

@@ -1,14 +1,16 @@
 """The tables ``causes``, ``steps`` and those of ranks: why steps are as long as
 they are, and how they are distributed, at the largest finished scale of every series."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from scalesweep.analysis.rank_stats import own_times, rank_matrix
+from scalesweep.analysis.rank_stats import STEP, own_times, rank_matrix
 from scalesweep.analysis.step_delays import FEWEST_STEPS, SINGLE_FROM, causes_of, single_steps
 from scalesweep.analysis.step_work import (
     STEP_TIMES,
@@ -23,7 +25,7 @@ from scalesweep.aspects.steps.breakdown import MAKER as BREAKDOWN
 from scalesweep.aspects.steps.breakdown import NoExchangeRow
 from scalesweep.aspects.steps.causes import Accounted, cause_rows
 from scalesweep.aspects.steps.pipeline import MAKER as PIPELINE
-from scalesweep.aspects.steps.ranks import RankRow, RankRun, StragglerRow, rank_rows
+from scalesweep.aspects.steps.ranks import RankRow, StepRun, StragglerRow, rank_rows
 from scalesweep.core.formatting import listed, number, percent
 from scalesweep.core.rank_columns import by_rank, machine_column
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
@@ -37,8 +39,7 @@ from scalesweep.tables.run_arrays import each_run, largest_finished, ranks_of
 
 MAX_POINTS = 40
 MAX_CELLS = 4_000_000  # steps x ranks of all repeats of a point: the first of them, if it is more
-MAX_RANK_ROWS = 64  # of a run
-MAX_RANK_RUNS, MAX_ROWS = 12, 8192  # of a point, in the table of ranks
+MAX_RANK_ROWS = 8192  # of a point, in the table of ranks
 _MS = 1e3
 
 
@@ -69,19 +70,16 @@ class CauseRow(SourceRow, table="causes"):
     p: float | None = column("p value of its being none, of as many as were looked for", "1")
     clear: bool = column("whether it is clear")
     reason: str = column("why it is not")
-    inferred: bool = column("whether it follows from the others' waiting: the least that it is")
     step_ms: float = column("a step", "ms")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepRow(SourceRow, table="steps"):
-    """The steps of a run, or a rank's own work in them."""
+    """The steps of a run, on the ranks' critical path."""
 
     run_id: str = column("the run")
     repeat: int = column("its repeat")
-    rank: int | None = column("the rank; missing: whole steps")
     steps: int = column("how many", "1")
-    of: str = column("`step` or `own work`")
     p50: float = column("median", "ms")
     p95: float = column("95 % quantile", "ms")
     p99: float = column("99 % quantile", "ms")
@@ -91,23 +89,6 @@ class StepRow(SourceRow, table="steps"):
     drift: float | None = column("median of the last third over that of the first, less 1", "1")
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What is read of a run: the steps ``[step, rank]`` in s, None if it keeps none that can be
-    true; ``accounted`` is None if it keeps no spans."""
-
-    head: Mapping[str, Any]
-    ranks: RankRun
-    steps: Floats | None
-    accounted: Accounted | None
-
-    @property
-    def whole(self) -> Floats:
-        """Seconds of whole steps."""
-        assert self.steps is not None
-        return self.steps.max(axis=1) if self.accounted is None else self.accounted.work.periods
-
-
 def steps_rows(inputs: TableInputs) -> Iterator[SourceRow]:
     """The rows of all tables, from the arrays of the runs, which are read once."""
     data, runs = inputs.data, inputs.runs
@@ -115,18 +96,19 @@ def steps_rows(inputs: TableInputs) -> Iterator[SourceRow]:
         return
     points = [p for group in inputs.series if (p := largest_finished(data, group)) is not None]
     for point in points[:MAX_POINTS]:
+        head: dict[str, Any] = {"point": point.values, "source": point.source}
         read = list(_read(data, point, runs))
-        most = max(1, min(MAX_RANK_RUNS, MAX_ROWS // ranks_of(data, point)))
-        yield from rank_rows(point, [run.ranks for run in read if run.ranks.times][:most])
-        stepped = [run for run in read if run.steps is not None]
-        if accounted := [run.accounted for run in stepped if run.accounted is not None]:
-            for row in cause_rows(accounted):
-                yield CauseRow(point=point.values, source=point.source, **row)
-        for run in stepped:
-            yield from _distributions(run)
+        most = max(1, MAX_RANK_ROWS // ranks_of(data, point))
+        yield from rank_rows(point, [run for run in read if run.times][:most])
+        if accounted := [run.accounted for run in read if run.accounted is not None]:
+            yield from (CauseRow(**head, **row) for row in cause_rows(accounted))
+        for run in read:
+            if run.whole is not None:
+                of = {"run_id": run.run_id, "repeat": run.repeat, **distribution_of(run.whole)}
+                yield StepRow(**head, **of)
 
 
-def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[_Run]:
+def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[StepRun]:
     """The point's runs, but those whose steps cannot be true (the summary says why)."""
     ranks, cells = ranks_of(data, point), 0
     for row, record, samples in each_run(data, point.rows.tolist(), runs, "the tables of steps"):
@@ -137,30 +119,18 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[_Run]:
             continue
         except BadSpansError:
             times = {}
-        steps, accounted = rank_matrix(samples, STEP_TIMES, ranks), None
-        if steps is not None and (not np.isfinite(steps).all() or steps.min() <= 0):
-            steps = None
-        cells += 0 if steps is None else steps.size
-        if steps is not None and steps.size < cells > MAX_CELLS:
-            return
+        steps, whole, accounted = rank_matrix(samples, STEP_TIMES, ranks), None, None
+        if steps is not None and np.isfinite(steps).all() and steps.min() > 0:
+            cells, whole = cells + steps.size, steps.max(axis=1)
+            if steps.size < cells > MAX_CELLS:
+                return
         if work is not None and meet(notes):
+            whole, times = work.periods, {k: v for k, v in times.items() if k != STEP}
             accounted = Accounted(work, causes_of(work), shifting_operations(notes))
         names = data.summary[["run_id", "repeat"]].iloc[row]
-        run_id, repeat = str(names["run_id"]), int(names["repeat"])
         hosts = by_rank(machine_column(record["resources"]), ranks)
         known = [str(host) for host in hosts] if hosts and all(hosts) else []
-        head = {"point": point.values, "source": point.source, "run_id": run_id, "repeat": repeat}
-        yield _Run(head, RankRun(run_id, repeat, known, times), steps, accounted)
-
-
-def _distributions(run: _Run) -> Iterator[StepRow]:
-    """The distribution of a run's steps, and of each rank's own part of them."""
-    own = run.steps if run.accounted is None else run.accounted.work.own
-    assert own is not None
-    yield StepRow(**run.head, rank=None, of="step", **distribution_of(run.whole))
-    for rank in range(own.shape[1] if own.shape[1] <= MAX_RANK_ROWS else 0):
-        of = "step" if run.accounted is None else "own work"
-        yield StepRow(**run.head, rank=rank, of=of, **distribution_of(own[:, rank]))
+        yield StepRun(str(names["run_id"]), int(names["repeat"]), known, times, whole, accounted)
 
 
 def distribution_of(seconds: Floats) -> dict[str, Any]:
@@ -168,18 +138,14 @@ def distribution_of(seconds: Floats) -> dict[str, Any]:
     names = ("p50", "p95", "p99", "max")
     quantiles = (np.quantile(seconds, (0.5, 0.95, 0.99, 1.0)) * _MS).tolist()
     long = single_steps(seconds, SINGLE_FROM * float(np.median(seconds)))
-    stalls = np.flatnonzero(long > 0)
-    third, drift = len(seconds) // 3, None
+    stalls, drift = np.flatnonzero(long > 0), None
     if len(seconds) >= FEWEST_STEPS:
-        usual = np.where(long > 0, np.nan, seconds)
-        ends = usual[:third], usual[-third:]
-        if all(np.isfinite(end).any() for end in ends):
-            first, last = (float(np.nanmedian(end)) for end in ends)
-            drift = last / first - 1 if first > 0 else None
+        usual, third = pd.Series(np.where(long > 0, np.nan, seconds)), len(seconds) // 3
+        change = float(usual[-third:].median() / usual[:third].median()) - 1
+        drift = change if math.isfinite(change) else None
     return {
         "steps": len(seconds), **dict(zip(names, quantiles, strict=True)),
-        "stalls": int(stalls.size), "stall_steps": (stalls[:20] + 1).tolist(),
-        "drift": drift,
+        "stalls": int(stalls.size), "stall_steps": (stalls[:20] + 1).tolist(), "drift": drift,
     }  # fmt: skip
 
 
@@ -194,49 +160,42 @@ PROFILES = {
 }
 
 
-MAX_RANKS = 8  # of a point, besides its whole steps
-MAX_PLACES = 6
 _NOTE = (
-    "Milliseconds, medians over the repeats, at the largest scale of each series: whole steps on "
-    "the ranks' critical path, then each rank's own work in them (all but the exchange). A stall "
-    "is a step much longer than those around it (docs/methods/time_breakdown.md); drift: the "
-    "median of the last third of the steps over that of the first, less 1."
+    "Milliseconds, medians over the repeats, at the largest scale of each series, on the ranks' "
+    "critical path. A stall is a step much longer than those around it "
+    "(docs/methods/time_breakdown.md); drift: the median of the last third of the steps over that "
+    "of the first, less 1."
 )
 
 
 def steps_table(results: ExperimentResults, limit: int) -> Table | None:
-    """Whole steps and ranks of every point that keeps its steps; None where none does."""
-    groups: dict[object, list[StepRow]] = {}
+    """The steps of every point that keeps them; None where none does."""
+    groups: dict[tuple[Any, ...], list[StepRow]] = {}
     for row in results.of(StepRow):
-        if row.rank is None or row.rank < MAX_RANKS:
-            groups.setdefault((*results.point_key(row.row), row.rank), []).append(row)
+        groups.setdefault(results.point_key(row.row), []).append(row)
     planned = {results.point_key(row): row["planned"] for row in results.points}
-    rows = [_merged(runs, planned[results.point_key(runs[0].row)]) for runs in groups.values()]
-    ms = [("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("Longest", "max")]
+    rows = [_merged(runs, planned[key]) for key, runs in groups.items()]
     columns = [
-        Column("Of", lambda row: Cell(row["of"]), "rank"),
-        *(_column(head, name) for head, name in ms),
+        *(Column(head, _number(name), name) for head, name in _SHOWN.items()),
         Column("Stalls in a run", _stalls, "stalls"),
         Column("Drift in a run", lambda row: Cell(percent(row["drift"])), "drift"),
     ]
     return table_of(results, rows, [("", columns)], limit) if rows else None
 
 
-def _column(heading: str, name: str) -> Column:
-    return Column(heading, lambda row: Cell(number(row[name])), name)
+_SHOWN = {"p50": "p50", "p95": "p95", "p99": "p99", "Longest": "max"}
+
+
+def _number(name: str) -> Callable[[Row], Cell]:
+    return lambda row: Cell(number(row[name]))
 
 
 def _merged(runs: Sequence[StepRow], planned: int) -> Row:
-    """Medians over the runs of a point, or of a rank of it; of stalls the mean."""
-    rank = runs[0].rank
-    row: Row = {
-        name: float(np.median([getattr(run, name) for run in runs]))
-        for name in ("p50", "p95", "p99", "max")
-    }
+    """Medians over the runs of a point; of stalls the mean, and those of the first with any."""
     drifts = [run.drift for run in runs if run.drift is not None]
-    return row | {
-        **runs[0].row, "repeats": len(runs), "planned": planned, "rank": rank,
-        "of": "steps" if rank is None else f"rank {rank}",
+    return {
+        **{name: float(np.median([getattr(r, name) for r in runs])) for name in _SHOWN.values()},
+        **runs[0].row, "repeats": len(runs), "planned": planned,
         "drift": float(np.median(drifts)) if drifts else None,
         "stalls": float(np.mean([run.stalls for run in runs])),
         "places": next((run.stall_steps for run in runs if run.stall_steps), []),
@@ -245,10 +204,8 @@ def _merged(runs: Sequence[StepRow], planned: int) -> Row:
 
 def _stalls(row: Row) -> Cell:
     """How many a run has, and in which steps those of the first run with any are."""
-    text = f"{row['stalls']:.3g}"
-    where = listed([str(place) for place in row["places"]], MAX_PLACES)
-    steps = "steps" if len(row["places"]) > 1 else "step"
-    return Cell(f"{text} ({steps} {where})" if where else text)
+    where = listed([str(place) for place in row["places"]], 6)
+    return Cell(f"{row['stalls']:.3g}" + (f" (steps {where})" if where else ""))
 
 
 SECTION = Section("Steps", steps_table, lambda _results: [_NOTE])

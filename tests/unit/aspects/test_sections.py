@@ -76,10 +76,8 @@ def test_steps_have_quantiles_stalls_and_drift(tmp_path: Path) -> None:
     (section,) = [one for one in shown_sections(study, {}, 10) if one["title"] == "Steps"]
     headings = [heading.text for heading in section["table"]["headings"]]
     cells = [dict(zip(headings, row, strict=True)) for row in section["table"]["rows"]]
-    whole, quick, slow = [{name: cell.text for name, cell in row.items()} for row in cells]
-    assert [row["Of"] for row in (whole, quick, slow)] == ["steps", "rank 0", "rank 1"]
-    assert whole["Stalls in a run"] == slow["Stalls in a run"] == "2 (steps 25 and 50)"
-    assert quick["Stalls in a run"] == "0"
+    (whole,) = [{name: cell.text for name, cell in row.items()} for row in cells]
+    assert whole["Stalls in a run"] == "2 (steps 25 and 50)"
     assert 70 < float(whole["p50"]) < 80 < float(whole["p95"]) < 100
     assert float(whole["p99"]) > 400
     assert 15 < float(whole["Drift in a run"].split()[0]) < 25  # 13 ms of 66

@@ -49,13 +49,13 @@ def long_checkpoints(arrays: Arrays) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (milliseconds, "about 1,000 times its step_times: the spans look like milliseconds"),
-        (long_steps, "look like milliseconds; write seconds"),
+        (milliseconds, "about 1,000 times step_times .*: the spans look like milliseconds"),
+        (long_steps, "they are milliseconds, overlap, or are of several runs"),
         (overlapping, "are longer than the step in 60 of 60 steps"),
         (long_checkpoints, "span_checkpoint are longer than span_between in 60 of 60 steps"),
-        (all_milliseconds, "times the seconds that the run timed: they look like millisecond"),
-        (runs_fast(1.25), "rank 1 counted about 25 % more time than the other one"),
-        (runs_fast(1.1, first=30), "rank 1 counted about 5 % more time than the other one"),
+        (all_milliseconds, "times the seconds that the run timed: they are milliseconds"),
+        (runs_fast(1.25), "rank 1 counted about 25 % more time than the others"),
+        (runs_fast(1.1, first=30), "rank 1 counted about 5 % more time than the others"),
     ],
 )
 def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
@@ -63,7 +63,7 @@ def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
 ) -> None:
     study, _, found = measured(tmp_path, Program(), changed=change)
     (warning,) = [one for one in found if one.rule == "warnings"]
-    assert words in warning.reason
+    assert re.search(words, warning.reason), warning.reason
     assert not study.of(CauseRow)
     assert not [row for row in study.rows("efficiency") if row["ranks"] == 2]
     assert not clear(found)

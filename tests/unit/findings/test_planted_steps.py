@@ -53,10 +53,6 @@ ROWS: dict[str, tuple[Program, tuple[str, ...], str, float, str]] = {
         faulty(100, compute=always(30, 1)), ("between",), "input", 35,
         r"rank 1: computation \+(29|30)\S* .*; without it a step is 0 ms shorter",
     ),
-    "logging on rank 0, not measured": (
-        faulty(between=always(40, 0)), (), "persistent", 40,
-        r"rank 0: host time at least \+(39|40)\S* .* in every step",
-    ),
     "logging on rank 0, named": (
         faulty(logging=always(40, 0)), ("between", "logging"), "logging", 40,
         r"rank 0: logging \+(39|40)\S* .* in every step",

@@ -124,12 +124,9 @@ def noisy(ranks: int, repeats: int = 5, seed: int = 1, **ms: float) -> list[Step
     ]
 
 
-def terms_of(study: ExperimentResults, ranks: int, kind: str = "ledger") -> dict[str, float]:
-    return {
-        row["term"]: row["value"]
-        for row in study.rows("efficiency")
-        if row["kind"] == kind and row["ranks"] == ranks
-    }
+def terms_of(study: ExperimentResults, ranks: int) -> dict[str, float]:
+    rows = study.rows("efficiency")
+    return {row["term"]: row["value"] for row in rows if row["ranks"] == ranks}
 
 
 def test_the_ledger_adds_up_and_computation_is_split_at_the_reference() -> None:

@@ -1,16 +1,13 @@
 """Findings on training: each rule with data where it holds and data where it must not."""
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scalesweep.aspects.find import find
-from scalesweep.aspects.training.findings import data_loading, input_share
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.comparisons import Comparison
-from tests.fakes.finding_rows import only
 from tests.fakes.training import Training, mae, nt3, study_of
 
 
@@ -57,41 +54,6 @@ def test_accuracy_is_compared_only_after_the_same_training(tmp_path: Path) -> No
     fakes.append(nt3(**more, compare="always"))
     found = [rows(study_of(tmp_path / str(i), fake), "scaling") for i, fake in enumerate(fakes)]
     assert [len(each) for each in found] == [0, 0, 0, 1, 1]
-
-
-# --- data loading ---
-
-
-def test_data_loading_that_takes_much(tmp_path: Path) -> None:
-    study = study_of(tmp_path, nt3(load_s=lambda p: 40.0))
-    found = only(data_loading(study))
-    assert found.state == "clear"
-    assert re.search(
-        r"share of a run at 16 ranks: 74\.\d+ \[74\.\d+, 7[45]\.\d+\] %\.", found.sentence
-    )
-
-
-# --- input ---
-
-
-def waits(share: float, name: str = "train", **changes: Any) -> Training:
-    """Training of which ranks wait such a share for input (with 16 ranks twice of it)."""
-
-    def arrays(found: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
-        part = share * (2 if point["ranks"] == 16 else 1) * (1 + 0.02 * repeat)
-        found["span_input"] = part * found["local_times"]
-
-    return nt3(arrays=arrays, name=name, **changes)
-
-
-def test_the_share_of_training_that_input_takes(tmp_path: Path) -> None:
-    found = only(input_share(study_of(tmp_path, waits(0.1))))
-    assert found.state == "clear"
-    assert found.sentence == (
-        "Waiting for input takes its largest share of training at 16 ranks: 20.4 [19.4, 21.4] %."
-    )
-    assert found.evidence["key"]["ranks"] == 16 and found.evidence["table"] == "epochs"
-    assert found.numbers[0].value == pytest.approx(0.204)
 
 
 def inputs(seconds: dict[str, float], **changes: Any) -> Training:
