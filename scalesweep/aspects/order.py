@@ -17,7 +17,6 @@ FIGURES = (
     "warm_up_figures",
     "accuracy_figures",
     "phase_figures",
-    "phase_energy_figures",
     "part_figures",
     "function_figures",
     "power_figures",

@@ -67,6 +67,9 @@ ASPECTS: dict[str, Mapping[str, str]] = {
         "collectives, files.",
     },
     "scaling": {},
+    "score": {
+        "score": "Mean time to the target without the best and the worst run, as MLPerf counts.",
+    },
     "steps": {
         "efficiency": "The time of a step by loss, and the factors of the efficiency, at each "
         "point.",
@@ -79,7 +82,6 @@ ASPECTS: dict[str, Mapping[str, str]] = {
     },
     "training": {
         "accuracy": "Accuracy of each point, with the time and energy to reach it.",
-        "score": "Mean time to the target without the best and the worst run, as MLPerf counts.",
     },
     "utilisation": {
         "utilisation": "Tokens, FLOP, MFU and HFU of each point, by every convention that the "

@@ -3,7 +3,7 @@
 CosmoFlow's logs become runs of our own benchmark (``mlperf_runs``), all others those of a benchmark
 that an import makes: the parameters are what the logs state, the ranks the accelerators of the
 log or of the system's description beside it. A run lasts from run_start to run_stop; its score is
-that of several runs (``aspects/training/score.py``), times the factor of ``scaling.json``.
+that of several runs (``aspects/score.py``), times the factor of ``scaling.json``.
 """
 
 import math

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from scalesweep.aspects.energy.table import TOTAL, Power
-from scalesweep.aspects.phases.figure import looks_of
+from scalesweep.aspects.phases import looks_of
 from scalesweep.core.formatting import scaled_unit
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.figures.drawing import Drawing, drawn, labels_of

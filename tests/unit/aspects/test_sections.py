@@ -6,7 +6,7 @@ import pytest
 
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.energy.table import energy_lines
-from scalesweep.aspects.training.table import accuracy_table
+from scalesweep.aspects.training import accuracy_table
 from scalesweep.core.record import read_record
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.experiment_part import shown_sections

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from scalesweep.aspects.draw import draw
-from scalesweep.aspects.phases.figure import looks_of
-from scalesweep.aspects.phases.table import LOOKS
+from scalesweep.aspects.phases import LOOKS, looks_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
 from tests.fakes.drawn import figures_of

@@ -9,7 +9,7 @@ import pytest
 from scalesweep.analysis.stats import olympic_mean
 from scalesweep.aspects.find import rules
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.training.findings import score as found_score
+from scalesweep.aspects.score import score_findings as found_score
 from scalesweep.config.campaign import load_campaign
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scalesweep.aspects.draw import draw
-from scalesweep.aspects.warm_up.table import WarmUp, WarmUpCurve, warm_up_table
+from scalesweep.aspects.warm_up import WarmUp, WarmUpCurve, warm_up_table
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.ranks import ranked, steady
 from tests.fakes.training import study_of

@@ -1,26 +1,33 @@
-"""The table ``phases``: where the seconds and, where known, the joules of a run go."""
+"""Where the seconds and, where known, the joules of a run go, by phase."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import pandas as pd
+
 from scalesweep.analysis.stats import mean_of
-from scalesweep.core.formatting import with_interval
-from scalesweep.experiment.by_kind import table_by_kind
+from scalesweep.core.formatting import shorten, with_interval
+from scalesweep.experiment.by_kind import by_kind, table_by_kind
 from scalesweep.experiment.points_table import Table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
+from scalesweep.figures.drawing import Drawing
+from scalesweep.figures.stacked import Bar, point_bars
+from scalesweep.figures.theme import Look
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 
 # Phases in the order of a run, others follow: colour (after Okabe and Ito) and hatch. Those that
 # share a colour differ in hatch and are apart in a run.
-LOOKS: Mapping[str, tuple[str, str]] = {
+LOOKS: Mapping[str, Look] = {
     "import": ("#9aa1ab", ""), "init": ("#d5d9de", ""), "data_staging": ("#56B4E9", "////"),
     "data_loading": ("#56B4E9", ""), "preprocessing": ("#F0E442", ""), "build": ("#CC79A7", ""),
     "broadcast": ("#CC79A7", "////"), "warmup": ("#0072B2", "////"), "training": ("#0072B2", ""),
     "timed": ("#0072B2", ""), "validation": ("#E69F00", ""), "evaluation": ("#D55E00", ""),
     "teardown": ("#9aa1ab", "////"),
 }  # fmt: skip
+_OTHERS = (("#009E73", ""), ("#009E73", "////"), ("#009E73", "----"), ("#ffffff", "xxxx"))
+_NOTE = "Seconds of rank 0, means over repeats with 95 % intervals."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +42,11 @@ class Phase(PointRow, table="phases"):
     energy: Estimate | None = column("its energy, all hosts", "J")
 
 
-def in_order(phases: Iterable[str]) -> list[str]:
-    """Phases in the order of a run, unknown ones last."""
-    order = {name: place for place, name in enumerate(LOOKS)}
-    return sorted(phases, key=lambda name: order.get(name, len(order)))
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """Colour and hatch by phase, in the order of a run; a phase looks the same in every figure."""
+    known = set(names)
+    others = dict(zip(sorted(known - LOOKS.keys()), _OTHERS * len(known), strict=False))
+    return {name: look for name, look in LOOKS.items() if name in known} | others
 
 
 def phase_rows(inputs: TableInputs) -> Iterator[Phase]:
@@ -46,35 +54,25 @@ def phase_rows(inputs: TableInputs) -> Iterator[Phase]:
     data = inputs.data
     if not data.trains and not data.knows_energy:
         return
-    seconds, energy = data.notes("_phases"), data.notes("_energy")
-    whole = {row: sum(values.values()) for row, values in seconds.items()}
-    shares = {
-        row: {name: value / whole[row] for name, value in values.items()}
-        for row, values in seconds.items()
-        if whole[row] > 0
-    }
-    names = in_order(dict.fromkeys(name for values in seconds.values() for name in values))
+    seconds, energy = (
+        pd.DataFrame(data.notes(name).values(), index=list(data.notes(name)))
+        for name in ("_phases", "_energy")
+    )
+    shares = seconds.div(seconds.sum(axis=1), axis=0)
     for point in inputs.points:
-        rows = point.rows.tolist()
-        for name in names:
+        for name in looks_of(seconds.columns):
             times, parts, joules = (
-                [known[row][name] for row in rows if name in known.get(row, {})]
+                known.loc[known.index.isin(point.rows), name].dropna() if name in known else ()
                 for known in (seconds, shares, energy)
             )
-            if times:
+            if len(times):
                 yield Phase(
                     **point_columns(point), phase=name, runs=len(times),
                     seconds=mean_of(times, data.level),
-                    share=mean_of(parts, data.level) if parts else None,
+                    share=mean_of(parts, data.level) if len(parts) else None,
                     energy_runs=len(joules),
-                    energy=mean_of(joules, data.level) if joules else None,
+                    energy=mean_of(joules, data.level) if len(joules) else None,
                 )  # fmt: skip
-
-
-MAKERS = (Maker(Phase, phase_rows),)
-
-
-_NOTE = "Seconds of rank 0, means over repeats with 95 % intervals."
 
 
 def phase_table(results: ExperimentResults, limit: int) -> Table | None:
@@ -85,4 +83,24 @@ def phase_table(results: ExperimentResults, limit: int) -> Table | None:
     )  # fmt: skip
 
 
+def phase_figures(results: ExperimentResults) -> list[Drawing]:
+    """Stacked bars of seconds by phase, and of joules where energy was measured."""
+    joules = _bars(results, "energy-phases", "energy", "energy", "J")
+    return _bars(results, "phases-time", "time", "seconds", "s") + joules
+
+
+def _bars(
+    results: ExperimentResults, name: str, what: str, column: str, unit: str
+) -> list[Drawing]:
+    known = by_kind(results, results.of(Phase), "phase", column)
+    positive = (({n: v for n, v in parts.items() if v > 0}, row) for row, parts in known)
+    bars = [Bar(row, parts) for parts, row in positive if parts]
+    looks = looks_of(part for bar in bars for part in bar.parts)
+    words = {part: shorten(part.replace("_", " "), 24) for part in looks}
+    title, note = f"{what} by phase", "Means over repeats; phases of rank 0, joules of all hosts."
+    return point_bars(results, name, title, what.capitalize(), unit, bars, looks, words, note)
+
+
+MAKERS = (Maker(Phase, phase_rows),)
+FIGURES = (phase_figures,)
 SECTION = Section("Phases", phase_table, lambda _results: [_NOTE])

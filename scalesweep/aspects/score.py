@@ -6,16 +6,28 @@ from dataclasses import dataclass
 
 from scalesweep.analysis.stats import olympic_mean
 from scalesweep.core.files import canonical_json
+from scalesweep.core.formatting import counted, number
 from scalesweep.core.status import Status
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import (
+    ATTENTION,
+    CLEAR,
+    OPEN,
+    Finding,
+    Rule,
+    declared_evidence,
+    number_of,
+)
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.bookkeeping import SCORE_RULE
-from scalesweep.tables.making import TableInputs
+from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData, Point
 
 METRIC = "time_to_target"
 # Runs that MLPerf HPC asks of CosmoFlow (MLPerf HPC training rules, "Benchmark Results"), the
 # factor of its score, and the runs that are left out at either end.
 STANDARD = (1.0, 10, 1)
+MAX_POINTS, LEAST_RUNS = 4, 3  # of which a finding speaks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,3 +87,51 @@ def _rule(data: ExperimentData, point: Point) -> tuple[float | None, int | None,
         return None if point.source == "imported" else STANDARD
     factors, asked, dropped = zip(*rules, strict=True)
     return float(factors[0]) if len(set(factors)) == 1 else None, asked[0], int(dropped[0])
+
+
+def score_findings(results: ExperimentResults) -> list[Finding]:
+    """The score of the first points of three runs or more, or why one has none."""
+    rows = [row for row in results.of(Score) if row.runs >= LEAST_RUNS]
+    return [_score(results, row) for row in rows[:MAX_POINTS]]
+
+
+def _score(results: ExperimentResults, row: Score) -> Finding:
+    missed = row.runs - row.reached
+    missed_words = f"{missed:,} of {counted(row.runs, 'run')} missed the target"
+    flags: list[str] = []
+    if row.score is None:
+        state, why = ATTENTION, missed_words
+        if row.factor is None:
+            why = "its runs state several factors"
+    else:
+        state = CLEAR if row.runs == row.asked else OPEN
+        why = f"MLPerf takes {row.asked or 'another number of'} runs" if state == OPEN else ""
+        flags = [f"{row.dropped} best and {row.dropped} worst dropped"]
+        flags += [missed_words] if missed else []
+        flags += [f"times {number(row.factor, 6)} (scaling.json)"] if row.factor != 1 else []
+    return Finding(
+        results.name, "score", state, evidence=declared_evidence(results, row), reason=why,
+        words={"at": f" at {results.describe(row.point)}" if results.axes else ""},
+        numbers=(
+            number_of("runs", row.runs, "1"), number_of("score", row.score, "s"),
+            number_of("dropped", row.dropped, "1"),
+        ),
+        flags=tuple(flags),
+    )  # fmt: skip
+
+
+MAKERS = (Maker(Score, score_rows),)
+RULES = (
+    Rule(
+        "score", score_findings,
+        says={
+            CLEAR: "MLPerf score{at} of {runs} runs: {score}.",
+            ATTENTION: "No MLPerf score{at} of {runs} runs.",
+        },
+        next={
+            OPEN: "add runs until MLPerf's number is reached",
+            ATTENTION: "import what the submission has: scaling.json, runs that reach the target "
+            "({dropped} may miss it)",
+        },
+    ),
+)  # fmt: skip

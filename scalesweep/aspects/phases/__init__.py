@@ -1,1 +1,0 @@
-"""Where the time and the energy of a run go, by phase."""

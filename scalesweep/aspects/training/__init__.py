@@ -1,1 +1,0 @@
-"""What training gave: time, rate, loss, accuracy and energy, by epoch and by point."""

@@ -1,1 +1,0 @@
-"""How long runs take to become steady: the time of every step, warm-up included."""
