@@ -13,22 +13,14 @@ from typing import Any
 
 import matplotlib as mpl
 
-from scalesweep.aspects.comparisons.figure import comparison_figures, size_figures
-from scalesweep.aspects.order import FIGURES
 from scalesweep.aspects.registry import parts
-from scalesweep.aspects.scaling.figure import scaling_figures
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.parallel import shared_map
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.files import CONVERTERS, svg_text
-from scalesweep.figures.parameters import (
-    control_figures,
-    group_figures,
-    heatmap_figures,
-    single_figures,
-)
+from scalesweep.figures.parameters import control_figures
 from scalesweep.figures.theme import STYLE
 
 FORMATS = ("svg", "pdf", "png")
@@ -38,25 +30,12 @@ Maker = Callable[[ExperimentResults], list[Drawing]]
 
 def draw(results: ExperimentResults) -> list[Drawing]:
     """The figures that suit what the experiment varies, in the order a report shows them."""
-    return [drawing for make in makers(results) for drawing in make(results)]
+    return [drawing for make in makers() for drawing in make(results)]
 
 
-def makers(results: ExperimentResults) -> list[Maker]:
+def makers() -> list[Maker]:
     """What makes the figures of an experiment, in their order."""
-    made: list[Maker] = [control_figures]
-    # Of layouts the aspect draws the best, and pairs that differ in one choice: a plane has few of
-    # hundreds, and a mean would be over unlike ones.
-    study = bool(results.rows("best_layouts", ["layout"]))
-    scaled = results.scale in results.leaders
-    if results.series and scaled and not study:
-        made += [scaling_figures, size_figures]
-    if len(results.leaders) > 1:
-        made += [*([] if study else [heatmap_figures, group_figures]), comparison_figures]
-    if len(results.grid) == 1 and not scaled:
-        made.append(single_figures)
-    places = {name: place for place, name in enumerate(FIGURES)}
-    of_aspects: list[Maker] = [maker for each in parts("FIGURES") for maker in each]
-    return made + sorted(of_aspects, key=lambda maker: places.get(maker.__name__, len(places)))
+    return [control_figures, *(maker for each in parts("FIGURES") for maker in each)]
 
 
 @dataclass(frozen=True)
@@ -108,7 +87,7 @@ def write_figures(
     """
     folder = out / results.name
     folder.mkdir(parents=True, exist_ok=True)
-    written = shared_map(_made, _Work(results, out, formats), makers(results), processes)
+    written = shared_map(_made, _Work(results, out, formats), makers(), processes)
     entries = [entry for made in written for entry in made]
     write_atomic(folder / INDEX, json.dumps(entries, indent=1) + "\n")
     return entries

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
-from scalesweep.aspects.order import ORDER
 from scalesweep.aspects.registry import parts
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings import drift, general
@@ -19,15 +18,14 @@ from scalesweep.findings.table import runs_of
 from scalesweep.findings.totals import unsure_total
 
 # Those that lie in no folder of an aspect.
-_OTHERS: Sequence[Rule] = (*general.RULES, *drift.RULES)
+_OTHERS: Sequence[Rule] = (*drift.RULES, *general.RULES)
 
 
 def find(results: ExperimentResults) -> list[Finding]:
-    """All findings of one experiment, in ``ORDER``; those of rules that it lacks come last."""
+    """All findings of one experiment, in the order of their rules."""
     every = rules()
-    places = {name: place for place, name in enumerate(ORDER)}
     stated = [finding for rule in every.values() if rule.find for finding in rule.find(results)]
-    stated.sort(key=lambda finding: places.get(finding.rule, len(places)))
+    stated.sort(key=lambda finding: [*every].index(finding.rule))
     findings = judged(stated, {name: rule.part for name, rule in every.items()})
     unsure = unsure_total(results, results.main.metric) if results.main else ""
     disturbed = {str(row["run_id"]) for row in general.disturbed_runs(results)}
@@ -51,5 +49,5 @@ def _flagged(
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """All rules by their names."""
-    return {rule.name: rule for each in (_OTHERS, *parts("RULES")) for rule in each}
+    """All rules by their names, those of no aspect last."""
+    return {rule.name: rule for each in (*parts("RULES"), _OTHERS) for rule in each}

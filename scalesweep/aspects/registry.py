@@ -1,4 +1,4 @@
-"""All aspects, and the captions of their tables; ``order.py`` has the order of what they say.
+"""All aspects in the order of the report, and the captions of their tables.
 
 An aspect is a folder here, or one file if it is short. No pandas or matplotlib here, nor in the
 ``__init__`` of a folder: the Snakefile reads captions.
@@ -23,52 +23,19 @@ _FILES: Mapping[Part, str] = {
 
 # By aspect, captions of the tables that people read; others have a row per run, rank or sample.
 ASPECTS: dict[str, Mapping[str, str]] = {
+    "scaling": {},
     "comparisons": {
         "comparisons": "Ratios of two points, or of many pairs of points: of settings, threads, "
         "inputs, phases, scales and results of training, with p values.",
-    },
-    "energy": {},
-    "headroom": {
-        "headroom": "What points take of files, input pipelines, copies, computation, memory and "
-        "network, beside what the campaign's probes reach.",
     },
     "layouts": {
         "best_layouts": "At each scale the best layout, how far it is ahead of the next, and how "
         "many points failed.",
         "layouts": "Every layout that ran: its share of the best at its scale, and its memory.",
     },
-    "links": {},
-    "memory": {
-        "memory": "Predicted bytes of a rank by part, the measured peak, and whether the model "
-        "calls right which points fit.",
-        "memory_fit": "Constants of the memory model, and how near it comes.",
-    },
-    "phases": {"phases": "Seconds, and joules where known, of every phase of every point."},
     "prediction": {
         "prediction": "Predictions at rank counts that were not measured, with 90 % and 95 % "
         "intervals.",
-    },
-    "probes": {
-        "network": "Latency, bandwidth and algorithm fitted to each collective, with their "
-        "intervals.",
-    },
-    "profiles": {
-        "collectives": "Calls of each rank in PyTorch's traces by process group and operation: "
-        "sizes, exposed and overlapped time.",
-        "lateness": "How late each rank begins the collectives of a process group.",
-        "operations": "Time of TensorFlow's operations per step, by device and type.",
-        "parts": "The time of each part of a program at each point.",
-        "timeline": "What the Horovod timeline shows: time of negotiation, queues and "
-        "collectives by tensor.",
-    },
-    "roofline": {
-        "roofline": "Operations, bytes and times of kernels or layers beside the machine's limits.",
-        "ceilings": "Measured limits of the machine: compute rate, memory bandwidth, "
-        "collectives, files.",
-    },
-    "scaling": {},
-    "score": {
-        "score": "Mean time to the target without the best and the worst run, as MLPerf counts.",
     },
     "steps": {
         "efficiency": "The time of a step by loss, and the factors of the efficiency, at each "
@@ -80,17 +47,50 @@ ASPECTS: dict[str, Mapping[str, str]] = {
         "pipeline_idle": "What stages of a pipeline wait for, beside the ideal.",
         "stragglers": "Ranks and hosts that are slower than the others.",
     },
-    "training": {
-        "accuracy": "Accuracy of each point, with the time and energy to reach it.",
-    },
-    "utilisation": {
-        "utilisation": "Tokens, FLOP, MFU and HFU of each point, by every convention that the "
-        "model states enough for.",
-    },
     "warm_up": {
         "warm_up": "Steps that each point leaves out as its warm-up, and from which its times "
         "are steady.",
     },
+    "training": {
+        "accuracy": "Accuracy of each point, with the time and energy to reach it.",
+    },
+    "score": {
+        "score": "Mean time to the target without the best and the worst run, as MLPerf counts.",
+    },
+    "phases": {"phases": "Seconds, and joules where known, of every phase of every point."},
+    "utilisation": {
+        "utilisation": "Tokens, FLOP, MFU and HFU of each point, by every convention that the "
+        "model states enough for.",
+    },
+    "roofline": {
+        "roofline": "Operations, bytes and times of kernels or layers beside the machine's limits.",
+        "ceilings": "Measured limits of the machine: compute rate, memory bandwidth, "
+        "collectives, files.",
+    },
+    "headroom": {
+        "headroom": "What points take of files, input pipelines, copies, computation, memory and "
+        "network, beside what the campaign's probes reach.",
+    },
+    "memory": {
+        "memory": "Predicted bytes of a rank by part, the measured peak, and whether the model "
+        "calls right which points fit.",
+        "memory_fit": "Constants of the memory model, and how near it comes.",
+    },
+    "profiles": {
+        "collectives": "Calls of each rank in PyTorch's traces by process group and operation: "
+        "sizes, exposed and overlapped time.",
+        "lateness": "How late each rank begins the collectives of a process group.",
+        "operations": "Time of TensorFlow's operations per step, by device and type.",
+        "parts": "The time of each part of a program at each point.",
+        "timeline": "What the Horovod timeline shows: time of negotiation, queues and "
+        "collectives by tensor.",
+    },
+    "energy": {},
+    "probes": {
+        "network": "Latency, bandwidth and algorithm fitted to each collective, with their "
+        "intervals.",
+    },
+    "links": {},
 }
 # Of tables that lie in no folder of an aspect.
 _OTHER_TABLES: Mapping[str, str] = {

@@ -46,7 +46,6 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
     "dots": {"linestyle": ""},
     "best": {"linestyle": "", "marker": "_", "markersize": 9},
     "faint": {"color": HOLE, "linestyle": "", "marker": "o", "markersize": 3, "alpha": 0.4},
-    "mean": {"color": "black", "marker": "", "linestyle": (0, (4, 2)), "linewidth": 1.8},
     "grey": {"color": "#c9ced6", "marker": "", "linewidth": 0.8, "linestyle": "-"},
     "marked": {"color": ORANGE, "marker": "^", "linestyle": "", "markersize": 7},
 }
@@ -167,7 +166,7 @@ class Lines(Form):
             ax.scatter(at, y, s=part["size"], color=drawn["color"], alpha=0.55, lw=0, label=label)
         else:
             ax.plot(at, y, label=label, rasterized=rasterized, **drawn)
-        if style == "mean" or (len(part) > FEW_MARKERS and np.isfinite(low).any()):
+        if len(part) > FEW_MARKERS and np.isfinite(low).any():
             ax.fill_between(at, low, high, color=drawn["color"], alpha=0.17, linewidth=0)
         elif np.isfinite(low).any():
             ax.vlines(at, low, high, color=drawn["color"], linewidth=1, alpha=0.8)

@@ -1,5 +1,5 @@
-"""Figures over the parameters that vary: heat maps and lines of two, one figure of a single one;
-and of the control point, of which none does."""
+"""Figures over the parameters that vary: heat maps and lines of two, a panel of one; and of the
+control point, of which none does."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from scalesweep.figures.drawing import Drawing, bounds, drawn
 from scalesweep.figures.forms import Bars, Heat, Lines
 from scalesweep.figures.theme import Axis
 
-MAX_SIDE, MAX_ROWS = 24, 40
+MAX_SIDE = 24
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Plane:
         return ", ".join(held + ([str(self.row["source"])] if len(results.sources) > 1 else []))
 
 
-def plane_of(results: ExperimentResults, with_scale: bool = True) -> Plane | None:
+def plane_of(results: ExperimentResults) -> Plane | None:
     """The plane that a figure shows: of two numbers if there are any, the one with most points.
 
     The scale is horizontal, names are vertical, where their labels have room. Points of a plane
     differ in both sides, some in one of them alone (else no two compare).
     """
     names = [name for name in results.leaders if name != results.scale]
-    names += [results.scale] if with_scale and results.scale in results.leaders else []
+    names += [results.scale] if results.scale in results.leaders else []
     words = [name for name in names if not results.numeric(name)]
     pairs = sorted(combinations(names, 2), key=lambda pair: sum(name in words for name in pair))
     for first, second in pairs:
@@ -75,23 +75,44 @@ def _tells(cells: Mapping[Key, Row]) -> bool:
     return 1 < min(counts) < len(cells)
 
 
-def heatmap_figures(results: ExperimentResults) -> list[Drawing]:
-    """The main metric over two parameters, a figure for each phase."""
+def plane_figures(results: ExperimentResults) -> list[Drawing]:
+    """The main metric over two parameters: for each phase a heat map, and, of parameters other than
+    the scale, a line for each value of one over the values of the other."""
     plane, main = plane_of(results), results.main
-    if plane is None or main is None:
-        return []
+    if plane is None or main is None or results.rows("best_layouts", ["layout"]):
+        return []  # of layouts a plane has few of hundreds
     ranked = not any(parameter_of(results.entry, name).get("workload") for name in plane.sides)
     best = ("higher" if main.higher else "lower") if ranked else ""
-    held = plane.words(results)
+    held, (first, second) = plane.words(results), plane.sides
     note = "Each cell is one point, the mean over its repeats; outlined: the best drawn."
-    drawings = []
+    maps, lines = [], []
     for phase in sorted(main.phases, key=lambda phase: phase != main.steady_phase):
         means = {key: main.value(row, "mean", phase) for key, row in plane.cells.items()}
-        panels = _heat(results, plane, means, best, main.unit)
-        what = f"{main.label.lower()}, {PHASES[phase]}{f', {held}' if held else ''}"
+        when = f"{PHASES[phase]}{f', {held}' if held else ''}"
         name = "heatmap" if phase == main.steady_phase else f"heatmap-{phase}"
-        drawings += drawn(results, name, what, note, panels)
-    return drawings
+        panels = _heat(results, plane, means, best, main.unit)
+        maps += drawn(results, name, f"{main.label.lower()}, {when}", note, panels)
+        if results.scale not in plane.sides and any(map(results.numeric, plane.sides)):
+            turned = {key[::-1]: value for key, value in means.items()}
+            both = [_lines(results, second, first, turned), _lines(results, first, second, means)]
+            what = f"{main.label.lower()} by {first} and {second}, {when}"
+            lines += drawn(results, f"groups-{phase}", what, "Each point is the mean over its "
+                           "repeats.", both, columns=2)  # fmt: skip
+    return maps + lines
+
+
+def _lines(
+    results: ExperimentResults, over: str, by: str, values: Mapping[Key, float | None]
+) -> Lines:
+    """A line for each value of ``by`` over those of ``over``, which come first in the keys."""
+    frame = pd.DataFrame(
+        {"x": x, "series": f"{by} {text_of(group)}", "y": values.get((x, group))}
+        for x in results.values(over)
+        for group in results.values(by)
+    ).astype({"y": float})
+    kind = "values" if results.numeric(over) else "linear"
+    assert results.main is not None
+    return Lines(frame, Axis(results.label(over), kind), Axis(results.main.axis_label))
 
 
 def _heat(
@@ -138,54 +159,6 @@ def _word(state: PointState) -> str:
     return "no value" if state.word == Status.DONE else state.word
 
 
-def group_figures(results: ExperimentResults) -> list[Drawing]:
-    """The main metric over each of two parameters other than the scale, a line per value of the
-    other one, with mean and standard deviation over the lines; a figure per phase."""
-    plane, main = plane_of(results, with_scale=False), results.main
-    if plane is None or main is None or not any(map(results.numeric, plane.sides)):
-        return []
-    first, second = plane.sides
-    held = plane.words(results)
-    drawings = []
-    for phase in main.phases:
-        panels = [
-            _grouped(results, main, phase, plane, over, by)
-            for over, by in ((second, first), (first, second))
-        ]
-        what = f"{main.label.lower()} by {first} and {second}, {PHASES[phase]}"
-        what += f", {held}" if held else ""
-        note = (
-            "Black: mean over the lines, with ± their standard deviation, which shows the effect "
-            "of the other parameter, not the uncertainty of a point."
-        )
-        drawings += drawn(results, f"groups-{phase}", what, note, panels, columns=2)
-    return drawings
-
-
-def _grouped(
-    results: ExperimentResults, main: Measure, phase: str, plane: Plane, over: str, by: str
-) -> Lines:
-    place = {name: number for number, name in enumerate(plane.sides)}
-    values = {
-        (key[place[over]], key[place[by]]): main.value(row, "mean", phase)
-        for key, row in plane.cells.items()
-    }
-    frame = pd.DataFrame(
-        {"x": x, "series": f"{by} {text_of(group)}", "style": "", "y": values.get((x, group))}
-        for x in results.values(over)
-        for group in results.values(by)
-    ).astype({"y": float})
-    groups = frame.groupby("x", sort=False)["y"]
-    means = pd.DataFrame({"y": groups.mean(), "std": groups.std(ddof=0)})
-    means = means.assign(series="mean ± std", style="mean", low=means["y"] - means["std"],
-                         high=means["y"] + means["std"]).reset_index()  # fmt: skip
-    kind = "values" if results.numeric(over) else "linear"
-    return Lines(
-        pd.concat([frame, means]), Axis(results.label(over), kind),
-        Axis(main.axis_label),
-    )  # fmt: skip
-
-
 def control_figures(results: ExperimentResults) -> list[Drawing]:
     """The values of the control point in order of start; none for other experiments."""
     main, line = results.main, timeline(results)
@@ -201,35 +174,19 @@ def control_figures(results: ExperimentResults) -> list[Drawing]:
     return drawn(results, "control", what, note, [Lines(frame, start, Axis(main.axis_label))])
 
 
-def single_figures(results: ExperimentResults) -> list[Drawing]:
-    """The main metric over the only parameter that varies, a panel for each phase."""
-    main = results.main
-    if main is None or not results.grid:
-        return []
-    name = results.grid[0]
-    note = "Bars: 95 % intervals; ± std over epochs and ranks where there is one repeat."
-    return drawn(
-        results, "parameter", f"{main.label.lower()} by {name}", note,
-        [single_panel(results, main, name, phase, results.points) for phase in main.phases],
-        len(results.points) - MAX_ROWS if not results.numeric(name) else 0,
-    )  # fmt: skip
-
-
 def single_panel(
     results: ExperimentResults,
     main: Measure,
     name: str,
     phase: str,
     points: Sequence[Row],
-    title: str = "",
+    title: str,
 ) -> Bars | Lines:
     """Points that differ in one parameter: lines over numbers, bars by names."""
     rows = [_value(results, main, name, phase, row) for row in points]
-    title = title or PHASES[phase]
     frame = pd.DataFrame(rows)
     if not results.numeric(name):
-        bars = frame[:MAX_ROWS].rename(columns={"series": "part"})
-        return Bars(bars, Axis(main.axis_label), title=title)
+        return Bars(frame.rename(columns={"series": "part"}), Axis(main.axis_label), title=title)
     holes = {row["x"]: row["note"] for row in rows if row["value"] is None}
     frame = frame.rename(columns={"value": "y"}).sort_values("x")
     return Lines(

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from scalesweep.aspects.find import find
 from scalesweep.aspects.layouts.section import layout_card
-from scalesweep.aspects.order import SECTIONS
 from scalesweep.aspects.registry import parts
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed, text_of
@@ -54,7 +53,7 @@ _SERIES = {
     "#cc79a7": "var(--s4)",
 }
 STEP = "ledger"  # beside the figure that answers an experiment's question
-_LINES = ("scaling", "parameter", "groups", "warm-up", "control", STEP)
+_LINES = ("scaling", "compare", "groups", "warm-up", "control", STEP)
 
 
 @dataclass
@@ -78,11 +77,8 @@ def shown_sections(
     results: ExperimentResults, facts: Mapping[str, RunFacts], limit: int, name: str = "e1"
 ) -> list[dict[str, Any]]:
     """The sections of aspects that have a table (of at most ``limit`` rows) or sentences."""
-    places = {title: place for place, title in enumerate(SECTIONS)}
     shown = []
-    for section in sorted(
-        parts("SECTION"), key=lambda section: places.get(section.title, len(places))
-    ):
+    for section in parts("SECTION"):
         made = section.table(results, limit)
         of_runs = section.of_runs(results, facts) if section.of_runs else []
         if made is not None or of_runs:

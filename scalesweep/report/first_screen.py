@@ -41,7 +41,7 @@ _CURES: Mapping[str, str] = {
     Cause.MISSING_DATA: "put the data where the site file says",
 }
 # How the figure begins that answers an experiment's question, the plainest first.
-_FIGURES = ("scaling", "layouts-scale", "heatmap", "compare", "parameter", "groups")
+_FIGURES = ("scaling", "layouts-scale", "heatmap", "compare")
 CLEAR_WORDS, OPEN_WORDS = (
     "holds in 95 of 100 such experiments, all claims of the experiment taken together",
     "measured, but the repeats leave room for chance",

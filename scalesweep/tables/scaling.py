@@ -74,23 +74,16 @@ def _decided(
     data: ExperimentData, rows: Sequence[tuple[Comparison, Ratio]]
 ) -> Iterator[Comparison]:
     """The rows, with the interval that decides where efficiencies are judged: those of the
-    metric that says how the experiment scales, in its steady phase; of other phases the largest
-    scale of each series (Holm over all of these)."""
+    metric that says how the experiment scales, in its steady phase (Holm over all of these)."""
     shares = [row for row, _ in rows if row.quantity == EFFICIENCY]
     scaled = {row.metric for row in shares}
     metric = next((name for name in data.ranked if name in scaled), "")
-    steady = "later" if (metric, "later") in data.measures else "run"
-    last = {(row.series_id, row.phase): row.point_id for row in shares if row.metric == metric}
-    judged = {
-        (row.point_id, row.phase): 1.0 if row.p is None else row.p
-        for row in shares
-        if row.metric == metric
-        and (row.phase == steady or last[row.series_id, row.phase] == row.point_id)
-    }
-    cut = holm_cut([*judged.values()], LEVELS[VERDICTS])
+    steady = (metric, "later" if (metric, "later") in data.measures else "run")
+    judged = [1.0 if row.p is None else row.p for row in shares
+              if (row.metric, row.phase) == steady]  # fmt: skip
+    cut = holm_cut(judged, LEVELS[VERDICTS])
     for row, ratio in rows:
-        mine = row.metric == metric and (row.point_id, row.phase) in judged
-        if row.quantity == EFFICIENCY and ratio.known and mine:
+        if row.quantity == EFFICIENCY and ratio.known and (row.metric, row.phase) == steady:
             bounds = ratio.excluding(cut, data.level)
             yield replace(row, decides_low=bounds.low, decides_high=bounds.high)
         else:

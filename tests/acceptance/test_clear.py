@@ -32,7 +32,7 @@ NOISES = {
 QUICK = ("equal", "tenfold")
 # Of these 5 %, what each part is to have (issue 4 splits them), by the rules of its sentences.
 PARTS = {
-    "verdict": (2, {"verdict", "efficiency"}),
+    "verdict": (2, {"verdict"}),
     "step": (2, {"largest loss", "first epoch", "causes"}),
 }
 OTHERS = 1

@@ -1,5 +1,4 @@
-"""The values of a parameter side by side, ratios of two of them, and efficiency against the size of
-the model."""
+"""The values of a parameter side by side, and ratios of two of them."""
 
 import re
 from collections.abc import Sequence
@@ -7,13 +6,12 @@ from collections.abc import Sequence
 import pandas as pd
 
 from scalesweep.analysis.factors import planned_points
-from scalesweep.analysis.metrics import column
-from scalesweep.core.formatting import PHASES, finite
+from scalesweep.core.formatting import PHASES
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.figures.drawing import Drawing, drawn, interval
-from scalesweep.figures.forms import Dots, Lines
-from scalesweep.figures.parameters import single_panel
+from scalesweep.figures.drawing import Drawing, drawn, evenly, interval
+from scalesweep.figures.forms import Dots
+from scalesweep.figures.parameters import plane_figures, single_panel
 from scalesweep.figures.theme import Axis
 from scalesweep.tables.comparisons import (
     RATIO,
@@ -24,15 +22,16 @@ from scalesweep.tables.comparisons import (
     compared_parameters,
 )
 
-MAX_PARAMETERS, MAX_PANELS, MAX_RATIOS = 4, 8, 36
-SIZE = "model_parameters"
+MAX_PARAMETERS, MAX_PANELS, MAX_ROWS, MAX_RATIOS = 4, 8, 40, 36
 
 
 def comparison_figures(results: ExperimentResults) -> list[Drawing]:
-    """Bars for each parameter whose values are names or switches, and the ratios of two values."""
-    main = results.main
+    """A figure for each parameter whose values are names or switches, or for the only one that
+    varies, and the ratios of two values."""
+    main, alone = results.main, results.grid if len(results.leaders) == 1 else []
+    choices = compared_parameters(results.entry) or [(name,) for name in alone]
     drawings: list[Drawing] = []
-    for names in compared_parameters(results.entry)[:MAX_PARAMETERS] if main else ():
+    for names in choices[:MAX_PARAMETERS]:
         for phase in main.phases if main else ():
             assert main is not None
             drawings += _bars(results, main, names, phase)
@@ -58,13 +57,13 @@ def _bars(results: ExperimentResults, main: Measure, names: Choice, phase: str) 
     ]
     titles = [results.describe(rows[0], rest) if rest else "" for rows in shown]
     panels = [
-        single_panel(results, main, names[0], phase, rows, title)
+        single_panel(results, main, names[0], phase, evenly(rows, MAX_ROWS), title)
         for rows, title in zip(shown[:MAX_PANELS], titles, strict=False)
     ]
     name = ", ".join(names)
     what = f"{main.label.lower()} by {name}{_phase_words(main, phase)}"
     note = "Each panel has its own scale. Lines: 95 % intervals, ± std of a single repeat."
-    left_out = sum(map(len, shown[MAX_PANELS:]))
+    left_out = sum(map(len, shown)) - sum(len(panel.frame) for panel in panels)
     return drawn(results, f"compare-{_file_part(name)}-{phase}", what, note, panels, left_out,
                  columns=min(2, len(panels)))  # fmt: skip
 
@@ -116,24 +115,4 @@ def _ratios(
                  [Dots(frame, axis)] if len(frame) else [], len(known) - MAX_RATIOS)  # fmt: skip
 
 
-def size_figures(results: ExperimentResults) -> list[Drawing]:
-    """Efficiency at the largest scale against the number of trained parameters of each model."""
-    main = results.main
-    size = column(SIZE, "mean", "run")
-    drawings: list[Drawing] = []
-    for phase in main.phases if main else ():
-        assert main is not None
-        rows = []
-        for series in results.series:
-            last = series.rows[-1]
-            value, low, high = main.efficiency(last, phase)
-            if len(series.rows) > 1 and finite(last.get(size), value):
-                rows.append({"x": last[size], "series": series.short, "style": "dots", "y": value,
-                             "low": low, "high": high})  # fmt: skip
-        if len({row["x"] for row in rows}) > 1:
-            panel = Lines(pd.DataFrame(rows), Axis("Trained parameters of the model", "values"),
-                          Axis("Efficiency", "share", {"ideal": 1.0}))  # fmt: skip
-            note = f"Each series at its largest {results.scale_words}. Lines: 95 % intervals."
-            what = f"efficiency by size of the model{_phase_words(main, phase)}"
-            drawings += drawn(results, f"size-{phase}", what, note, [panel])
-    return drawings
+FIGURES = (plane_figures, comparison_figures)

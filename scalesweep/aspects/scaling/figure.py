@@ -14,6 +14,7 @@ from scalesweep.figures.drawing import Drawing, bounds, drawn, interval
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
 
+SIZE = "model_parameters"
 MOST_IDEALS = 3  # series that have their ideal drawn
 
 
@@ -24,13 +25,19 @@ def scaling_figures(results: ExperimentResults) -> list[Drawing]:
     for phase in main.phases if main else ():
         assert main is not None
         series = [
-            line for line in results.series
+            line for line in _shown(results)
             if any(main.efficiency(row, phase)[0] is not None for row in line.rows)
         ]  # fmt: skip
         series.sort(key=lambda line: -(main.value(line.rows[-1], "mean", phase) or 0))
         if series:
             drawings += _figure(results, main, phase, series)
     return drawings
+
+
+def _shown(results: ExperimentResults) -> list[Series]:
+    """The series, none of layouts, of which an aspect draws the best."""
+    of_layouts = bool(results.rows("best_layouts", ["layout"]))
+    return [] if of_layouts or results.scale not in results.leaders else results.series
 
 
 def _figure(
@@ -109,3 +116,29 @@ def _predicted(
         here = {**at, "x": results.scale_of(row.point)}
         yield {**here, "of": "rate", **interval(row.value, main.factor, "y")}
         yield {**here, "of": "share", **interval(row.efficiency, 1.0, "y")}
+
+
+def size_figures(results: ExperimentResults) -> list[Drawing]:
+    """Efficiency at the largest scale against the number of trained parameters of each model."""
+    main = results.main
+    size = column(SIZE, "mean", "run")
+    drawings: list[Drawing] = []
+    for phase in main.phases if main else ():
+        assert main is not None
+        rows = []
+        for series in _shown(results):
+            last = series.rows[-1]
+            value, low, high = main.efficiency(last, phase)
+            if len(series.rows) > 1 and finite(last.get(size), value):
+                rows.append({"x": last[size], "series": series.short, "style": "dots", "y": value,
+                             "low": low, "high": high})  # fmt: skip
+        if len({row["x"] for row in rows}) > 1:
+            panel = Lines(pd.DataFrame(rows), Axis("Trained parameters of the model", "values"),
+                          Axis("Efficiency", "share", {"ideal": 1.0}))  # fmt: skip
+            note = f"Each series at its largest {results.scale_words}. Lines: 95 % intervals."
+            what = f"efficiency by size of the model, {PHASES[phase]}"
+            drawings += drawn(results, f"size-{phase}", what, note, [panel])
+    return drawings
+
+
+FIGURES = (scaling_figures, size_figures)

@@ -1,20 +1,16 @@
-"""The verdict on a scaling experiment: up to which scale it is efficient, a line per series.
-
-The one place that says how efficient a scale is: in the phase that runs are compared in the
-verdict says it, in other phases a sentence of the rule ``efficiency``.
-"""
+"""The verdict on a scaling experiment: up to which scale it is efficient, a line per series, in the
+phase that runs are compared in."""
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scalesweep.analysis.multiple import VERDICTS
 from scalesweep.analysis.repeats import more_repeats
-from scalesweep.core.formatting import PHASES, counted, finite, listed, text_of
+from scalesweep.core.formatting import counted, finite, listed, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row, Series
 from scalesweep.findings.base import (
-    ATTENTION,
     CLEAR,
     NOTE,
     OPEN,
@@ -24,7 +20,6 @@ from scalesweep.findings.base import (
     VARY,
     Claim,
     Finding,
-    Number,
     Rule,
     claim_of,
     evidence_of,
@@ -45,8 +40,8 @@ JUMP_WHY = (
     f"less than 1/{JUMP:.0f} of what the scale before reaches, as by a change of unit (thousands "
     "of images): check what the program prints"
 )
-RULE, OTHER_PHASES = "verdict", "efficiency"
-ABOVE, BELOW, UNDECIDED, UNKNOWN = "above", "below", "undecided", "unknown"
+RULE = "verdict"
+ABOVE, BELOW, UNDECIDED = "above", "below", "undecided"
 # So many series have a line each; of more, those that say the same share one.
 EACH, MOST_LINES = 2, 6
 LEAST_REPEATS = 3
@@ -107,8 +102,7 @@ class Verdict:
     ``run`` is the scale to run at: the largest that clearly reaches the target, else the ``base``.
     ``kind``: ABOVE (that is the largest measured scale), BELOW (``cited`` is the first point beyond
     it that is clearly under the target), UNDECIDED (``cited`` is the first whose interval includes
-    it, or that has none, or that is ``odd``), UNKNOWN (no point has an interval: ``cited`` is the
-    largest). ``dips`` are smaller scales than ``run`` that are clearly under the target.
+    it, or that has none, or that is ``odd``; the largest if no point has an interval).
     """
 
     series: Series
@@ -118,7 +112,6 @@ class Verdict:
     run: int
     cited: Efficiency
     points: Sequence[Efficiency]
-    dips: Sequence[Efficiency] = ()
 
     @property
     def clear(self) -> bool:
@@ -232,18 +225,16 @@ def _verdict(
     above = [point.count for point in points if point.side == "above"]
     base = results.scale_of(series.rows[0])
     run = above[-1] if above else base
-    under = [point for point in points if point.side == "below"]
-    dips = [point for point in under if point.count < run]
-    unclear = [point for point in points if point.side not in ("above", "below")]
-    if len(under) > len(dips):
-        kind, cited = BELOW, under[len(dips)]
+    under = [point for point in points if point.side == "below" and point.count > run]
+    if under:
+        kind, cited = BELOW, under[0]
     elif points[-1].side == "above":
         kind, cited = ABOVE, points[-1]
-    elif all(point.low is None for point in points):
-        kind, cited = UNKNOWN, points[-1]
     else:
-        kind, cited = UNDECIDED, unclear[0]
-    return Verdict(series, measure, kind, base, run, cited, points, dips)
+        unclear = [point for point in points if point.side not in ("above", "below")]
+        known = any(point.low is not None for point in points)
+        kind, cited = UNDECIDED, unclear[0] if known else points[-1]
+    return Verdict(series, measure, kind, base, run, cited, points)
 
 
 def scaling_verdict(results: ExperimentResults) -> list[Finding]:
@@ -254,11 +245,10 @@ def scaling_verdict(results: ExperimentResults) -> list[Finding]:
     tested = [Finding(results.name, RULE, SILENT, claims=claims)] if claims else []
     groups: dict[Hashable, list[Verdict]] = {}
     for place, verdict in enumerate(every):
-        dips = tuple(dip.count for dip in verdict.dips)
-        key = (verdict.kind, verdict.run, verdict.cited.count, verdict.cited.row["source"], dips)
+        key = (verdict.kind, verdict.run, verdict.cited.count, verdict.cited.row["source"])
         groups.setdefault(key if len(every) > EACH else place, []).append(verdict)
     several = sorted(groups.values(), key=lambda group: -len(group))
-    findings = [said for group in several[:MOST_LINES] for said in _said(results, group)]
+    findings = [_said(results, group) for group in several[:MOST_LINES]]
     if left := sum(len(group) for group in several[MOST_LINES:]):
         numbers = (number_of("series", left, "1"),)
         evidence = {"table": "scaling", "key": {}}
@@ -266,44 +256,36 @@ def scaling_verdict(results: ExperimentResults) -> list[Finding]:
     return [*findings, *tested]
 
 
-def _said(results: ExperimentResults, group: Sequence[Verdict]) -> list[Finding]:
-    """The sentence on series whose verdicts agree, of the lowest of them; and on scales below the
-    one to run at that are under the target."""
+def _said(results: ExperimentResults, group: Sequence[Verdict]) -> Finding:
+    """The sentence on series whose verdicts agree, of the lowest of them."""
     lowest = min(group, key=lambda verdict: verdict.cited.value)
-    point, phase = lowest.cited, lowest.measure.steady_phase
-    base = lowest.base
+    point, base = lowest.cited, lowest.base
     scales = lowest.run != base or lowest.kind == ABOVE
-    up_to = f"efficient up to {results.scaled(lowest.run)}" if scales else "does not scale"
     holes = [results.scaled(count) for count in sorted(lowest.series.holes)]
-    counts = [
-        {verdict.run, verdict.cited.count, *(dip.count for dip in verdict.dips)}
-        for verdict in group
-    ]
-    figure = f"scaling-{phase}"
-    made = Finding(
+    return Finding(
         results.name, RULE, CLEAR if lowest.clear else OPEN,
         subject=_whom(results, [verdict.series for verdict in group]),
-        words={"up_to": up_to, "at": _at(point, len(group)), "base": _relative(results, base)},
-        numbers=(number_of("efficient up to", lowest.run, results.scale), _number(point)),
+        words={
+            "up_to": f"efficient up to {results.scaled(lowest.run)}" if scales
+            else "does not scale",
+            "at": f"{point.at} (the lowest of {len(group):,})" if len(group) > 1 else point.at,
+            "base": f", relative to {results.scaled(base)}" if base != 1 else "",
+        },
+        numbers=(
+            number_of("efficient up to", lowest.run, results.scale),
+            number_of("efficiency", point.value, "1", *(point.said or (None, None))),
+        ),
         reason=lowest.why, next=lowest.next,
         flags=(
             *_confounded(results, lowest), *([f"no result at {listed(holes)}"] if holes else [])
         ),
         claims=tuple(
-            each.claim for verdict, of in zip(group, counts, strict=True)
-            for each in verdict.points if each.count in of
+            each.claim for verdict in group for each in verdict.points
+            if each.count in (verdict.run, verdict.cited.count)
         ),
-        evidence=evidence_of(results, "scaling", point.row) | {"figure": figure},
+        evidence=evidence_of(results, "scaling", point.row)
+        | {"figure": f"scaling-{lowest.measure.steady_phase}"},
     )  # fmt: skip
-    if not (dips := [dip for verdict in group for dip in verdict.dips]):
-        return [made]
-    dip = min(dips, key=lambda point: point.value)
-    slow = replace(
-        made, state=ATTENTION, words={"at": dip.at, "base": _relative(results, base)},
-        numbers=(_number(dip),), reason="", next="",
-        evidence=evidence_of(results, "scaling", dip.row),
-    )  # fmt: skip
-    return [made, slow]
 
 
 def _whom(results: ExperimentResults, series: Sequence[Series]) -> str:
@@ -318,18 +300,6 @@ def _whom(results: ExperimentResults, series: Sequence[Series]) -> str:
     return count if any("," in label for label in labels) else f"{count} ({listed(labels, 3)})"
 
 
-def _at(point: Efficiency, series: int) -> str:
-    return f"{point.at} (the lowest of {series:,})" if series > 1 else point.at
-
-
-def _relative(results: ExperimentResults, base: int) -> str:
-    return f", relative to {results.scaled(base)}" if base != 1 else ""
-
-
-def _number(point: Efficiency) -> Number:
-    return number_of("efficiency", point.value, "1", *(point.said or (None, None)))
-
-
 def _confounded(results: ExperimentResults, verdict: Verdict) -> list[str]:
     """That other parameters change with the scale: the efficiency is the effect of all of them."""
     entry = results.entry
@@ -342,56 +312,14 @@ def _confounded(results: ExperimentResults, verdict: Verdict) -> list[str]:
     ]
 
 
-def other_phases(results: ExperimentResults) -> list[Finding]:
-    """The lowest efficiency at the largest scale in the phases that the verdict is not about, and
-    what a source states as an efficiency."""
-    measure = results.scaled_measure
-    phases = [] if measure is None else [p for p in measure.phases if p != measure.steady_phase]
-    findings = []
-    for phase in phases:
-        last: dict[Hashable, list[tuple[Efficiency, Series]]] = {}
-        for series in results.series:
-            if points := efficiencies(results, series, phase):
-                key = (results.scale_of(series.rows[0]), points[-1].count, points[-1].row["source"])
-                last.setdefault(key, []).append((points[-1], series))
-        findings += [_in_phase(results, phase, pairs) for pairs in last.values()]
-    return findings
-
-
-def _in_phase(
-    results: ExperimentResults, phase: str, pairs: Sequence[tuple[Efficiency, Series]]
-) -> Finding:
-    """The efficiency of one series in a phase, or the lowest of several."""
-    low, series = min(pairs, key=lambda pair: pair[0].value)
-    state = CLEAR if low.side in ("above", "below") else OPEN
-    straddles = f"the interval includes {100 * low.target:g} %"
-    label = f", {series.label}" if series.label else ""
-    base = _relative(results, results.scale_of(series.rows[0]))
-    figure = f"scaling-{phase}"
-    return Finding(
-        results.name, OTHER_PHASES, state if len(pairs) == 1 else NOTE,
-        subject=f"{PHASES[phase].capitalize()}{label}: efficiency at {_at(low, len(pairs))}{base}",
-        numbers=(_number(low),),
-        reason=low.odd or (straddles if low.side == "straddles" else ""),
-        claims=tuple(point.claim for point, _ in pairs),
-        evidence=evidence_of(results, "scaling", low.row) | {"figure": figure},
-    )  # fmt: skip
-
-
-_STATED = "{subject}: {efficiency:%}."
 RULES = (
     Rule(
         RULE, scaling_verdict, part=VERDICTS,
         says={
             CLEAR: "{subject}: {up_to}; efficiency at {at}{base}: {efficiency:%}.",
             OPEN: "{subject}: not decided; efficiency at {at}{base}: {efficiency:%}.",
-            ATTENTION: "{subject}: larger scales do better than {at}{base}: {efficiency:%}.",
             NOTE: "More series, in the table of scaling: {series}.",
         },
-        next={
-            **REPEAT,
-            ATTENTION: "find what slows {at} down",
-        },
+        next=REPEAT,
     ),
-    Rule(OTHER_PHASES, other_phases, {CLEAR: _STATED, NOTE: _STATED}, REPEAT, part=VERDICTS),
 )  # fmt: skip

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from scalesweep.aspects import draw as module
 from scalesweep.aspects.draw import draw, write_figures
+from scalesweep.aspects.scaling import figure as module
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
@@ -54,9 +54,10 @@ def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None
     scaling = ["scaling-init", "scaling-later"]
     heat = ["heatmap", "heatmap-init"]
     assert names["io_weak_scaling"] == [*scaling, "ledger", "waterfall", "ranks-epoch"]
-    assert names["thread_pools"] == [*heat, "groups-init", "groups-later"]
+    assert names["thread_pools"] == [*heat, "groups-later", "groups-init"]
     assert names["batch_sizes"][:4] == [*scaling, *heat]
-    assert names["models"] == names["parallel_reads"] == names["allreduce"] == ["parameter"]
+    assert names["models"] == ["compare-model-init", "compare-model-later"]  # names
+    assert names["allreduce"] == ["compare-message_bytes-run"]  # numbers
     assert names["not_started"] == []
     titles = {figure.title for study in studies.values() for figure in figures_of(study)}
     assert all("(simulated)" in title for title in titles)
@@ -121,17 +122,12 @@ def test_a_plane_is_of_numbers_if_there_are_any(
     assert drawings[0].title.endswith(f"later epochs{', ' + held if held else ''} (simulated)")
 
 
-def test_group_lines_have_mean_and_std_and_bridge_no_hole(
-    studies: dict[str, ExperimentResults],
-) -> None:
-    study = studies["thread_pools"]
-    frame = named(study, "groups-later").panels[0].frame
-    column = [r["total_throughput_mean_later"] for r in study.points if r["intra_threads"] == 12]
-    (mean,) = frame[(frame["style"] == "mean") & (frame["x"] == 12)].to_dict("records")
-    assert mean["y"] == pytest.approx(np.mean(column))
-    assert mean["high"] == pytest.approx(np.mean(column) + np.std(column))
+def test_lines_of_a_plane_bridge_no_hole(studies: dict[str, ExperimentResults]) -> None:
+    frame = named(studies["thread_pools"], "groups-later").panels[0].frame
     line = frame[frame["series"] == "inter_threads 3"].set_index("x")["y"]
-    assert math.isnan(line[36])  # pending
+    row = next(r for r in studies["thread_pools"].points
+               if (r["inter_threads"], r["intra_threads"]) == (3, 12))  # fmt: skip
+    assert line[12] == row["total_throughput_mean_later"] and math.isnan(line[36])  # pending
 
 
 FRAME = pd.DataFrame({"x": [1, 2, 4, 8], "y": [1.0, 3.0, 9.0, 81.0], "label": list("abcd"),
@@ -216,7 +212,7 @@ def test_a_figure_that_cannot_be_drawn_is_missing_alone(
     def scaling_figures(_results: ExperimentResults) -> list[Drawing]:
         raise ValueError("no rate\nat all")
 
-    monkeypatch.setattr(module, "scaling_figures", scaling_figures)
+    monkeypatch.setattr(module, "FIGURES", (scaling_figures, *module.FIGURES[1:]))
     entries = write_figures(studies_of(root)["e"], root / "figures", ("svg",))
     assert [entry["name"] for entry in entries if "missing" in entry] == ["scaling"]
     assert len(entries) > 1
