@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT
-from scalesweep.core.formatting import PHASES, listed, number, text_of
+from scalesweep.core.formatting import PHASES, listed, number
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
@@ -32,13 +32,11 @@ from scalesweep.tables.comparisons import (
     RATIO,
     REFERENCE,
     SCALING,
-    THREADS,
     Comparison,
     compared_parameters,
 )
 
 MOST, MOST_OPEN = 6, 2  # that are said of one parameter
-MIN_SERIES = 3
 # Questions of which one sentence names the point where the two values differ most clearly.
 CLEAREST = (PHASE, INPUT)
 _Rows = list[Comparison]
@@ -89,20 +87,12 @@ def _largest_scale(results: ExperimentResults, groups: Sequence[_Rows]) -> list[
 
 def _best(results: ExperimentResults, rows: _Rows) -> Finding:
     """The sentence on a group: ``rows`` are the best over each other one, the next first."""
-    first = cited = rows[0]
     p = max((_p(row) for row in rows), default=1.0)
-    if first.question == THREADS:  # against the default, whichever of the others is as good
-        base = ", ".join(
-            text_of(parameter_of(results.entry, name)["default"])
-            for name in first.parameter.split(", ")
-        )
-        cited = next((row for row in rows if row.base_value == base), first)
-        p = min(1.0, _p(cited) * len(rows))
     unknown = [row.how or "there is no interval" for row in rows if row.p is None]
     rivals = [row.base_value for row in rows if _p(row) > SIGNIFICANT]
     why = unknown[0] if unknown else f"cannot be told from {listed(rivals, 3)}" if rivals else ""
     state = CLEAR if p <= SIGNIFICANT else OPEN
-    return _finding(results, "best", cited, state, _claim(first, p, "best"), why)
+    return _finding(results, "best", rows[0], state, _claim(rows[0], p, "best"), why)
 
 
 def ratios(results: ExperimentResults) -> list[Finding]:
@@ -167,21 +157,14 @@ def _single_runs(results: ExperimentResults, rows: _Rows) -> Finding:
 
 
 def averages(results: ExperimentResults) -> list[Finding]:
-    """What a parameter changes on average over all others, and the median over series: notes, which
-    claim nothing."""
-    rows = [row for row in comparisons(results) if row.statistic]
+    """What a parameter changes most on average over all others, of the scale the median over
+    series: notes, which claim nothing."""
     noted: _Rows = []
-    for name in results.grid:
-        best = [r for r in rows if (r.parameter, r.statistic, r.against) == (name, "mean", BEST)]
-        if best and (best[0].pairs or 0) > 1:
-            noted.append(max(best, key=lambda r: abs(math.log(r.ratio.value)) if r.ratio else 0.0))
-    medians = [
-        row
-        for row in rows
-        if row.question == SCALING and row.statistic == "median" and (row.pairs or 0) >= MIN_SERIES
-    ]
-    if medians:
-        noted.append(max(medians, key=lambda row: float(row.value)))
+    for name in [*results.grid, results.scale]:
+        wanted = name, "median" if name == results.scale else "mean"
+        rows = [row for row in comparisons(results)
+                if (row.parameter, row.statistic) == wanted and (row.pairs or 0) > 1]  # fmt: skip
+        noted += sorted(rows, key=lambda r: -abs(math.log(r.ratio.value)) if r.ratio else 0.0)[:1]
     return [_note(results, row) for row in noted]
 
 

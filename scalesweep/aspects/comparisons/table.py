@@ -4,7 +4,6 @@ Of each group ``compare`` gives the ratio of every value to the reference, and t
 each other one.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +27,6 @@ from scalesweep.tables.comparisons import (
     INPUT,
     LAYOUTS,
     PHASE,
-    REFERENCE,
     SCALING,
     SETTING,
     TARGET,
@@ -290,68 +288,44 @@ class _Study:
                 )  # fmt: skip
 
     def pairs(self) -> Iterator[Comparison]:
-        """What each value of a parameter changes on average, over all pairs of points that are
-        otherwise equal, if two parameters or more vary."""
+        """What each value of a parameter changes over the base value on average, over all pairs of
+        points that are otherwise equal, if two parameters or more vary."""
         follow = layout_followers(self.experiment)
         leaders = [name for name in self.leaders if name not in follow]
         for name in leaders if len(leaders) > 1 else ():
+            base = base_value(self.experiment, (name,))
+            others = [value for value in values_of(self.experiment, (name,)) if value != base]
             by_source: dict[str | None, list[dict[Any, Point]]] = {}
             for group in choice_groups(self.points, leaders, (name,)):
                 by_source.setdefault(next(iter(group.values())).source, []).append(group)
-            for groups, measure in product(by_source.values(), self.main):
-                yield from self._of_pairs(name, groups, measure)
-
-    def _of_pairs(
-        self, name: str, groups: Sequence[Mapping[Any, Point]], measure: Measure
-    ) -> Iterator[Comparison]:
-        """Rows of a parameter: each value over the base value; then the value that is the best on
-        average over each other one, over the groups that have them all."""
-        values, base = values_of(self.experiment, (name,)), base_value(self.experiment, (name,))
-        sound = [
-            {value: p for value, p in group.items() if mean_of(self.data, p, measure) > 0}
-            for group in groups
-        ]
-        for value in values:
-            if value != base:
-                among = [group for group in sound if {value, base} <= group.keys()]
-                yield from self._average(name, measure, among, (value, base), REFERENCE)
-        full = [group for group in sound if len(group) == len(values)]
-        if not full or name == self.data.scale or self._says(name, "workload"):
-            return
-        sign = 1 if self.data.quantities[measure[0]].better == "higher" else -1
-        means = {
-            value: math.fsum(math.log(mean_of(self.data, of[value], measure)) for of in full)
-            for value in values
-        }
-        best = max(values, key=lambda value: sign * means[value])
-        for value in values:
-            if value != best:
-                yield from self._average(name, measure, full, (best, value), BEST)
+            for of, value, measure in product(by_source.values(), others, self.main):
+                both = [(group[value], group[base]) for group in of if {value, base} <= {*group}]
+                yield from self._average(name, measure, both, (value, base))
 
     def _average(
         self,
         name: str,
         measure: Measure,
-        among: Sequence[Mapping[Any, Point]],
+        among: Sequence[tuple[Point, Point]],
         values: tuple[Any, Any],
-        against: str,
     ) -> Iterator[Comparison]:
-        """The mean of the ratios of two values, with their range; over a base the median too."""
-        if not among:
+        """The mean and the median of the ratios of two values, with their range."""
+        pairs = [pair for pair in among if all(mean_of(self.data, p, measure) > 0 for p in pair)]
+        if not pairs:
             return
-        pairs = [(group[values[0]], group[values[1]]) for group in among]
         ratios = [
             mean_of(self.data, top, measure) / mean_of(self.data, bottom, measure)
             for top, bottom in pairs
         ]
-        both = {"mean": mean_ratio(self.data, pairs, measure)}
-        if against == REFERENCE:
-            both["median"] = Ratio(float(np.median(ratios)), how="a median has none")
+        both = {
+            "mean": mean_ratio(self.data, pairs, measure),
+            "median": Ratio(float(np.median(ratios)), how="a median has none"),
+        }
         for statistic, ratio in both.items():
             yield comparison(
                 self.data, SCALING if name == self.data.scale else SETTING, (name,), measure,
-                (None, None), ratio, statistic=statistic, against=against,
-                source=pairs[0][0].source, value=text_of(values[0]), base_value=text_of(values[1]),
+                (None, None), ratio, statistic=statistic, source=pairs[0][0].source,
+                value=text_of(values[0]), base_value=text_of(values[1]),
                 pairs=len(pairs), least=min(ratios), most=max(ratios),
             )  # fmt: skip
 
