@@ -1,20 +1,11 @@
 """What a run keeps in its row of the summary beside numbers: the columns ``CURVES``.
 
-``_epochs``: means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``; ``_phases``:
-seconds by phase; ``_energy``: joules by phase;
-``_account``: where the time of a step went (``StepAccount``), ``_first_epoch``:
-that of the first of several epochs; ``_parts``: seconds by named part;
-``_stated``: standard deviation and count of the metrics whose source states them; ``_rounded``: by
-how much printing may have moved metrics; ``_sweep``: what a probe measured by size; ``_facts``:
-where and with what it ran; ``_layers``: what each layer of a model computes, moves and takes;
-``_load``: what others took of the cores; ``_exchange``, ``_exchanged_by``: what its ranks exchange
-in a step, and how; ``_score_rule``: how MLPerf counts the score of an imported run's submission.
 Missing (None) where a record has none. In the summary they are JSON text (``as_text``), which
 ``ExperimentData.notes`` reads back.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,19 +28,11 @@ from scalesweep.tables.layers import LAYERS, layers_of
 from scalesweep.tables.machine_load import LOAD, load_of
 from scalesweep.tables.provenance import FACTS, run_facts
 
-ACCOUNT = "_account"
-FIRST_EPOCH = "_first_epoch"
-STATED = "_stated"
-ROUNDED = "_rounded"
-# [factor, runs that are asked for, runs dropped at either end] of MLPerf's score (imported runs).
-SCORE_RULE = "_score_rule"
-PARTS = "_parts"
-SWEEP, SWEEP_SECONDS = "_sweep", "sweep_seconds"  # the latter an array [value, repeat, rank]
-EXCHANGE, EXCHANGED_BY = "_exchange", "_exchanged_by"
-CURVES = (
-    *("_epochs", "_phases", "_energy", ACCOUNT, FIRST_EPOCH, STATED, ROUNDED, SCORE_RULE),
-    *(PARTS, SWEEP, FACTS, LAYERS, LOAD, EXCHANGE, EXCHANGED_BY),
-)
+ACCOUNT, FIRST_EPOCH = "_account", "_first_epoch"
+STATED, ROUNDED, SCORE_RULE = "_stated", "_rounded", "_score_rule"
+PARTS, SWEEP, EXCHANGE, EXCHANGED_BY = "_parts", "_sweep", "_exchange", "_exchanged_by"
+SWEEP_SECONDS = "sweep_seconds"  # an array [value, repeat, rank]
+Samples = Mapping[str, NDArray[Any]]
 
 
 def as_text(value: Any) -> str | None:
@@ -57,38 +40,16 @@ def as_text(value: Any) -> str | None:
     return None if value is None else orjson.dumps(value).decode()
 
 
-def curves_of(
-    record: Mapping[str, Any],
-    samples: Mapping[str, NDArray[Any]],
-    machines: Sequence[str] | None = None,
-) -> tuple[dict[str, Any], str | None]:
+def curves_of(record: Mapping[str, Any], samples: Samples) -> tuple[dict[str, Any], str | None]:
     """The columns ``CURVES`` of the row of a record (``core.record_check``), and why the spans of
     its steps cannot be true (None: they can).
 
     ``samples`` are its arrays ``[epoch, rank]``; of an imported run one column may represent all
-    ranks. ``machines`` as for ``run_facts``. Raises UserError where an array is not [epoch, rank],
-    or arrays differ in their epochs.
+    ranks. Raises UserError where an array is not [epoch, rank], or arrays differ in their epochs.
     """
-    metrics = record.get("metrics") or {}
     account, first, wrong = _accounts(record, samples)
-    curves = {
-        "_epochs": _epochs(record, samples),
-        "_phases": _numbers(record.get("phases")),
-        "_energy": _numbers((record.get("energy") or {}).get("phases")),
-        ACCOUNT: account,
-        FIRST_EPOCH: first,
-        STATED: _stated(metrics),
-        ROUNDED: _numbers({name: metric.get("rounding") for name, metric in metrics.items()}),
-        SCORE_RULE: _score_rule(record.get("notes") or {}),
-        PARTS: _numbers(record.get("parts")),
-        SWEEP: sweep_of(record, samples),
-        FACTS: run_facts(record, machines),
-        LAYERS: layers_of(record, samples),
-        LOAD: load_of(record),
-        EXCHANGE: exchange_of(record),
-        EXCHANGED_BY: exchanged_by(record),
-    }
-    return curves, wrong
+    curves = {name: of(record, samples) for name, of in _OF.items()}
+    return {ACCOUNT: account, FIRST_EPOCH: first, **curves}, wrong
 
 
 def run_seconds(record: Mapping[str, Any]) -> float | None:
@@ -105,7 +66,7 @@ def run_seconds(record: Mapping[str, Any]) -> float | None:
 
 
 def _accounts(
-    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
+    record: Mapping[str, Any], samples: Samples
 ) -> tuple[StepAccount | None, StepAccount | None, str | None]:
     """The account of a run, that of its first epoch, and why its spans cannot be true."""
     ranks, metrics, why = record["point"].get("ranks", 1), record.get("metrics") or {}, None
@@ -124,25 +85,23 @@ def _numbers(values: Mapping[str, float | None] | None) -> dict[str, float] | No
 
 def _score_rule(notes: Mapping[str, Any]) -> list[Any] | None:
     """How MLPerf counts the score of a run's submission; None where its notes do not say it."""
-    said = notes.get("score")
-    if not isinstance(said, Mapping) or not finite(said.get("factor"), said.get("dropped")):
-        return None
-    return [said["factor"], said.get("runs"), said["dropped"]]
+    said = notes.get("score") or {}
+    known = finite(said.get("factor"), said.get("dropped"))
+    return [said["factor"], said.get("runs"), said["dropped"]] if known else None
 
 
 def _stated(metrics: Mapping[str, Any]) -> dict[str, list[float]] | None:
     """[standard deviation, count] by metric, where a published result states both."""
-    known = {
-        name: [float(metric["std"]), float(metric["count"])]
-        for name, metric in metrics.items()
-        if finite(metric.get("std"), metric.get("count"))
-    }
-    return {name: both for name, both in known.items() if both[0] >= 0 and both[1] >= 2} or None
+    known = {name: (metric.get("std"), metric.get("count")) for name, metric in metrics.items()}
+    return {
+        name: [float(std), float(count)]
+        for name, (std, count) in known.items()
+        if finite(std, count) and std >= 0 and count >= 2
+    } or None
 
 
-def _epochs(
-    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
-) -> dict[str, list[float | None]] | None:
+def _epochs(record: Mapping[str, Any], samples: Samples) -> dict[str, list[float | None]] | None:
+    """Means over the ranks by epoch of the arrays named in ``EPOCH_CURVES``."""
     # A program that times steps keeps its losses by step too.
     if not any(name in samples for name in ACCURACY_CURVES) or "step_times" in samples:
         return None
@@ -173,9 +132,7 @@ def _rank_means(name: str, array: NDArray[Any], record: Mapping[str, Any]) -> li
     return [value if abs(value) < MAX_NUMBER else None for value in means]
 
 
-def sweep_of(
-    record: Mapping[str, Any], samples: Mapping[str, NDArray[Any]]
-) -> dict[str, Any] | None:
+def sweep_of(record: Mapping[str, Any], samples: Samples) -> dict[str, Any] | None:
     """The sweep of a run; None where it is no probe's.
 
     By value: seconds of the slowest rank, the best, median and worst of the repeats. Raises
@@ -205,12 +162,8 @@ def exchange_of(record: Mapping[str, Any]) -> Exchange | None:
     said = (record.get("notes") or {}).get("exchange") or {}
     if said.get("tensor_bytes") is None:
         return None
-    return Exchange(
-        tensor_bytes=said["tensor_bytes"],
-        bucket_bytes=said.get("bucket_bytes"),
-        first_bucket_bytes=said.get("first_bucket_bytes"),
-        sent=said.get("messages") or None,
-    )
+    known = {name: said.get(name) for name in ("bucket_bytes", "first_bucket_bytes")}
+    return Exchange(said["tensor_bytes"], **known, sent=said.get("messages") or None)
 
 
 def exchanged_by(record: Mapping[str, Any]) -> str | None:
@@ -219,3 +172,27 @@ def exchanged_by(record: Mapping[str, Any]) -> str | None:
     said = (record.get("notes") or {}).get("exchange") or {}
     words = (said.get("library") or said.get("by"), said.get("backend"))
     return " over ".join(map(str, words)) if all(words) else None
+
+
+_OF: Mapping[str, Callable[[Mapping[str, Any], Samples], Any]] = {
+    "_epochs": _epochs,
+    # Seconds and joules by phase.
+    "_phases": lambda record, _: _numbers(record.get("phases")),
+    "_energy": lambda record, _: _numbers((record.get("energy") or {}).get("phases")),
+    # Standard deviation and count of the metrics whose source states them.
+    STATED: lambda record, _: _stated(record.get("metrics") or {}),
+    # By how much printing may have moved metrics.
+    ROUNDED: lambda record, _: _numbers(
+        {name: metric.get("rounding") for name, metric in (record.get("metrics") or {}).items()}
+    ),
+    # [factor, runs that are asked for, runs dropped at either end] of MLPerf's score.
+    SCORE_RULE: lambda record, _: _score_rule(record.get("notes") or {}),
+    PARTS: lambda record, _: _numbers(record.get("parts")),  # seconds by named part
+    SWEEP: sweep_of,  # what a probe measured by size
+    FACTS: lambda record, _: run_facts(record),  # where and with what it ran
+    LAYERS: layers_of,  # what each layer of a model computes, moves and takes
+    LOAD: lambda record, _: load_of(record),  # what others took of the cores
+    EXCHANGE: lambda record, _: exchange_of(record),  # what its ranks exchange in a step
+    EXCHANGED_BY: lambda record, _: exchanged_by(record),
+}
+CURVES = (ACCOUNT, FIRST_EPOCH, *_OF)

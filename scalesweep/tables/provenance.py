@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from scalesweep.core.formatting import finite
 from scalesweep.core.rank_columns import machine_names, values_of
 from scalesweep.core.record import dates_of
 from scalesweep.tables.hardware import Hardware, hosts_of
@@ -26,6 +25,7 @@ _PLACE = re.compile(
     # Of TensorFlow's own, for its clusters: addresses, and what its strategies set.
     r"|TF_CONFIG|TF_PS_DISABLE_ASYNC_EXECUTOR_GLOBALLY|TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"
 )
+_OF_ENERGY = ("joules", "missing", "sources", "interval_s", "notes")
 _GPU_KEPT = ("name", "memory.total", "driver_version")
 
 
@@ -42,17 +42,6 @@ GIT, STUDY, PROGRAM = "git commit", "git commit of the study", "git commit of th
 
 
 @dataclass(frozen=True)
-class EnergyFacts:
-    """How the energy of a run was measured, or (``joules`` None) why it was not."""
-
-    joules: float | None
-    missing: str
-    sources: tuple[str, ...]
-    interval_s: float | None
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class RunFacts:
     """What the report needs of a record; ``environment`` is a sorted tuple of (fact, value)."""
 
@@ -65,7 +54,7 @@ class RunFacts:
     wall_s: float | None
     attempt: int
     hardware: Hardware = ()
-    energy: EnergyFacts | None = None  # None where the record says nothing of it
+    energy: dict[str, Any] | None = None  # how it was measured; None where nothing says it
 
 
 @dataclass
@@ -79,17 +68,12 @@ class Environment:
     sources: dict[str, None] = field(default_factory=dict)
 
 
-def run_facts(record: Mapping[str, Any], machines: Sequence[str] | None = None) -> RunFacts:
-    """Facts of one record; whatever it lacks is left out.
-
-    ``machines``: the ``machine_names`` of its resources, where they are known already.
-    """
-    environment = _mapping(record.get("environment"))
-    if machines is None:
-        machines = machine_names(_mapping(record.get("resources")))
-    hosts = tuple(machines)
-    affinities = values_of(_mapping(environment.get("ranks")).get("affinity"))
-    wall = record.get("wall_s")
+def run_facts(record: Mapping[str, Any]) -> RunFacts:
+    """Facts of one record; whatever it lacks is left out."""
+    environment = record.get("environment") or {}
+    hosts = tuple(machine_names(record.get("resources") or {}))
+    affinities = values_of((environment.get("ranks") or {}).get("affinity"))
+    energy, wall = record.get("energy"), record.get("wall_s")
     return RunFacts(
         tuple(_environment(record, environment)),
         hosts,
@@ -99,50 +83,21 @@ def run_facts(record: Mapping[str, Any], machines: Sequence[str] | None = None) 
         float(wall) if isinstance(wall, int | float) else None,
         int(record.get("attempt") or 0),
         hosts_of(environment, hosts),
-        _energy(record.get("energy")),
+        None if energy is None else {name: energy.get(name) for name in _OF_ENERGY},
     )
 
 
-def _energy(energy: Any) -> EnergyFacts | None:
-    if not isinstance(energy, dict):
-        return None
-    return EnergyFacts(
-        _number(energy.get("joules")),
-        str(energy.get("missing") or ""),
-        tuple(map(str, energy.get("sources") or [])),
-        _number(energy.get("interval_s")),
-        tuple(map(str, energy.get("notes") or [])),
-    )
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if finite(value) else None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-# Names of variables and of parameters are the same in thousands of runs.
+# Names of variables are the same in thousands of runs.
 @lru_cache(maxsize=4096)
 def _is_place(variable: str) -> bool:
     return _PLACE.fullmatch(variable) is not None
-
-
-@lru_cache(maxsize=256)
-def _set_by(parameters: tuple[str, ...]) -> frozenset[str]:
-    """Variables that these parameters set, in small letters."""
-    # HOROVOD_CYCLE_TIME is set by cycle_time_ms.
-    stems = (name.removesuffix("_ms").removesuffix("_mb") for name in parameters)
-    return frozenset({*parameters, *(f"horovod_{stem}" for stem in stems)})
 
 
 def _environment(
     record: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> Iterable[tuple[str, str]]:
     """Facts of a record on hardware, versions, commits and variables, as (name, text), if known."""
-    node = _mapping(environment.get("node"))
-    point = _mapping(record.get("point"))
+    node = environment.get("node") or {}
     facts: dict[str, Any] = {
         "CPU": node.get("cpu_model"),
         "cores": node.get("cores"),
@@ -156,37 +111,38 @@ def _environment(
     gpus = [
         " ".join(str(gpu[key]) for key in _GPU_KEPT if gpu.get(key))
         for gpu in node.get("gpus") or []
-        if isinstance(gpu, dict)
     ]
     if gpus:
         facts["GPUs"] = ", ".join(f"{gpus.count(gpu)} x {gpu}" for gpu in dict.fromkeys(gpus))
-    facts |= {str(name): version for name, version in _mapping(environment.get("versions")).items()}
-    set_by = _set_by(tuple(point))
-    program = _mapping(_mapping(record.get("program")).get("files"))
-    measured = [_mapping(file).get("git") for file in program.values()]
+    facts |= environment.get("versions") or {}
+    program = (record.get("program") or {}).get("files") or {}
+    measured = (file.get("git") for file in program.values())
     commits = {
         GIT: record.get("git"),
         STUDY: record.get("study"),
-        PROGRAM: next((git for git in measured if isinstance(git, dict)), None),
+        PROGRAM: next(filter(None, measured), None),
     }
     for name, git in commits.items():
-        if isinstance(git, dict):
+        if git:
             dirty = " with local changes" if git.get("dirty") else ""
             facts[name] = f"{str(git.get('commit'))[:12]}{dirty}"
-    if image := _mapping(record.get("container")):
+    if image := record.get("container"):
         known = image.get("sif_id") or image.get("blake2b")
         facts["container"] = f"{image.get('path')}{f', {known}' if known else ''}"
-    facts[TF32_FACT] = _tf32(_mapping(record.get("notes")).get("tf32"))
-    for name, value in sorted(_mapping(environment.get("variables")).items()):
-        # A variable that a parameter sets belongs to the point, not to the environment.
-        if not _is_place(str(name)) and str(name).lower() not in set_by:
-            facts[str(name)] = value
+    facts[TF32_FACT] = _tf32((record.get("notes") or {}).get("tf32"))
+    # A variable that a parameter sets belongs to the point, not to the environment:
+    # HOROVOD_CYCLE_TIME is set by cycle_time_ms.
+    names = {name.removesuffix("_ms").removesuffix("_mb") for name in record.get("point") or ()}
+    set_by = {*record.get("point", ()), *(f"horovod_{name}" for name in names)}
+    for name, value in sorted((environment.get("variables") or {}).items()):
+        if not _is_place(name) and name.lower() not in set_by:
+            facts[name] = value
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
-def _tf32(noted: Any) -> str | None:
+def _tf32(noted: Mapping[str, Any] | None) -> str | None:
     """What became of TensorFloat-32; None on CPUs, which have none, and where it is not noted."""
-    if not isinstance(noted, dict) or noted.get("device") == "CPU":
+    if not noted or noted.get("device") == "CPU":
         return None
     if noted.get("in_force") is None:
         return MIXED

@@ -96,7 +96,7 @@ def _row(record: Mapping[str, Any], samples: Arrays) -> Row:
     if len({array.shape for array in times.values()}) > 1:
         raise UserError("local_times and global_times have different shapes")
     plain, meanings, left_out = _plain_metrics(record.get("metrics") or {})
-    curves, spans = curves_of(record, samples, machines)
+    curves, spans = curves_of(record, samples)
     for name in point:
         if name in _TAKEN or name in plain or name.startswith("_"):
             raise UserError(f"a parameter cannot be named '{name}': the summary uses it")

@@ -134,17 +134,17 @@ def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> l
     done = [run["run_id"] for run in results.entry["runs"] if run["status"] == Status.DONE]
     runs = [facts[run_id] for run_id in dict.fromkeys(done) if run_id in facts]
     known = [run.energy for run in runs if run.energy is not None]
-    measured = [energy for energy in known if energy.joules is not None]
+    measured = [energy for energy in known if energy["joules"] is not None]
     lines = []
     if measured:
-        sources = listed([*{source: None for of in measured for source in of.sources}])
-        every = {text_of(of.interval_s): None for of in measured if of.interval_s}
+        sources = listed([*{source: None for of in measured for source in of["sources"] or ()}])
+        every = {text_of(of["interval_s"]): None for of in measured if of["interval_s"]}
         sampled = f", sampled every {' or '.join(every)} s" if every else ""
         whole = counted(len(runs), "run")
         lines = [f"Energy: measured in {len(measured):,} of {whole} with {sources}{sampled}."]
-    if notes := {note: None for energy in measured for note in energy.notes}:
+    if notes := {note: None for energy in measured for note in energy["notes"] or ()}:
         lines.append(f"Of the meters: {listed([*notes], MAX_REASONS)}.")
-    reasons = Counter(e.missing or "no reason recorded" for e in known if e.joules is None)
+    reasons = Counter(e["missing"] or "no reason recorded" for e in known if e["joules"] is None)
     silent = len(runs) - len(known)
     if silent and (reasons or measured or results.tables.get("accuracy") is not None):
         reasons["the records hold no energy data"] += silent

@@ -15,7 +15,7 @@ from scalesweep.aspects.probes.table import (
     machine_ceilings,
     network_fit,
 )
-from scalesweep.aspects.scaling.findings import other_phases, scaling_verdict, verdicts
+from scalesweep.aspects.scaling.findings import scaling_verdict, verdicts
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
@@ -192,7 +192,7 @@ def test_a_bandwidth_has_no_ideal_that_grows_with_the_ranks() -> None:
     ]
     assert not [name for name in table.columns if "_eff" in name or "_ideal" in name]
     assert not [name for name in table.columns if "_speedup" in name]
-    assert verdicts(study) == scaling_verdict(study) == other_phases(study) == []
+    assert verdicts(study) == scaling_verdict(study) == []
 
 
 def test_runs_that_differ_too_much_confirm_no_ceiling() -> None:
