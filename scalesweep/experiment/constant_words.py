@@ -1,62 +1,39 @@
 """What a kind of scaling keeps the same along a series, in words with its amount."""
 
-from collections.abc import Sequence
-
 from scalesweep.config.shapes import planned_shape
 from scalesweep.core.formatting import number
-from scalesweep.core.plan_format import PlanExperiment, PlanRun
+from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.scaling_kinds import MODEL, NONE, WEAK
 
 _NEAR = 1e-9  # of amounts that are divided by counts
 
 
 def constant_words(entry: PlanExperiment) -> str:
-    """What was constant along the series of an experiment: its amount where all series have the
-    same, ``the same ... along each series`` where they differ; empty without scaling.
+    """What was constant along the series of an experiment, with its amount if all series have the
+    same; empty without scaling.
 
     As planned: of runs without a result too. Where a benchmark does not declare its work, nothing
     was checked, which is said.
     """
-    if entry["scaling"] == NONE:
+    kind, scale = entry["scaling"], entry["scale"]
+    if kind == NONE:
         return ""
-    if entry["scaling"] == MODEL:
-        return _of_model(entry)
-    scale = entry["scale"]
-    worker = scale.removesuffix("s") if entry["scaling"] == WEAK else ""
+    if kind == MODEL:
+        shapes = (planned_shape(entry, {**entry["fixed"], **r["point"]}) for r in entry["runs"])
+        sizes = sorted(s.parameters / 1e6 for s in shapes if s is not None and s.parameters)
+        of = f": {number(sizes[0])} to {number(sizes[-1])} million parameters" if sizes else ""
+        return (
+            f"the model grows with the ranks{of}; FLOP/s of a rank ideally stay the same, "
+            "samples/s do not"
+        )
+    of = f"of a {scale.removesuffix('s')}" if kind == WEAK else "of a run"
     amounts = [
-        work / (_count(run, scale) if worker else 1)
+        work / (int(run["point"][scale]) if kind == WEAK else 1)
         for run in entry["runs"]
         if (work := run.get("work")) is not None
     ]
     if not amounts:
         return "as the campaign states it: the benchmark does not declare its samples"
-    of = f"of a {worker}" if worker else "of a run"
     if max(amounts) - min(amounts) <= _NEAR * max(amounts):
         return f"constant: {number(amounts[0])} samples {of}"
     return f"constant along each series: the samples {of}"
-
-
-def _of_model(entry: PlanExperiment) -> str:
-    """The sizes of the model, in all and of a rank, from the smallest count to the largest."""
-    sizes: dict[int, float] = {}
-    for run in entry["runs"]:
-        shape = planned_shape(entry, {**entry["fixed"], **run["point"]})
-        if shape is not None and shape.parameters is not None:
-            sizes[_count(run, entry["scale"])] = shape.parameters
-    ideal = "FLOP/s of a rank ideally stay the same, samples/s do not"
-    if not sizes:
-        return f"the model grows with the ranks; {ideal}"
-    each = [size / count for count, size in sizes.items()]
-    return (
-        f"the model grows with the ranks: {_span(list(sizes.values()))} parameters, {_span(each)} "
-        f"of a {entry['scale'].removesuffix('s')}; {ideal}"
-    )
-
-
-def _span(values: Sequence[float]) -> str:
-    low, high = (f"{number(value / 1e6)} million" for value in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"
-
-
-def _count(run: PlanRun, scale: str) -> int:
-    return int(run["point"][scale])

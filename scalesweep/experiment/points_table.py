@@ -9,14 +9,11 @@ from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import PHASES, finite, percent, text_of, with_interval
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.core.status import Status
-from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.table.declared import Estimate, numbers_of
 
 MAX_MEASURES = 4
 _DECLARED = "declared row"  # of a row, the object that its cells are made of
-# Shown besides, where a program tells it: the memory of a rank, which decides what fits.
-MEMORY = ("peak_memory_allocated", "peak_rss")
 
 
 @dataclass(frozen=True)
@@ -183,53 +180,43 @@ def _value_columns(results: ExperimentResults, scaling: bool) -> list[tuple[str,
         names = ["total_throughput", "local_throughput" if scaling else "total_time"]
         shown = [results.measures[name] for name in names if name in results.measures]
     else:
-        same_phases = [m for m in results.measures.values() if set(m.phases) & set(main.phases)]
-        shown = same_phases[:MAX_MEASURES]
-        memory = [m for name in MEMORY for m in same_phases[MAX_MEASURES:] if m.metric == name]
-        shown += memory[:1]
+        shown = [m for m in results.measures.values() if {*m.phases} & {*main.phases}]
     groups: list[tuple[str, list[Column]]] = []
     for phase in main.phases:
-        columns = [
-            Column(m.axis_label, _value_maker(m, phase), column(m.metric, "mean", phase))
-            for m in shown
-            if phase in m.phases
-        ]
+        columns = [_column(m.axis_label, m.metric, phase, _STATS, m.factor)
+                   for m in shown[:MAX_MEASURES] if phase in m.phases]  # fmt: skip
         if scaling:
             # Next to what it is the efficiency of, before metrics that a narrow page cuts off.
-            stem = "total" if main.metric == "total_throughput" else main.metric
-            name = column(f"{stem}_eff", "", phase)
-            efficiency = Column("Efficiency", _efficiency_maker(stem, phase, results.target), name)
-            columns[1:1] = [efficiency, *_speedup(results, stem, phase)]
+            efficiency = _column("Efficiency", main.stem, phase, _SHARE, target=results.target)
+            speedup = _column("Speedup", main.stem, phase, _SPEEDUP)
+            rates = any(finite(row.get(speedup.name)) for row in results.scaling)  # not of a rank
+            columns[1:1] = [efficiency, *([speedup] if rates else [])]
         groups.append((PHASES[phase], columns))
     return groups
 
 
-def _value_maker(measure: Measure, phase: str) -> Callable[[Row], Cell]:
-    def make(row: Row) -> Cell:
-        value, low, high = (measure.value(row, stat, phase) for stat in ("mean", "low", "high"))
-        return Cell(with_interval(value, low, high))
-
-    return make
-
-
-def _speedup(results: ExperimentResults, stem: str, phase: str) -> list[Column]:
-    """The column of the speedup; none where no row has one (rates of one rank)."""
-    names = [column(f"{stem}_speedup{end}", "", phase) for end in ("", "_low", "_high")]
-    if not any(finite(row.get(names[0])) for row in results.scaling):
-        return []
-
-    def make(row: Row) -> Cell:
-        value, low, high = (row.get(name) for name in names)
-        return Cell(with_interval(value, low, high))
-
-    return [Column("Speedup", make, names[0])]
+_STATS, _SHARE, _SPEEDUP = (
+    ("mean", "low", "high"),
+    ("eff", "eff_low", "eff_high"),
+    ("speedup", "speedup_low", "speedup_high"),
+)
 
 
-def _efficiency_maker(stem: str, phase: str, target: float) -> Callable[[Row], Cell]:
-    names = [column(f"{stem}_{part}", "", phase) for part in ("eff", "eff_low", "eff_high")]
+def _column(
+    heading: str,
+    metric: str,
+    phase: str,
+    stats: Sequence[str],
+    factor: float = 1.0,
+    target: float | None = None,
+) -> Column:
+    """A column of values with their intervals; with a ``target`` shares, bad if clearly under."""
+    names = [column(metric, stat, phase) for stat in stats]
 
     def make(row: Row) -> Cell:
-        value, low, high = (row.get(name) for name in names)
-        return Cell(percent(value, low, high), finite(high) and high < target)
+        value, low, high = (row[n] * factor if finite(row.get(n)) else None for n in names)
+        if target is None:
+            return Cell(with_interval(value, low, high))
+        return Cell(percent(value, low, high), high is not None and high < target)
 
-    return make
+    return Column(heading, make, names[0])

@@ -1,13 +1,11 @@
 """The rule on drift: whether the machine changed while a campaign ran."""
 
 import math
-from collections.abc import Sequence
 
-from scalesweep.analysis.drift import LEAST_RUNS, Trend, trend
+from scalesweep.analysis.drift import LEAST_RUNS, trend
 from scalesweep.core.formatting import PHASES
-from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key
-from scalesweep.experiment.timeline import Timeline, timeline
+from scalesweep.experiment.timeline import timeline
 from scalesweep.findings.base import ATTENTION, NOTE, OPEN, Finding, Number, Rule, number_of
 
 RULE = "drift"
@@ -16,62 +14,44 @@ LEAST_REPEATS, LEAST_MORE = 3, 10
 
 
 def drift(results: ExperimentResults) -> list[Finding]:
-    """Of the control point always something; of other experiments only drift that is there."""
-    main = results.main
-    if main is None:
+    """Whether runs change with time, each against the others of its point: of the control point
+    always something, of other experiments only drift that is there."""
+    main, line = results.main, timeline(results)
+    if main is None or not line.times:
         return []
-    line = timeline(results)
-    return _of_control(results, main, line) if results.control else _of_repeats(results, main, line)
-
-
-def _of_control(results: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
-    """The control point's trend."""
-    runs = len(line.times)
-    if runs == 0:
-        return []
-    steady = trend(line.times, line.logs)
-    if steady is None:
-        counts = number_of("runs", runs, "1"), number_of("needed", LEAST_RUNS, "1")
-        return [_finding(results, main, OPEN, "", counts)]
-    if steady.clear:
-        return [_finding(results, main, ATTENTION, "The control point drifts", _numbers(steady))]
-    return [_finding(results, main, NOTE, "", _numbers(steady))]
-
-
-def _of_repeats(results: ExperimentResults, main: Measure, line: Timeline) -> list[Finding]:
-    """Drift of all runs of an experiment, each against the others of its point."""
     points: dict[Key, list[int]] = {}
     for place, row in enumerate(line.rows):
         points.setdefault(results.key(row, results.axes), []).append(place)
-    groups = [places for places in points.values() if len(places) >= LEAST_REPEATS]
+    groups = [p for p in points.values() if results.control or len(p) >= LEAST_REPEATS]
     kept = [(place, group) for group, places in enumerate(groups) for place in places]
-    if len(kept) < len(groups) + 1 + LEAST_MORE:
+    if not results.control and len(kept) < len(groups) + 1 + LEAST_MORE:
         return []
-    drift = trend(
+    found = trend(
         [line.times[place] for place, _ in kept],
         [line.logs[place] for place, _ in kept],
         [group for _, group in kept],
     )
-    if drift is None or not drift.clear:
+    numbers: tuple[Number, ...]
+    if found is None:
+        state = OPEN
+        numbers = number_of("runs", len(kept), "1"), number_of("needed", LEAST_RUNS, "1")
+    else:
+        state = ATTENTION if found.clear else NOTE
+        ends = (math.expm1(end) for end in (found.change, found.low, found.high))
+        hours = number_of("hours", found.span_s / 3600, "h")
+        numbers = hours, number_of("change", next(ends), "1", *ends)
+    if state != ATTENTION and not results.control:
         return []
-    return [_finding(results, main, ATTENTION, "Runs of the same points drift", _numbers(drift))]
-
-
-def _numbers(drift: Trend) -> tuple[Number, ...]:
-    ends = (math.expm1(end) for end in (drift.change, drift.low, drift.high))
-    return number_of("hours", drift.span_s / 3600, "h"), number_of("change", next(ends), "1", *ends)
-
-
-def _finding(
-    results: ExperimentResults, main: Measure, state: str, what: str, numbers: Sequence[Number]
-) -> Finding:
-    words = {"metric": f"{main.label.lower()} ({PHASES[main.steady_phase]})"}
-    evidence = {"table": "runs", "key": {}}
-    flags = (f"{len(hosts)} sets of hosts",) if len(hosts := timeline(results).hosts) > 1 else ()
-    return Finding(
-        results.name, RULE, state, "", evidence, tuple(numbers), subject=what, words=words,
-        flags=flags,
-    )  # fmt: skip
+    flags = (f"{len(line.hosts)} sets of hosts",) if len(line.hosts) > 1 else ()
+    what = "The control point drifts" if results.control else "Runs of the same points drift"
+    return [
+        Finding(
+            results.name, RULE, state, numbers=numbers, flags=flags,
+            subject=what if state == ATTENTION else "",
+            words={"metric": f"{main.label.lower()} ({PHASES[main.steady_phase]})"},
+            evidence={"table": "runs", "key": {}},
+        )
+    ]  # fmt: skip
 
 
 RULES = (

@@ -32,4 +32,4 @@ def test_a_published_table_of_growing_models_has_an_ideal_of_flop_alone(tmp_path
     expected = [1.0, 8.8 / 2 / 4.4, 18.2 / 4 / 4.4]
     assert scaling["flops_eff_run"].tolist() == pytest.approx(expected)
     assert not [name for name in scaling if name.startswith("rate_") and "_eff" in name]
-    assert "1700 million to 7500 million parameters" in constant_words(entry).replace(",", "")
+    assert "1700 to 7500 million parameters" in constant_words(entry).replace(",", "")
