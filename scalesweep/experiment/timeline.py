@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 
 import numpy as np
@@ -10,9 +10,6 @@ import numpy as np
 from scalesweep.analysis.metrics import column
 from scalesweep.core.formatting import finite
 from scalesweep.experiment.results import ExperimentResults, Row
-
-# A session begins after a gap this many times the usual one, and no shorter than half an hour.
-SESSION_GAP, SESSION_GAP_S = 5, 1800.0
 
 
 @dataclass(frozen=True)
@@ -27,14 +24,6 @@ class Timeline:
     def logs(self) -> Sequence[float]:
         """Natural logarithms of the values."""
         return [float(value) for value in np.log(self.values)]
-
-    @cached_property
-    def sessions(self) -> list[int]:
-        """Places at which a session begins, the first one included."""
-        gaps = np.diff(self.times)
-        usual = float(np.median(gaps)) if gaps.size else 0.0
-        later = np.flatnonzero(gaps > max(SESSION_GAP * usual, SESSION_GAP_S)) + 1
-        return [0, *later.tolist()] if self.times else []
 
     @cached_property
     def hosts(self) -> list[str]:
@@ -60,8 +49,3 @@ def timeline(results: ExperimentResults) -> Timeline:
     runs.sort(key=lambda run: run[:2])
     times, _, values, rows = map(list, zip(*runs, strict=True)) if runs else ([], [], [], [])
     return Timeline(times, values, rows)
-
-
-def moment(seconds: float) -> str:
-    """A time of day in UTC for people."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

@@ -13,7 +13,7 @@ from scalesweep.core.plan_format import parameter_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, PointState, Row
-from scalesweep.experiment.timeline import moment, timeline
+from scalesweep.experiment.timeline import timeline
 from scalesweep.figures.drawing import Drawing, bounds, drawn
 from scalesweep.figures.forms import Bars, Heat, Lines
 from scalesweep.figures.theme import Axis
@@ -167,10 +167,9 @@ def control_figures(results: ExperimentResults) -> list[Drawing]:
     values = [value * main.factor for value in line.values]
     frame = pd.DataFrame({"x": range(1, len(values) + 1), "y": values, "style": "dots"})
     frame["series"] = [str(row.get("hosts") or "") for row in line.rows]
-    sessions = {moment(line.times[place]): place + 0.5 for place in line.sessions if place}
-    start = Axis("Control run, in order of start", marks=sessions)
+    start = Axis("Control run, in order of start")
     what = f"{main.label[:1].lower()}{main.label[1:]}, {PHASES[main.steady_phase]}"
-    note = "The same point, measured throughout the campaign. Upright lines: a session begins."
+    note = "The same point, measured throughout the campaign."
     return drawn(results, "control", what, note, [Lines(frame, start, Axis(main.axis_label))])
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_PHASES, STATS, column
 from scalesweep.analysis.outliers import outliers
-from scalesweep.analysis.stats import Stated
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.files import digest_of
@@ -18,7 +17,6 @@ from scalesweep.core.joined_experiments import derived_values
 from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, LOAD, OTHERS
 from scalesweep.tables.points import (
     ExperimentData,
-    Measure,
     Point,
     point_id,
 )
@@ -42,20 +40,6 @@ def identity_columns(
     }
 
 
-def state_columns(axes: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
-    """What the plan says of the points besides: stale runs, and how full their nodes are.
-
-    A parameter of such a name keeps its column.
-    """
-    columns = {
-        "stale": np.array([point.stale for point in points], np.int64),
-        "threads_per_core": np.array(
-            [math.nan if p.threads_per_core is None else p.threads_per_core for p in points]
-        ),
-    }
-    return {name: values for name, values in columns.items() if name not in axes}
-
-
 def point_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.DataFrame]:
     """``runs`` and ``points``.
 
@@ -63,21 +47,25 @@ def point_tables(data: ExperimentData, points: Sequence[Point]) -> dict[str, pd.
     unit. Measured, imported and simulated runs of one point have rows of their own and are never
     averaged together.
     """
-    stated = _stated_words(data, points)
-    tables = {
+    stated = [
+        "; ".join(f"{m[0]}: n = {s.count:g}" for m in data.measures if (s := data.stated(p, m)))
+        or None
+        for p in points
+    ]
+    return {
         "runs": _runs(data, points),
         "points": pd.DataFrame(
             {
                 "point_id": [point_id(point) for point in points],
                 **identity_columns(data.axes, points, samples=True),
                 **derived_columns(data, [point.values for point in points]),
-                **state_columns(data.axes, points),
+                "stale": np.array([point.stale for point in points], np.int64),
+                "threads_per_core": np.array([p.threads_per_core for p in points], np.float64),
                 **({"stated": typed_values(stated)} if any(stated) else {}),
                 **_statistics(data, points),
             }
         ),
     }
-    return tables
 
 
 def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
@@ -103,10 +91,10 @@ def _runs(data: ExperimentData, points: Sequence[Point]) -> pd.DataFrame:
         table["hosts"] = _taken(_host_sets(data), rows)
     table["warnings"] = _taken(data.summary["warnings"].tolist(), rows)
     loads = data.notes(LOAD)
-    others = [None if row is None else loads.get(row) for row in rows]
-    if any(others_ is not None for others_ in others):
-        table[OTHERS] = pd.array(others, dtype="Float64").to_numpy(np.float64, na_value=math.nan)
-        if any((share or 0) > DISTURBED for share in others):
+    others = np.array([None if row is None else loads.get(row) for row in rows], np.float64)
+    if np.isfinite(others).any():
+        table[OTHERS] = others
+        if (others > DISTURBED).any():
             kept = {row for point in points for row in point.rows.tolist()}
             why = [None if row is None or row in kept else "disturbed" for row in rows]
             table[LEFT_OUT] = typed_values(why)
@@ -162,28 +150,14 @@ def _statistics(data: ExperimentData, points: Sequence[Point]) -> dict[str, Floa
             pd.Series(data.numbers(metric, stat, phase)[rows]) for stat in ("mean", "std")
         )
         table = _over_repeats(means, stds, of).reindex(range(len(points)))
-        for place, stated in _stated(data, points, (metric, phase)).items():
-            table.loc[place, "std"] = stated.std
+        for place, point in enumerate(points):
+            if stated := data.stated(point, (metric, phase)):
+                table.loc[place, "std"] = stated.std
         ends = [data.mean(point, (metric, phase)) for point in points]
         table["low"], table["high"] = ([getattr(e, end) for e in ends] for end in ("low", "high"))
         for stat in STATS:
             result[column(metric, stat, phase)] = table[stat].to_numpy(np.float64)
     return result
-
-
-def _stated(data: ExperimentData, points: Sequence[Point], measure: Measure) -> dict[int, Stated]:
-    """By place, points whose spread is what their source states."""
-    stated_ = {place: data.stated(point, measure) for place, point in enumerate(points)}
-    return {place: stated for place, stated in stated_.items() if stated}
-
-
-def _stated_words(data: ExperimentData, points: Sequence[Point]) -> list[str | None]:
-    """Of each point the metrics whose interval is stated by the source, with the count."""
-    words: list[list[str]] = [[] for _ in points]
-    for measure in data.measures:
-        for place, stated in _stated(data, points, measure).items():
-            words[place].append(f"{measure[0]}: n = {stated.count:g}")
-    return ["; ".join(words_) or None for words_ in words]
 
 
 def _over_repeats(means: "pd.Series[float]", stds: "pd.Series[float]", of: Places) -> pd.DataFrame:

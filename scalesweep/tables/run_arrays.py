@@ -22,10 +22,8 @@ def each_run(
     for row in rows:
         run_id = str(data.summary["run_id"].iloc[row])
         try:
-            record = read_record(runs / run_id / RECORD)
-            if record["samples"] is None:
-                continue
-            samples = told_arrays(record, arrays_of(record, runs / run_id))
+            record, samples = read_arrays(runs / run_id)
+            samples = told_arrays(record, samples) if samples else samples
         except (UserError, KeyError, TypeError, *NOT_ARRAYS, *NO_USE) as error:
             if run_id not in data.unread:
                 data.unread.append(run_id)
@@ -36,15 +34,11 @@ def each_run(
 
 
 def read_arrays(folder: Path) -> tuple[Mapping[str, Any], Arrays]:
-    """Record and arrays of a run; raises UserError, KeyError or what damaged files raise."""
+    """Record and arrays of a run, none if it has none; raises UserError, KeyError or what damaged
+    files raise."""
     record = read_record(folder / RECORD)
-    return record, arrays_of(record, folder)
-
-
-def arrays_of(record: Mapping[str, Any], folder: Path) -> Arrays:
-    """The arrays of a run whose record has some; raises BadRecordError or what damaged files
-    raise."""
-    return open_arrays(read_samples(folder, record))
+    none = record["samples"] is None
+    return record, {} if none else open_arrays(read_samples(folder, record))
 
 
 def ranks_of(data: ExperimentData, point: Point) -> int:

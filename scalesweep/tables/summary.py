@@ -129,7 +129,7 @@ def _times(name: str, array: NDArray[Any], point: Mapping[str, Any]) -> Floats:
 
 def _warmup_warning(record: Mapping[str, Any], samples: Arrays) -> str | None:
     """What the steady-state test says against the declared warm-up of a benchmark that times
-    steps, and what to change, by a name that its user knows."""
+    steps, and what to change."""
     if "warmup_step_times" not in samples or "step_times" not in samples:
         return None
     warmup = samples["warmup_step_times"]
@@ -138,14 +138,7 @@ def _warmup_warning(record: Mapping[str, Any], samples: Arrays) -> str | None:
     if state.agrees:
         return None
     late = not state.drifting and state.detected is not None
-    if not late:
-        advice = "raise batches" if "batches" in record["point"] else "run more steps"
-    elif "warmup_batches" in record["point"]:
-        advice = f"set warmup_batches: {state.detected}"
-    elif "stamps" in record.get("notes", {}):
-        advice = f"set warmup: {state.detected} under stamps in benchmark.yaml"
-    else:
-        advice = f"let the first {state.detected} steps warm up"
+    advice = f"let the first {state.detected} steps warm up" if late else "run more steps"
     return f"{state.message.replace('values', 'steps')}; {advice}"
 
 
@@ -170,14 +163,11 @@ def _plain_metrics(
 def _log_warnings(record: Mapping[str, Any]) -> list[str]:
     """What was noted where the metrics of an external program were read from its logs."""
     notes = record.get("notes") or {}
-    extract, stamps = notes.get("extract"), notes.get("stamps")
-    read = extract.get("metrics") if isinstance(extract, dict) else None
-    warnings = stamps.get("warnings") if isinstance(stamps, dict) else None
-    said_of_stamps = [f"stamps: {said}" for said in warnings or () if isinstance(said, str)]
-    return said_of_stamps + [
-        f"metric '{name}': {said['warning']}"
-        for name, said in (read if isinstance(read, dict) else {}).items()
-        if isinstance(said, dict) and "warning" in said
+    stamps, extract = notes.get("stamps") or {}, notes.get("extract") or {}
+    metrics = (extract.get("metrics") or {}).items()
+    return [
+        *(f"stamps: {said}" for said in stamps.get("warnings") or ()),
+        *(f"metric '{name}': {said['warning']}" for name, said in metrics if "warning" in said),
     ]
 
 

@@ -51,11 +51,6 @@ def test_points_say_what_is_stale_and_how_full_nodes_are(study: Study) -> None:
     assert points["repeats"].tolist() == [2, 1] and points["planned"].tolist() == [2, 2]
     assert points["stale"].tolist() == [0, 1] and points["threads_per_core"].tolist() == [1, 2]
     assert points["total_time_mean_later"].tolist() == [10.5, 10.0]
-    # A parameter of that name keeps its column.
-    for run in study.experiment["runs"]:
-        run["point"]["stale"] = 5
-    study.run({"ranks": 2, "stale": 7}, 10.0)
-    assert study.tables()["points"]["stale"].tolist() == [5, 5, 7]
 
 
 def test_failed_points_are_holes(study: Study) -> None:

@@ -198,26 +198,15 @@ def test_a_run_that_cannot_be_summarised_takes_no_other_with_it(tmp_path: Path, 
         summary.build_summary(paths)
 
 
-@pytest.mark.parametrize(
-    ("point", "notes", "warm_up", "longer"),
-    [
-        ({"warmup_batches": 4, "batches": 40}, {}, "set warmup_batches: 10", "raise batches"),
-        ({}, {"stamps": {}}, "set warmup: 10 under stamps in benchmark.yaml", "run more steps"),
-        ({}, {}, "let the first 10 steps warm up", "run more steps"),
-    ],
-)
-def test_steps_that_become_steady_after_the_declared_warmup_are_told(
-    point: dict[str, Any], notes: dict[str, Any], warm_up: str, longer: str
-) -> None:
+def test_steps_that_become_steady_after_the_declared_warmup_are_told() -> None:
     steady = np.full((40, 2), 0.1) + np.random.default_rng(1).normal(0, 0.001, (40, 2))
     slow = np.vstack([np.linspace(0.5, 0.2, 6)[:, None] * np.ones(2), steady[6:]])
     drifts = steady * np.linspace(2, 1, 40)[:, None]
-    record = make_record(work={}, notes=notes)
-    record["point"] |= point
+    record = make_record(work={}, notes={})
     for timed, warnings in (
         (steady, None),
-        (slow, f"steps are steady only from 10 on; {warm_up}"),
-        (drifts, f"; {longer}"),
+        (slow, "steps are steady only from 10 on; let the first 10 steps warm up"),
+        (drifts, "; run more steps"),
     ):
         samples = {"warmup_step_times": np.full((4, 2), 1.0), "step_times": timed}
         told = summarise_run(record, samples)["warnings"]
@@ -230,6 +219,3 @@ def test_what_was_noted_of_a_log_is_in_the_table_of_runs() -> None:
     notes = {"extract": {"metrics": {"total": said, "other": {"file": "stdout.log"}}}}
     row = summarise_run(by_column(make_record(notes=notes)), {})
     assert row["warnings"] == f"metric 'total': {said['warning']}"
-    for odd in (None, 1, {"metrics": None}, {"metrics": [said]}, {"metrics": {"total": "x"}}):
-        row = summarise_run(by_column(make_record(notes={"extract": odd})), {})
-        assert row["warnings"] is None
