@@ -43,28 +43,13 @@ class Measure:
         value = row.get(column(self.metric, stat, phase))
         return value * self.factor if finite(value) else None
 
-    def without_interval(self, row: Mapping[str, Any], phase: str) -> str:
-        """Why the mean of a point has no 95 % interval: ``one repeat`` or ``identical repeats``.
-
-        Empty where it has one. A coefficient of variation takes two repeats (and a mean that is
-        not 0).
-        """
-        if self.value(row, "low", phase) is not None:
-            return ""
-        several = self.value(row, "cv", phase) is not None or self.value(row, "mean", phase) == 0
-        return "identical repeats" if several and row.get("repeats", 1) > 1 else "one repeat"
-
     def efficiency(
         self, row: Mapping[str, Any], phase: str
     ) -> tuple[float | None, float | None, float | None]:
         """Efficiency in a row of the table ``scaling``, with its bounds; None where missing."""
-        names = (f"{self.stem}_{part}" for part in ("eff", "eff_low", "eff_high"))
-        value, low, high = (row.get(column(name, "", phase)) for name in names)
-        return (
-            value if finite(value) else None,
-            low if finite(low) else None,
-            high if finite(high) else None,
-        )
+        names = (column(f"{self.stem}_{end}", "", phase) for end in ("eff", "eff_low", "eff_high"))
+        value, low, high = (row[n] if finite(row.get(n)) else None for n in names)
+        return value, low, high
 
 
 def measures_of(

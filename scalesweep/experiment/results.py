@@ -89,13 +89,11 @@ class ExperimentResults:
     def columns(self) -> list[str]:
         """Those of the axes that tables of the page and of papers show: not what the name of a
         layout says, nor ranks where each is one of the devices that runs scale over."""
-        inside = {*laid_out(self.entry)}
-        points = planned_points(self.entry)
-        inside |= {
+        points, scale = planned_points(self.entry), self.scale
+        inside = {*laid_out(self.entry)} | {
             name
             for name in self.entry["scale_parameters"]
-            if name != self.scale
-            and all(point.get(name) == point.get(self.scale) for point in points)
+            if name != scale and all(point.get(name) == point.get(scale) for point in points)
         }
         return [name for name in self.axes if name not in inside]
 
@@ -303,22 +301,20 @@ class ExperimentResults:
 
     def _holes(self, rows: Sequence[Row]) -> dict[int, str]:
         """Planned rank counts of a series without a result: rank count -> what became of it."""
-        states = self._series_states[self.key(rows[0], self.series_names)]
         there = {self.scale_of(row) for row in rows}
-        return {
-            ranks: state.word
-            for ranks, state in sorted(states.items())
-            if ranks not in there and state.word != Status.DONE
-        }
+        planned = self._words_of_series[self.key(rows[0], self.series_names)]
+        return {n: word for n, word in sorted(planned.items())
+                if n not in there and word != Status.DONE}  # fmt: skip
 
     @cached_property
-    def _series_states(self) -> dict[Key, dict[int, PointState]]:
-        """State by rank count of the planned points of every series."""
-        states_of: dict[Key, dict[int, PointState]] = {}
-        for run in self.entry["runs"]:
-            states = states_of.setdefault(self.key(run["point"], self.series_names), {})
-            states.setdefault(self.scale_of(run["point"]), PointState()).runs.append(run)
-        return states_of
+    def _words_of_series(self) -> dict[Key, dict[int, str]]:
+        """What became of the planned points of every series, by rank count."""
+        words: dict[Key, dict[int, str]] = {}
+        for state in self.states.values():
+            point = state.runs[0]["point"]
+            of_series = words.setdefault(self.key(point, self.series_names), {})
+            of_series[self.scale_of(point)] = state.word
+        return words
 
     @cached_property
     def measures(self) -> dict[str, Measure]:

@@ -185,7 +185,7 @@ def single_panel(
     rows = [_value(results, main, name, phase, row) for row in points]
     frame = pd.DataFrame(rows)
     if not results.numeric(name):
-        return Bars(frame.rename(columns={"series": "part"}), Axis(main.axis_label), title=title)
+        return Bars(frame, Axis(main.axis_label), title=title)
     holes = {row["x"]: row["note"] for row in rows if row["value"] is None}
     frame = frame.rename(columns={"value": "y"}).sort_values("x")
     return Lines(
@@ -198,8 +198,7 @@ def _value(
 ) -> dict[str, Any]:
     """A point's value for a frame; its note says why there is none."""
     mean, (low, high) = main.value(row, "mean", phase), bounds(main, row, phase)
-    source = f" ({row['source']})" if len(results.sources) > 1 and row["source"] else ""
     label = ", ".join(text_of(row[each]) for each in (name, *results.named_with(name)))
     note = "" if mean is not None else _word(results.states[results.key(row)])
-    return {"x": row[name], "label": label + source, "series": source, "value": mean, "low": low,
+    return {"x": row[name], "label": label, "value": mean, "low": low,
             "high": high, "note": note}  # fmt: skip

@@ -17,7 +17,6 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import target_efficiency
-from scalesweep.table.declared import Estimate
 from scalesweep.tables.comparisons import EFFICIENCY, SCALING, SPEEDUP, Comparison, comparison
 from scalesweep.tables.points import ExperimentData, Measure, Point, point_id
 
@@ -148,25 +147,20 @@ def scaling_table(
     ids = [point_id(point) for point in points]
     columns: dict[str, Floats] = {}
     for measure, stem, quantity in scaled_measures(data):
-        known = [_ideals(data, measure, [points[i] for i in ran], quantity) for ran in series]
         ideals = np.full(len(points), math.nan)
-        for ran, of_series in zip(series, known, strict=True):
+        for ran in series:
+            of_series = _ideals(data, measure, [points[i] for i in ran], quantity)
             ideals[ran[: len(of_series)]] = [ideal for _, ideal, _ in of_series]
         columns[column(f"{stem}_ideal", "", measure[1])] = ideals
         of_rank = quantity.scope != "total" and not quantity.of_time
         for kind, word in ((EFFICIENCY, "eff"), (SPEEDUP, "speedup"))[: 1 if of_rank else 2]:
-            values = np.full((len(points), 3), math.nan)
-            for place, name in enumerate(ids):
-                if (ratio := ratios.get((name, *measure, kind))) is not None:
-                    values[place] = [ratio.value, *_ends(ratio)]
-                elif place in own and math.isfinite(ideals[place]):
-                    values[place, 0] = 1.0
-            for end, numbers in zip(("", "_low", "_high"), values.T, strict=True):
-                columns[column(f"{stem}_{word}{end}", "", measure[1])] = numbers
+            known = [ratios.get((name, *measure, kind)) for name in ids]
+            for end in ("value", "low", "high"):
+                name = f"{stem}_{word}" if end == "value" else f"{stem}_{word}_{end}"
+                numbers = np.array([getattr(ratio, end, None) for ratio in known], np.float64)
+                if end == "value":
+                    numbers[[i for i in own if math.isfinite(ideals[i])]] = 1.0
+                columns[column(name, "", measure[1])] = numbers
     based = {f"base_{data.scale}": typed_values([base_of.get(i) for i in range(len(ids))], int)}
     frame = pd.concat([table, pd.DataFrame(based), pd.DataFrame(columns)], axis=1)
     return frame.iloc[[i for group in groups for i in group]].reset_index(drop=True)
-
-
-def _ends(ratio: Estimate) -> list[float]:
-    return [math.nan if end is None else end for end in (ratio.low, ratio.high)]

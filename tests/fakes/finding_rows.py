@@ -73,6 +73,7 @@ def _efficiencies(entry: Any, rows: list[dict[str, Any]]) -> pd.DataFrame | None
             quantity="efficiency", metric=T if stem == "total" else stem, phase=phase,
             better="higher", source=row["source"],
             point_id=digest_of(point), base_id="base", ratio=Estimate.of(share, low, high),
+            how="one repeat" if low is None else "repeats",
             p=None if error is None else error.p(math.log(share / target)),
         )  # fmt: skip
         known.append((made, error))

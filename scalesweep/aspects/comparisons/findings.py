@@ -107,30 +107,22 @@ def ratios(results: ExperimentResults) -> list[Finding]:
     findings: list[Finding] = []
     for (question, parameter, *_), rows in groups.items():
         if question in CLEAREST:
-            findings.append(_clearest(results, rows))
+            findings.append(_one_ratio(results, rows))
         elif question == SCALING or (parameter in choices and len({r.value for r in rows}) == 1):
             single = [row for row in rows if row.how == ONE_REPEAT]
-            each = [_one_ratio(results, row) for row in rows if row not in single]
+            each = [_one_ratio(results, [row]) for row in rows if row not in single]
             findings += _shortened(results, parameter, each)
             findings += [_single_runs(results, single)] if single else []
     return findings
 
 
-def _one_ratio(results: ExperimentResults, row: Comparison) -> Finding:
-    clear = _p(row) <= SIGNIFICANT
-    why = "" if clear else row.how if row.p is None else "the interval includes 1"
-    return _finding(
-        results, "ratio", row, CLEAR if clear else OPEN, _claim(row, row.p, "ratio"), why
-    )
-
-
-def _clearest(results: ExperimentResults, rows: _Rows) -> Finding:
-    """Where two values differ most clearly, among all points (Bonferroni)."""
+def _one_ratio(results: ExperimentResults, rows: _Rows) -> Finding:
+    """The ratio of two values, of several the clearest (Bonferroni)."""
     row = min(rows, key=_p)
     p = min(1.0, _p(row) * len(rows))
-    state = CLEAR if p <= SIGNIFICANT else OPEN if row.question == INPUT else SILENT
-    claim = _claim(row, p, "clearest")
-    return _finding(results, "ratio", row, state, claim, row.how if p == 1.0 else "")
+    state = CLEAR if p <= SIGNIFICANT else SILENT if row.question == PHASE else OPEN
+    why = "" if state == CLEAR else row.how if row.p is None else "the interval includes 1"
+    return _finding(results, "ratio", row, state, _claim(row, p, "ratio"), why)
 
 
 def _single_runs(results: ExperimentResults, rows: _Rows) -> Finding:

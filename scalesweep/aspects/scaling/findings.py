@@ -64,6 +64,7 @@ class Efficiency:
     low: float | None
     high: float | None
     claim: Claim  # that it is not the target
+    how: str  # why it has no interval
     target: float
     said: tuple[float, float] | None = None
     jump: bool = False  # whether it is far below that of the scale before
@@ -143,14 +144,11 @@ class Verdict:
     @property
     def why(self) -> str:
         """Why it is not; empty if it is."""
-        point, phase = self.cited, self.measure.steady_phase
+        point = self.cited
         if self.clear or point.odd:
             return point.odd if not self.clear else ""
-        if point.low is not None:
-            return f"the interval includes {100 * point.target:g} %"
-        rows = (self.series.rows[0], point.row)
-        lacks = (self.measure.without_interval(row, phase) for row in rows)
-        return next(filter(None, lacks), "no interval")
+        known = point.low is not None
+        return f"the interval includes {100 * point.target:g} %" if known else point.how
 
     def repeats_for(self, point: Efficiency) -> int | None:
         """How many more repeats would decide on which side of the target a point is; None if more
@@ -202,7 +200,7 @@ def efficiencies(results: ExperimentResults, series: Series, phase: str) -> list
                 row, results.scale_of(row), results.scaled(results.scale_of(row)),
                 value, low, high,
                 claim_of(known.p, "efficiency", phase, known.point_id, known.base_id),
-                results.target,
+                known.how, results.target,
                 None if said[0] is None or said[1] is None else (said[0], said[1]),
                 jump, apart,
             )
