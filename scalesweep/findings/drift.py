@@ -26,19 +26,19 @@ def drift(results: ExperimentResults) -> list[Finding]:
     kept = [(place, group) for group, places in enumerate(groups) for place in places]
     if not results.control and len(kept) < len(groups) + 1 + LEAST_MORE:
         return []
-    found = trend(
+    fitted = trend(
         [line.times[place] for place, _ in kept],
         [line.logs[place] for place, _ in kept],
         [group for _, group in kept],
     )
     numbers: tuple[Number, ...]
-    if found is None:
+    if fitted is None:
         state = OPEN
         numbers = number_of("runs", len(kept), "1"), number_of("needed", LEAST_RUNS, "1")
     else:
-        state = ATTENTION if found.clear else NOTE
-        ends = (math.expm1(end) for end in (found.change, found.low, found.high))
-        hours = number_of("hours", found.span_s / 3600, "h")
+        state = ATTENTION if fitted.clear else NOTE
+        ends = (math.expm1(end) for end in (fitted.change, fitted.low, fitted.high))
+        hours = number_of("hours", fitted.span_s / 3600, "h")
         numbers = hours, number_of("change", next(ends), "1", *ends)
     if state != ATTENTION and not results.control:
         return []

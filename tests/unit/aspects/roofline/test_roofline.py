@@ -172,7 +172,7 @@ def ran_on(campaign: Campaign, experiment: str, tf32: dict[str, Any] | None, gpu
     }  # fmt: skip
     for row in campaign.rows:
         if row["run_id"].rpartition("-")[0] == experiment:
-            row[FACTS] = as_text(run_facts(record, ["n1"]))
+            row[FACTS] = as_text(run_facts(record))
 
 
 def test_tf32_and_float32_are_not_held_against_each_other() -> None:
