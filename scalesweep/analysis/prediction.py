@@ -183,19 +183,15 @@ def held(series: Series) -> tuple[int, int]:
 
 def refusal(series: Series) -> str:
     """Why nothing is predicted from a series, with what to measure; empty if it suffices."""
-    counts = series.ranks.astype(int).tolist()
-    first, needed = counts[0] if counts else 1, f"{LEAST_COUNTS} over a factor of {LEAST_RANGE:g}"
-    if len(counts) < LEAST_COUNTS:
-        last, missing = counts[-1] if counts else 0.5, LEAST_COUNTS - len(counts)
-        more = " and ".join(f"{last * 2 ** (k + 1):,.0f}" for k in range(missing))
-        have = counted(len(counts), "count")
-        return f"{have} measured, and a prediction needs {needed}: measure {more} too"
-    if counts[-1] < LEAST_RANGE * first:
-        return (
-            f"counts reach from {first:,} to {counts[-1]:,}; a prediction needs {needed}: "
-            f"measure {LEAST_RANGE * first:,.0f} too"
-        )
-    return ""
+    counts = series.ranks.tolist()
+    first = counts[0] if counts else 1.0
+    if len(counts) >= LEAST_COUNTS and counts[-1] >= LEAST_RANGE * first:
+        return ""
+    missing = [first * 2**k for k in range(LEAST_COUNTS) if first * 2**k not in counts]
+    return (
+        f"{counted(len(counts), 'count')} measured, and a prediction needs {LEAST_COUNTS} over a "
+        f"factor of {LEAST_RANGE:g}: measure {' and '.join(f'{n:,.0f}' for n in missing)} too"
+    )
 
 
 def refusals(series: Series, targets: Sequence[float] | Floats, scale: str = "ranks") -> list[str]:

@@ -24,7 +24,7 @@ from scalesweep.findings.base import (
     estimate_of,
     number_of,
 )
-from scalesweep.table.declared import DeclaredRow, Estimate, column, numbers_of
+from scalesweep.table.declared import Estimate, SourceRow, column, numbers_of
 from scalesweep.tables.machine import UNKNOWN, Machine
 from scalesweep.tables.making import Maker, TableInputs
 from scalesweep.tables.points import ExperimentData
@@ -32,7 +32,7 @@ from scalesweep.tables.predictable import PREDICTED, MeasuredSeries, predictable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction(DeclaredRow, table="prediction"):
+class Prediction(SourceRow, table="prediction"):
     """A count of a series that was not measured, and what it would give in one measure.
 
     Parameters that change along the series are missing. A row that is refused has no number.
@@ -62,11 +62,6 @@ class Prediction(DeclaredRow, table="prediction"):
     forecasts: int | None = column("forecasts of measured counts from the smaller ones", "1")
     forecasts_within: int | None = column("those within their interval", "1")
     refused: str | None = column("why there is no number", default=None)
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The point as figures, findings and tables of the page describe it."""
-        return {**self.point, "source": self.source}
 
 
 def prediction_rows(

@@ -5,7 +5,6 @@ that over the peak of all ranks, HFU the same with what is computed again (``Tok
 """
 
 import logging
-import math
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -122,8 +121,7 @@ class Rates(NamedTuple):
     """Tokens/s of all ranks: of each repeat, and the interval of their mean."""
 
     values: Floats
-    estimate: Estimate
-    ranks: int
+    mean: Estimate
 
 
 def token_rates(data: ExperimentData, point: Point, shape: ModelShape, ranks: int) -> Rates | None:
@@ -132,42 +130,34 @@ def token_rates(data: ExperimentData, point: Point, shape: ModelShape, ranks: in
     From tokens/s before samples/s before the time of a step; of several metrics from the main one,
     then one of all ranks.
     """
-    order = {}
+    known = []
     for name, quantity in data.quantities.items():
-        kind = _RATES.index(quantity.unit) if quantity.unit in _RATES else len(_RATES)
-        step = name in _STEP_TIMES and quantity.unit in _SECONDS
-        wanted = "higher" if kind < len(_RATES) else "lower" if step else None
-        if quantity.better == wanted and data.repeats(point, (name, "run")).size:
-            main = name == data.experiment["main_metric"]
-            order[name] = (kind, not main, quantity.scope == "rank")
-    if not order:
+        of_rank, seconds = quantity.scope == "rank", _SECONDS.get(quantity.unit)
+        if quantity.better == "higher" and quantity.unit in _RATES:
+            kind, power = _RATES.index(quantity.unit), 1
+            factor = float((shape.sequence if kind else 1) * (ranks if of_rank else 1))
+        elif name in _STEP_TIMES and quantity.better == "lower" and seconds and shape.global_batch:
+            kind, power, factor = 2, -1, shape.global_batch * shape.sequence / seconds
+        else:
+            continue
+        values = data.repeats(point, (name, "run"))
+        if values.size and (values > 0).all():
+            other = name != data.experiment["main_metric"]
+            known.append((kind, other, of_rank, name, factor, power))
+    if not known:
         return None
-    name = min(order, key=order.__getitem__)
-    quantity, kind = data.quantities[name], order[name][0]
-    batch = shape.global_batch or math.nan
-
-    def tokens(values: Any) -> Floats:
-        if kind == len(_RATES):
-            return np.asarray(batch * shape.sequence / (values * _SECONDS[quantity.unit]))
-        whole = values * (ranks if quantity.scope == "rank" else 1)
-        return np.asarray(whole * (1 if kind == 0 else shape.sequence))
-
+    *_, name, factor, power = min(known)
     values, mean = data.repeats(point, (name, "run")), data.mean(point, (name, "run"))
-    if not (values > 0).all() or np.isnan(tokens(values)).any():
-        return None
-    ends = sorted(float(tokens(end)) for end in (mean.low, mean.high) if end is not None)
-    return Rates(tokens(values), Estimate(float(tokens(mean.value)), *ends), ranks)
+    ends = sorted(factor * end**power for end in (mean.low, mean.high) if end is not None)
+    return Rates(factor * values**power, Estimate(factor * mean.value**power, *ends))
 
 
 def _rows(
-    inputs: TableInputs,
-    point: Point,
-    shape: ModelShape,
-    rates: Rates,
-    every: Mapping[str, Any],
+    inputs: TableInputs, point: Point, shape: ModelShape, rates: Rates, every: Mapping[str, Any],
     halves: Mapping[str, float],
-) -> Iterator[Utilisation]:
-    data, tokens = inputs.data, rates.estimate
+) -> Iterator[Utilisation]:  # fmt: skip
+    """The rows of a point, of the conventions that are worked out or printed."""
+    data, ranks = inputs.data, int(every["ranks"])
     if shape.dtype == FLOAT32 and point.source == "measured":
         shape = replace(shape, dtype=numbers_in(data, point))  # tf32 where that was in force
     stated = _peak(inputs, DATASHEET, shape, every)
@@ -176,9 +166,9 @@ def _rows(
     joules = data.repeats(point, (_JOULES, "run"))
     head: dict[str, Any] = {
         **point_columns(point),
-        "tokens": tokens,
-        "rank_tokens": tokens.times(1 / rates.ranks),
-        "step": tokens.over(batch) if batch else None,
+        "tokens": rates.mean,
+        "rank_tokens": rates.mean.times(1 / ranks),
+        "step": rates.mean.over(batch) if batch else None,
         "joule_tokens": mean_of(shape.sequence / joules)
         if joules.size and (joules > 0).all() else None,
         "dtype": shape.dtype,
@@ -189,41 +179,33 @@ def _rows(
     counted = data.repeats(point, (_FLOP_PER_STEP, "run"))
     if counted.size and batch:
         flops[COUNTED] = TokenFlop(float(counted.mean()) / batch, 0.0)
+    of_rank = Rates(rates.values / ranks, head["rank_tokens"])
     for name in CONVENTIONS:
-        printed: dict[str, Any] = {
+        known: dict[str, Any] = {
             f"printed_{stem}": float(values.mean())
             for metric, stem, convention in _printed_shares(data)
             if convention == name and (values := data.repeats(point, (metric, "run"))).size
         }
         if name in flops:
-            row = Utilisation(
-                **head, **printed, convention=name, token_flop=flops[name].model,
-                rank_flops=tokens.times(flops[name].model / rates.ranks),
-                **_shares(flops[name], name, shape, rates, head["peak"], probed),
-            )  # fmt: skip
-            yield _judged(row, halves.get(name, 0.0))
-        elif printed:
-            yield Utilisation(**head, **printed, convention=name)
+            known |= _shares(flops[name], name, shape, of_rank, head["peak"], probed)
+        if known:
+            yield _judged(Utilisation(**head, **known, convention=name), halves.get(name, 0.0))
 
 
 def _shares(
-    flop: TokenFlop, convention: str, shape: ModelShape, rates: Rates, peak: float | None,
+    flop: TokenFlop, convention: str, shape: ModelShape, of_rank: Rates, peak: float | None,
     probed: Estimate | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """What a rank's FLOP/s are of its peak and of the measured ceiling, as far as known."""
-    each, tokens = flop.model / rates.ranks, rates.estimate
-    shares: dict[str, Any] = {}
+    """A rank's FLOP/s, and what they are of its peak and of the measured ceiling, if known."""
+    tokens, again = of_rank.mean, shape.recompute
+    known: dict[str, Any] = {"token_flop": flop.model, "rank_flops": tokens.times(flop.model)}
     if peak is not None:
-        shares["mfu"] = shares["hfu"] = tokens.times(each / peak)
-        if shape.recompute is None or (shape.recompute != "none" and convention == COUNTED):
-            del shares["hfu"]
-        elif shape.recompute != "none":
-            again = flop.hardware(shape.recompute) / rates.ranks
-            shares["hfu"] = tokens.times(again / peak)
+        known["mfu"] = tokens.times(flop.model / peak)
+        if again == "none" or (again is not None and convention != COUNTED):
+            known["hfu"] = tokens.times(flop.hardware(again) / peak)
     if probed is not None:
-        reached = rates.values * each / probed.value
-        shares["of_ceiling"] = share_of(reached, probed.over(1.0))
-    return shares
+        known["of_ceiling"] = share_of(of_rank.values * flop.model / probed.value, probed.over(1.0))
+    return known
 
 
 def _judged(row: Utilisation, half: float) -> Utilisation:
@@ -254,18 +236,18 @@ def _peak(
         if (ceiling.kind, ceiling.stated) == (COMPUTE, stated)
     }
     flops = {name: ceiling.value.value for name, ceiling in of_type.items()}
-    dtype = shape.dtype or ""
-    value = mixed_peak(flops, dtype, shape.float8_share)
-    if value is None:
+    value, own = (
+        mixed_peak(flops, shape.dtype or "", shape.float8_share),
+        of_type.get(shape.dtype or ""),
+    )
+    if value is None or own is None:
         return None
     devices = next((c.devices for c in inputs.machine.ceilings if c.devices), 0)
     here = min(int(every["ranks"]), int(every.get("ranks_per_node") or 1))
-    ceiling = of_type.get(dtype)
-    if devices and ceiling is not None and ceiling.ranks:
-        devices = min(devices, ceiling.ranks)
-    share = 1 / (devices or here)
-    same = ceiling is not None and ceiling.value.value == value  # no mix of two types
-    return (ceiling.value if ceiling and same else Estimate(value)).times(share)
+    if devices and own.ranks:
+        devices = min(devices, own.ranks)
+    mixed = own.value.value != value  # of two types
+    return (Estimate(value) if mixed else own.value).times(1 / (devices or here))
 
 
 def _printed_shares(data: ExperimentData) -> Iterator[tuple[str, str, str]]:
@@ -430,10 +412,11 @@ def _notes(results: ExperimentResults) -> list[str]:
             "Above 100 % of the measured ceiling: the convention counts FLOP that nothing computes "
             "(row counted of the table has the framework's), or another machine was probed."
         )
-    if any(row.dtype == "float8" and row.mfu is None for row in rows):
-        lines.append("Points in float8 have no MFU without float8_share: two peaks mix.")
-    elif not any(row.peak for row in rows):
-        lines.append("No MFU without a peak: name the site's device (peaks: {device: ...}).")
+    if not all(row.peak for row in rows):
+        lines.append(
+            "No MFU without a peak: name the site's device (peaks: {device: ...}), and of float8 "
+            "its share of the FLOP (float8_share)."
+        )
     return lines
 
 

@@ -187,8 +187,7 @@ def _reading(inputs: TableInputs, point: Point, phase: str, trains: bool) -> Ite
 def _training(inputs: TableInputs, point: Point, main: str) -> Iterator[Headroom]:
     """What training takes of each resource, or why that is not known."""
     limits = {
-        FILES: _files(inputs, point),
-        DECODE: _decode(inputs, point),
+        **_input(inputs, point),
         COPIES: _copies(inputs, point),
         **_computation(inputs, point),
         NETWORK: _network(inputs, point),
@@ -201,24 +200,14 @@ def _training(inputs: TableInputs, point: Point, main: str) -> Iterator[Headroom
             yield _row(inputs, point, name, (main, "run"), limit)
 
 
-def _files(inputs: TableInputs, point: Point) -> _Limit | str:
-    """What plain reads of a cold cache on as many nodes give."""
+def _input(inputs: TableInputs, point: Point) -> dict[str, _Limit | str]:
+    """What plain reads of a cold cache on as many nodes give, and what an input pipeline hands over
+    of samples of the same size, on as many ranks."""
     size = sample_bytes(inputs.data, point)
     if size is None:
-        return _NO_BYTES
-    plain = _plain(inputs, point, COLD, None)
-    if plain is None:
-        nodes = Layout.of(whole_point(inputs.data, point)).nodes
-        return f"nothing has measured plain reads of a cold cache on as many nodes ({nodes})"
-    return _Limit(plain.best, "bytes/s", size, plain.where)
-
-
-def _decode(inputs: TableInputs, point: Point) -> _Limit | str:
-    """What an input pipeline hands over of samples of the same size, on as many ranks."""
-    size = sample_bytes(inputs.data, point)
-    if size is None:
-        return _NO_BYTES
+        return dict.fromkeys((FILES, DECODE), _NO_BYTES)
     layout = Layout.of(whole_point(inputs.data, point))
+    plain = _plain(inputs, point, COLD, None)
     loading = fastest(
         [
             rate
@@ -227,9 +216,12 @@ def _decode(inputs: TableInputs, point: Point) -> _Limit | str:
             and abs((rate.bytes_per_sample or 0.0) / size - 1) <= _SAME_BYTES
         ]
     )
-    if loading is None:
-        return "nothing has loaded samples of this size alone, on as many ranks and nodes"
-    return _Limit(loading.best, "samples/s", 1.0, loading.where)
+    return {
+        FILES: _Limit(plain.best, "bytes/s", size, plain.where) if plain else
+        f"nothing has measured plain reads of a cold cache on as many nodes ({layout.nodes})",
+        DECODE: _Limit(loading.best, "samples/s", 1.0, loading.where) if loading else
+        "nothing has loaded samples of this size alone, on as many ranks and nodes",
+    }  # fmt: skip
 
 
 def _copies(inputs: TableInputs, point: Point) -> _Limit | str:
@@ -240,7 +232,7 @@ def _copies(inputs: TableInputs, point: Point) -> _Limit | str:
     every = whole_point(inputs.data, point)
     gpus = Layout.of(every).ranks * int(every.get("devices_per_rank") or 1)
     why = "nothing has measured copies from host to GPU (copy_bandwidth)"
-    return _ceiling(inputs, COPIES, "", gpus, "bytes/s", float(sizes[0]), "") or why
+    return _ceiling(inputs, COPIES, "", gpus, float(sizes[0]), why)
 
 
 def _computation(inputs: TableInputs, point: Point) -> dict[str, _Limit | str]:
@@ -251,29 +243,27 @@ def _computation(inputs: TableInputs, point: Point) -> dict[str, _Limit | str]:
     if model is None:
         batch = text_of(every.get("batch_size"))
         why = f"step_layers has not counted its model in {numbers} at a local batch of {batch}"
-        return {COMPUTE: why, MEMORY: why}
+        return dict.fromkeys((COMPUTE, MEMORY), why)
     nodes, also = Layout.of(every).nodes, f" and {model.where}"
     flop, moved = sum(model.flop) / model.batch, sum(model.moved) / model.batch
-    known = {
-        COMPUTE: _ceiling(inputs, COMPUTE, numbers, nodes, "FLOP/s", flop, also),
-        MEMORY: _ceiling(inputs, MEMORY, "", nodes, "bytes/s", moved, also),
-    }
-    why = f"nothing has measured the ceiling of computation in {numbers}"
+    no_peak = f"nothing has measured the ceiling of computation in {numbers}"
+    no_bandwidth = "nothing has measured the bandwidth of memory"
     return {
-        COMPUTE: known[COMPUTE] or why,
-        MEMORY: known[MEMORY] or "nothing has measured the bandwidth of memory",
+        COMPUTE: _ceiling(inputs, COMPUTE, numbers, nodes, flop, no_peak, also),
+        MEMORY: _ceiling(inputs, MEMORY, "", nodes, moved, no_bandwidth, also),
     }
 
 
 def _ceiling(
-    inputs: TableInputs, kind: str, numbers: str, times: int, unit: str, per: float, also: str
-) -> _Limit | None:
-    """A measured ceiling, so many times; None where there is none."""
+    inputs: TableInputs, kind: str, numbers: str, times: int, per: float, why: str, also: str = ""
+) -> _Limit | str:
+    """A measured ceiling, so many times; ``why`` there is nothing to say where there is none."""
     ceiling = inputs.machine.ceiling(kind, MEASURED, numbers)
     if ceiling is None:
-        return None
+        return why
     grows = " (still growing)" if ceiling.growing else ""
-    return _Limit(ceiling.value.times(times), unit, per, f"{ceiling.where}{grows}{also}")
+    where = f"{ceiling.where}{grows}{also}"
+    return _Limit(ceiling.value.times(times), ceiling.unit, per, where)
 
 
 def _model(inputs: TableInputs, point: Point, numbers: str) -> Model | None:
@@ -336,13 +326,7 @@ def points_of(results: ExperimentResults) -> list[list[Headroom]]:
         key = (*results.key(row.point, results.axes), row.source, row.phase)
         groups.setdefault(key, []).append(row)
     known = [rows for rows in groups.values() if any(row.binding for row in rows)]
-    return sorted(known, key=lambda rows: -binding(rows)[1])
-
-
-def binding(rows: Sequence[Headroom]) -> tuple[Headroom, float]:
-    """The row of the resource that binds, and its share."""
-    row = next(row for row in rows if row.binding)
-    return row, row.share.value if row.share else 0.0
+    return sorted(known, key=lambda rows: -max(row.share.value for row in rows if row.share))
 
 
 def binding_resource(results: ExperimentResults) -> list[Finding]:
@@ -351,7 +335,7 @@ def binding_resource(results: ExperimentResults) -> list[Finding]:
 
 
 def _finding(results: ExperimentResults, rows: Sequence[Headroom]) -> Finding:
-    row, _ = binding(rows)
+    row = next(row for row in rows if row.binding)
     assert row.share and row.ceiling
     share = row.share
     above = share.value > 1 if share.low is None else share.low > 1

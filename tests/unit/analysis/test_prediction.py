@@ -42,6 +42,15 @@ def test_each_law_is_recognised_and_continued(scaling: str, name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("serial", [0.05, 0.2, 0.5])
+def test_three_clean_counts_of_amdahls_law_give_the_next_doubling(serial: float) -> None:
+    said = predict(
+        series_of([1, 2, 4], [serial * p + 1 - serial for p in (1, 2, 4)], "strong"), [8]
+    )
+    (low,), (high,) = said.interval()
+    assert said.cost[0] == pytest.approx(8 * serial + 1 - serial, rel=0.01) and high / low < 1.6
+
+
 def test_intervals_widen_with_doublings_and_bad_forecasts() -> None:
     def width(series: Series, target: int, level: float = 0.95) -> float:
         low, high = predict(series, [target]).interval(level)
@@ -72,7 +81,7 @@ def test_forecasts_are_of_larger_counts_from_smaller_ones() -> None:
     [
         ([], 8, 0, "0 counts measured.*measure 1 and 2 and 4 too"),
         ([1], 8, 0, "1 count measured.*3 over a factor of 4: measure 2 and 4 too"),
-        ([1, 2, 3], 8, 0, "from 1 to 3.*measure 4 too"),
+        ([1, 2, 3], 8, 0, "3 counts measured.*over a factor of 4: measure 4 too"),
         ([1, 2, 4], 2, 0, "fewer than the largest measured count of 4"),
         ([1, 2, 4], 33, 0, "more than 8 times the largest measured count of 4"),
         ([1, 2, 4], 16, 8, "more than one node of 8.*measure 16 ranks on two nodes"),
