@@ -4,6 +4,7 @@ Patterns are known to the front too; NumPy is imported once logs are read.
 """
 
 import array
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from scalesweep.compute.job_spec import STREAMS, Meaning, MetricValue
 from scalesweep.compute.log_lines import MARKER, DamagedPackError, Line, rank_lines
+from scalesweep.compute.log_reader import number_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import natural_order
 from scalesweep.core.host import cpu_set
-from scalesweep.core.record import OF_STEPS, STEP_TIMES, WARMUP_STEP_TIMES
+from scalesweep.core.record import OF_STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,10 +30,6 @@ AGREE = 0.01
 _SHOWN = 60  # characters of a value that is no number
 # Rules of ``match`` beside first, last, mean, median and all.
 PERCENTILES = frozenset(f"p{percent}" for percent in range(1, 100))
-_NUMBER = re.compile(
-    r"[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?:[eEdD][+-]?\d+)?"
-)
-_SPECIAL = re.compile(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 _KEY = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -52,7 +50,6 @@ class Metric:
     unit: str
     better: str
     scope: str
-    type: str = "number"
     match: str = "last"
     source: str = "stdout"
     optional: bool = False
@@ -107,50 +104,37 @@ class Reading:
 
 
 class _Series:
-    """Matches of one metric and key, in the order in which one rank (or an unknown one)
-    printed them."""
+    """Matches of one metric, key and rank (or an unknown one), in the order in which they were
+    printed; ``bad``: those that are no numbers, in words."""
 
     def __init__(self) -> None:
         self.values = array.array("d")
         self.bad: dict[int, str] = {}
 
-    def add(self, text: str, whole: bool, place: str) -> None:
+    def add(self, text: str, place: str) -> None:
         """Add a match, which stands at ``place``."""
-        number = _number(text, whole)
-        if isinstance(number, str):
+        number = math.nan if text.strip()[-1:].isalpha() else number_of(text)
+        if not math.isfinite(number):
             text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-            self.bad[len(self.values)] = f"{text!r} in {place} is {number}"
-            number = 0.0
+            self.bad[len(self.values)] = f"{text!r} in {place} is no finite number"
         self.values.append(number)
 
-    def taken(self, metric: Metric, name: str, count: int = 1) -> "NDArray[Any]":
+    def taken(self, metric: Metric, name: str) -> "NDArray[Any]":
         """The numbers that a metric's rule takes, without those to ``skip``.
 
-        ``count`` ranks printed them, so that of each as many are skipped, and one is the first or
-        last. Raises UnreadableError if none is left or one is no number.
+        Raises UnreadableError if none is left or one is no number.
         """
         import numpy as np
 
-        total, begin = len(self.values), metric.skip * count
+        total, begin = len(self.values), metric.skip
         if begin >= total:
             left = f"skip: {metric.skip} leaves none of {total} matches"
             raise UnreadableError(f"metric {name}: {left}")
-        last = total if metric.match != "first" else min(begin + count, total)
-        begin = max(begin, total - count) if metric.match == "last" else begin
+        last = begin + 1 if metric.match == "first" else total
+        begin = total - 1 if metric.match == "last" else begin
         if bad := [place for place in self.bad if begin <= place < last]:
             raise UnreadableError(f"metric {name}: {self.bad[bad[0]]}")
         return np.array(self.values[begin:last])
-
-
-def _number(text: str, whole: bool) -> float | str:
-    """The number that a text is, or what is wrong with it."""
-    text = text.strip()
-    if not _NUMBER.fullmatch(text):
-        return "not finite" if _SPECIAL.fullmatch(text) else "not a number"
-    number = float(text.replace(",", "").translate(str.maketrans("dD", "ee")))
-    if number in (float("inf"), float("-inf")):
-        return "not finite"
-    return "not an integer" if whole and not number.is_integer() else number
 
 
 _ByRank = dict[int | None, _Series]  # by rank; None without a label
@@ -177,7 +161,7 @@ def read_metrics(
                 for match in pattern.finditer(line.text):
                     series = _series(series_of[metric.metric], metric, match, line.rank)
                     place = f"line {line.number} of {name}"
-                    series.add(match[group] or "", metric.type == "integer", place)
+                    series.add(match[group] or "", place)
     reading = Reading()
     for metric in metrics:
         keys = series_of[metric.metric]
@@ -256,47 +240,30 @@ def _reduce(metric: Metric, name: str, by_rank: _ByRank, ranks: int, reading: Re
     if name in reading.metrics:
         raise UnreadableError(f"metric {name}: two metrics or keys have this name")
     known = sorted(rank for rank in by_rank if rank is not None)
-    matches = sum(len(series.values) for series in by_rank.values())
-    notes = reading.of_metrics[name] = {"matches": matches, "ranks": cpu_set(set(known))}
+    notes = reading.of_metrics[name] = {"ranks": cpu_set(set(known))}
     if metric.printed_by == "rank_0":
         known = known[:1]
-    elif known:
+    else:
         _note_missing(metric, name, known, ranks, notes)
-    each = not known and _is_of_each(metric, name, matches, ranks)
     counted: Sequence[int | None] = known or [None]
-    lists = {rank: by_rank[rank].taken(metric, name, ranks if each else 1) for rank in counted}
+    lists = {rank: by_rank[rank].taken(metric, name) for rank in counted}
     means = {rank: _reduced(metric.match, numbers) for rank, numbers in lists.items()}
-    first, *others = means
-    value, numbers = means[first], lists[first]
-    if others and metric.scope == "rank":
+    value = means[counted[0]]
+    if len(means) > 1 and metric.scope == "rank":
         value = float(np.mean(list(means.values())))
         rows = lists if metric.match == "all" else {rank: [mean] for rank, mean in means.items()}
-        table = np.full((max(map(len, rows.values())), max(ranks, max(known) + 1)), np.nan)
+        table = np.full((max(map(len, rows.values())), max(ranks, known[-1] + 1)), np.nan)
         for rank, row in rows.items():
             table[: len(row), rank] = row
         reading.arrays[name] = table if metric.match == "all" else table[0]
     elif metric.match == "all":
-        shape = (1, -1) if each and len(numbers) == ranks else (-1,)
-        shape = (-1, 1) if name in OF_STEPS and ranks == 1 else shape
-        reading.arrays[name] = numbers.reshape(shape)
+        shape = (-1, 1) if name in OF_STEPS and ranks == 1 else (-1,)
+        reading.arrays[name] = lists[counted[0]].reshape(shape)
     low, high = min(means.values()), max(means.values())
     if metric.scope == "total" and high - low > AGREE * abs(value):
         said = f"{len(means)} ranks disagree: {low:.6g} to {high:.6g}, using {value:.6g}"
         notes["warning"] = said
-    if name == STEP_TIMES and metric.skip and metric.match == "all":
-        _keep_warm_up(metric.skip, by_rank, ranks, reading)
-    whole = metric.type == "integer" and value.is_integer()
-    reading.metrics[name] = {"value": int(value) if whole else value, **metric.meaning}
-
-
-def _keep_warm_up(skip: int, by_rank: _ByRank, ranks: int, reading: Reading) -> None:
-    """Keep the times of the steps that are skipped, where it is known which rank printed which."""
-    import numpy as np
-
-    columns = [by_rank.get(rank if ranks > 1 or rank in by_rank else None) for rank in range(ranks)]
-    known = [it for it in columns if it and not any(place < skip for place in it.bad)]
-    if len(known) == ranks:
-        reading.arrays[WARMUP_STEP_TIMES] = np.array([it.values[:skip] for it in known]).T
+    reading.metrics[name] = {"value": value, **metric.meaning}
 
 
 def _reduced(match: str, values: "NDArray[Any]") -> float:
@@ -314,27 +281,19 @@ def _note_missing(
     """Warn of ranks that printed nothing, where others did.
 
     Raises UnreadableError where the metric is of every rank and not optional: a mean over the
-    others is another number.
+    others is another number; and if no label says which rank printed what.
     """
-    every = metric.printed_by == "every_rank"
+    every, of_rank = metric.printed_by == "every_rank", metric.scope == "rank"
     missing = set(range(ranks)) - set(known)
-    if not missing or not (every or (len(known) > 1 and metric.scope == "rank")):
+    if not known and every and of_rank and ranks > 1:
+        raise UnreadableError(
+            f"metric {name}: no label says which of {ranks} ranks printed what (printed_by: "
+            "every_rank): let the launcher label lines (mpirun --tag-output, srun --label, "
+            "torchrun --tee 3), or give the pattern a group (?P<rank>...)"
+        )
+    if not (known and missing) or not (every or (of_rank and len(known) > 1)):
         return
     printed = f"{len(known)} of {ranks} ranks printed it, missing: {cpu_set(missing)}"
-    if every and metric.scope == "rank" and not metric.optional:
+    if every and of_rank and not metric.optional:
         raise UnreadableError(f"metric {name}: {printed} (printed_by: every_rank)")
     notes["warning"] = printed
-
-
-def _is_of_each(metric: Metric, name: str, matches: int, ranks: int) -> bool:
-    """Whether matches without labels are one of each rank; raises UnreadableError if each rank
-    prints it and there are others: nothing says which are whose."""
-    if metric.printed_by != "every_rank" or metric.scope != "rank" or ranks == 1:
-        return False
-    if matches != ranks and not (metric.optional and matches < ranks):
-        raise UnreadableError(
-            f"metric {name}: {matches} matches of {ranks} ranks (printed_by: every_rank), and no "
-            "label says which is whose: let the launcher label lines (mpirun --tag-output, srun "
-            "--label, torchrun --tee 3), or give the pattern a group (?P<rank>...)"
-        )
-    return True

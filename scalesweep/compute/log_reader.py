@@ -7,7 +7,6 @@ Patterns have short names for what programs print: ``<ms>`` is a number (``1,786
 
 import math
 import re
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,12 +23,11 @@ _KINDS = {
 }
 _GROUP = re.compile(r"(?<!\?P)<(?P<name>[a-z_]+)(?::(?P<kind>[iw]))?>")
 _NUMBER = re.compile(
-    r"(?P<digits>[+-]?(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,20})(?:\.(?P<decimals>\d{0,20}))?)"
-    r"(?:[eE](?P<power>[+-]?\d{1,3}))?(?P<suffix>[KMGBTP]?)",
+    r"(?=[+-]?\.?\d)(?P<digits>[+-]?(?:\d{1,3}(?:,\d{3})+|\d*)(?:\.(?P<decimals>\d*))?)"
+    r"(?:[eEdD](?P<power>[+-]?\d{1,3}))?(?P<suffix>[KMGBTP]?)",
     re.ASCII,
 )
 _SUFFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
-_END = re.compile(r"\d?[|&;<>]")  # where the shell goes on with something else
 _FLAGS = {"true": True, "false": False}
 FACTS, MODEL, FIRST = "facts", "model", "first"
 Fact = str | int | float | bool
@@ -104,7 +102,8 @@ class Pattern:
 
 
 def number_of(text: str) -> float:
-    """The number that a text is; NaN for one that is none (``nan``, ``N/A``)."""
+    """The number that a text is, with a comma before thousands only; NaN for one that is none
+    (``nan``, ``N/A``)."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         return math.nan
@@ -139,7 +138,9 @@ class Stated(NamedTuple):
 
     With groups ``name`` and ``value``, ``names`` says which names are which facts; ``names`` and
     ``values`` are two lists of words. Of ``model`` lines that contradict each other leave the fact
-    unknown, of ``first`` the first line counts: neither is a sign of a second run.
+    unknown, of ``first`` the first line counts: neither is a sign of a second run. A line with
+    ``ignore`` is a command, whose flags stand behind the mark: others than these and those of
+    ``names`` are facts ``--name``, which set runs apart.
     """
 
     mark: str
@@ -147,56 +148,24 @@ class Stated(NamedTuple):
     names: Mapping[str, str]
     key: str  # of the declaration: facts, model, first
     tally: str  # the fact that is the number of matches; empty for others
+    ignore: Pattern | None
 
     def facts(self, text: str) -> Iterator[tuple[str, str]]:
         """Name and text of each fact in a line."""
         if self.tally:
             yield self.tally, str(len(list(self.pattern.finditer(text))))
             return
-        for match in self.pattern.finditer(text):
+        for match in self.pattern.finditer(text, text.find(self.mark) if self.ignore else 0):
             groups = match.groupdict()
-            if "name" in groups:
-                if groups["name"] in self.names:
-                    yield self.names[groups["name"]], groups["value"]
+            if name := groups.get("name"):
+                apart = self.ignore is not None and not self.ignore.match(name)
+                if fact := self.names.get(name, f"--{name}" if apart else ""):
+                    yield fact, groups["value"] or "True"
             elif "names" in groups:
                 words = [re.findall(r"\w+", groups[key]) for key in ("names", "values")]
                 yield from zip(*words, strict=False)
             else:
                 yield from ((name, it) for name, it in groups.items() if it is not None)
-
-
-class Command(NamedTuple):
-    """A command in front of its output, as ``bash -x`` echoes it or a user typed it.
-
-    ``flags`` are facts by flag; flags that ``ignore`` matches change nothing that is measured, all
-    others set runs apart.
-    """
-
-    program: str
-    flags: Mapping[str, str]
-    ignore: Pattern
-
-    def read(self, text: str) -> tuple[tuple[str, ...], dict[str, str]] | None:
-        """The words of the command in a line, and its flags; None for any other line."""
-        try:
-            words = shlex.split(text) if self.program in text else []
-        except ValueError:
-            return None
-        names = [word.rpartition("/")[2] for word in words]
-        if self.program not in names:
-            return None
-        place = names.index(self.program)
-        end = next((n for n, it in enumerate(words) if n > place and _END.match(it)), None)
-        flags: dict[str, str] = {}
-        name = ""
-        for word in words[place + 1 : end]:
-            if re.match(r"--?[A-Za-z]", word):
-                name, _, flags[name] = word.lstrip("-").partition("=")
-            elif name and not flags[name]:
-                flags[name] = word
-            else:
-                return None
-        return tuple(words[place:end]), flags
 
 
 @dataclass(frozen=True)
@@ -229,7 +198,6 @@ class Reader:
     spoiled_lines: int = 1
     also: tuple[str, ...] = ()
     ranks: int | None = None
-    command: Command | None = None
     variant: tuple[str, ...] = ()
     steady: bool = True
     ends: str = ""
@@ -305,19 +273,13 @@ def _stated(given: Any, where: str) -> tuple[Stated, ...]:
     stated = []
     for number, it in enumerate(given):
         at = f"{where}[{number}]"
-        _check_keys(it, ("mark", "pattern", "names", "count"), at, "pattern")
+        _check_keys(it, ("mark", "pattern", "names", "count", "ignore"), at, "pattern")
         names = it.get("names", {})
-        if not isinstance(names, Mapping):
-            names = {name: name for name in names}
-        key, tally = where.rpartition(" ")[2], it.get("count", "")
-        stated.append(Stated(it.get("mark", ""), Pattern(it["pattern"], at), names, key, tally))
+        names = names if isinstance(names, Mapping) else {name: name for name in names}
+        ignore = Pattern(rf"(?:{it['ignore']})\Z", at) if "ignore" in it else None
+        key, tally, pattern = where.rpartition(" ")[2], it.get("count", ""), it["pattern"]
+        stated.append(Stated(it.get("mark", ""), Pattern(pattern, at), names, key, tally, ignore))
     return tuple(stated)
-
-
-def _command(given: Any, where: str) -> Command:
-    _check_keys(given, ("program", "flags", "ignore"), where, "program")
-    ignore = Pattern(f"(?:{given.get('ignore', '')})\\Z", where)
-    return Command(given["program"], given.get("flags", {}), ignore)
 
 
 def _check_keys(content: Any, allowed: Sequence[str], where: str, *needed: str) -> None:
@@ -343,7 +305,6 @@ _KEYS: dict[str, Callable[[Any, str], Any]] = {
     "more": lambda given, at: tuple((it["mark"], Pattern(it["pattern"], at)) for it in given),
     "derive": _expressions,
     "refuse": lambda given, at: tuple((Expression(it["when"], at), it["reason"]) for it in given),
-    "command": _command,
 }
 
 

@@ -67,8 +67,6 @@ class Start:
     stated: dict[str, _Stated] = field(default_factory=dict)
     # Lines that begin as progress and do not go on so.
     broken: list[int] = field(default_factory=list)
-    command: tuple[str, ...] = ()
-    flags: dict[str, str] = field(default_factory=dict)  # that set runs apart
 
     def state(self, name: str, text: str, line: int, key: str = FACTS) -> None:
         """Take a fact; raises LogError where another was stated before. One that only describes
@@ -146,13 +144,9 @@ class _Splitter:
         """Take a line; the start that ends before it, if it is the first of another."""
         reader, ended = self.reader, None
         text, line, printer = taken.text, taken.number, (taken.rank, taken.local)
-        typed = reader.command.read(text) if reader.command else None
-        begins = typed or has(text, reader.begins)
-        if begins and self.start.rows.get(printer):
+        if has(text, reader.begins) and self.start.rows.get(printer):
             ended = self.next_start()
-        if typed:
-            self._take_command(*typed, line)
-        elif reader.prints(text):
+        if reader.prints(text):
             if (row := self._row(text, line, printer)) is None:
                 self.start.broken.append(line)
                 return ended
@@ -177,16 +171,6 @@ class _Splitter:
         self.pending.clear()
         self.spoiled.clear()
         return ended
-
-    def _take_command(self, words: tuple[str, ...], flags: Mapping[str, str], line: int) -> None:
-        command = self.reader.command
-        assert command is not None
-        self.start.command, self.start.flags = words, {}
-        for name, text in flags.items():
-            if fact := command.flags.get(name):
-                self.start.state(fact, text or "True", line, MODEL)
-            elif not command.ignore.match(name):
-                self.start.flags[f"--{name}"] = text
 
     def _add_more(self, text: str, line: int, printer: Printer) -> bool:
         """Add what a line says of the step before it; of memory that several ranks print, the

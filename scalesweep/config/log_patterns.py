@@ -111,8 +111,6 @@ class ExtractedMetric(Model):
     together"""
     kind: Kind | None = None
     """as of a metric above; default: by unit and name"""
-    type: Literal["number", "integer"] = "number"
-    """of the number"""
     match: Annotated[
         str,
         matching(

@@ -120,7 +120,7 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
     kept, warm = kept_lines(steps)
     metrics = metrics_of(steps, kept, {**facts, **known})
     evidence = [
-        reader.program, sorted(texts.items()), sorted(start.flags.items()),
+        reader.program, sorted(texts.items()),
         [[[row.step, sorted(row.texts.items())] for row in rows] for rows in steps.streams],
     ]  # fmt: skip
     began: datetime | None = None
@@ -128,7 +128,7 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
         began = datetime.fromisoformat(texts.get("began", "")).replace(tzinfo=UTC)
     dates = "of a line of the log, which names no time zone: taken for UTC"
     variant = {name: shown(str(facts[name])) for name in reader.variant if name in facts}
-    variant |= {name: shown(text)[:_WORDS] for name, text in start.flags.items()}
+    variant |= {name: shown(text)[:_WORDS] for name, text in texts.items() if name[:2] == "--"}
     variant |= {GPU: known["gpu"]} if "gpu" in known else {}
     first = steps.numbers[0]
     return ImportedRun(
@@ -154,7 +154,7 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
             **({"first_step": first} if first > 1 else {}),
             **({"cut_lines": start.broken} if start.broken else {}),
         },
-        command=start.command,
+        command=tuple(texts.get("command", "").split()),
         unfinished=unfinished(warm),
     )
 

@@ -48,16 +48,16 @@ def refused(folder: Path, text: str, *metrics: Metric, ranks: int = 1) -> str:
     ("text", "expected"),
     [
         ("12", 12), ("-1.5", -1.5), ("+3", 3), ("1.5E-03", 0.0015), ("2.5D+01", 25),
-        ("1,234,567.5", 1234567.5), (".5", 0.5), ("7.", 7), ("  8 ", 8), ("nan", "not finite"),
-        ("-Infinity", "not finite"), ("1e999", "not finite"), ("1.234,5", "not a number"),
-        ("12,34", "not a number"), ("", "not a number"), ("1_000", "not a number"),
+        ("1,234,567.5", 1234567.5), (".5", 0.5), ("7.", 7), ("  8 ", 8),
+        *((text, None) for text in ("nan", "-Infinity", "1e999", "1.234,5", "12,34", "")),
+        ("1_000", None), ("8B", None),
     ],
 )  # fmt: skip
-def test_numbers(tmp_path: Path, text: str, expected: float | str) -> None:
+def test_numbers(tmp_path: Path, text: str, expected: float | None) -> None:
     last, first = metric(pattern="x = (.*);"), metric(pattern="x = (.*);", match="first")
     content = f"x = 1;\nx = {text};\n"
-    if isinstance(expected, str):
-        said = f"metric rate: '{text}' in line 2 of stdout.log is {expected}"
+    if expected is None:
+        said = f"metric rate: '{text}' in line 2 of stdout.log is no finite number"
         assert refused(tmp_path, content, last) == said
         # A match that does not count may be anything.
         assert value(read(tmp_path, content, first)) == 1
@@ -77,7 +77,7 @@ def test_which_match_counts(tmp_path: Path, match: str, skip: int, expected: flo
     numbers = [100, 40, 20, 28, 30]
     rule = metric(match=match, skip=skip)
     reading = read(tmp_path, "".join(f"rate: {number}\n" for number in numbers), rule)
-    assert value(reading) == pytest.approx(expected) and reading.of_metrics["rate"]["matches"] == 5
+    assert value(reading) == pytest.approx(expected)
     both = "".join(f"[{r}]<stdout>:rate: {n + r}\n" for n in numbers for r in (0, 1))
     reading = read(tmp_path, both, rule, ranks=2)
     assert value(reading) == pytest.approx(expected + 0.5)  # skipped of each
@@ -127,7 +127,7 @@ SRUN = "  0: rate: 10\nsrun: job 7 has been requeued\n  1: rate: 20\n"
 def test_labels_tell_ranks_apart(tmp_path: Path, text: str, srun: bool) -> None:
     reading = read(tmp_path, text, RATE, ranks=2, srun=srun)
     assert value(reading) == 15 and reading.arrays["rate"].tolist() == [10, 20]  # never a sum
-    assert reading.of_metrics["rate"] == {"matches": 2, "ranks": "0-1"} and not reading.warnings
+    assert reading.of_metrics["rate"] == {"ranks": "0-1"} and not reading.warnings
     total = metric(scope="total")
     assert value(read(tmp_path, text, total, ranks=2, srun=srun)) == 10  # of the lowest rank
 
@@ -167,22 +167,6 @@ def test_all_matches_of_all_ranks(tmp_path: Path) -> None:
     np.testing.assert_array_equal(less.arrays["rate"].ravel(), [0, 10, 1, 11, 2, math.nan])
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_steps_that_are_skipped_are_the_warm_up(tmp_path: Path, ranks: int) -> None:
-    times = metric(metric="step_times", pattern=r"^step (\S+)", unit="s", match="all", skip=1)
-    spans = metric(metric="span", pattern=r" (?P<key>input) (?P<value>\S+)", unit="s", match="all")
-    text = "".join(
-        f"[{rank}]<stdout>:step {10 * rank + step} input {step}\n"
-        for step in range(3)
-        for rank in range(ranks)
-    )
-    text = text if ranks > 1 else text.replace("[0]<stdout>:", "")
-    arrays = read(tmp_path, text, times, spans, ranks=ranks).arrays
-    assert arrays["step_times"].tolist() == [[1, 11][:ranks], [2, 12][:ranks]]
-    assert arrays["warmup_step_times"].tolist() == [[0, 10][:ranks]]
-    assert arrays["span_input"].shape == (3, ranks)
-
-
 ALONE = "[0]<stdout>:rate: 10\n"
 
 
@@ -195,7 +179,6 @@ ALONE = "[0]<stdout>:rate: 10\n"
         (ALONE, 2, {**EVERY, "optional": True}, (10, "1 of 2 ranks printed it, missing: 1")),
         (ALONE, 2, {**EVERY, "scope": "total"}, (10, "1 of 2 ranks printed it, missing: 1")),
         (HOROVODRUN, 3, {}, (15, "2 of 3 ranks printed it, missing: 2")),
-        ("rate: 1\n" * 3, 4, EVERY, "3 matches of 4 ranks (printed_by: every_rank)"),
         (HOROVODRUN, 2, {"printed_by": "rank_0"}, (10, "")),
         # Ranks that disagree on a total.
         ("[3]<stdout>:rate: 30.2\n[2]<stdout>:rate: 30\n", 4, {"scope": "total"}, (30, "")),
@@ -203,9 +186,7 @@ ALONE = "[0]<stdout>:rate: 10\n"
          (30, "2 ranks disagree: 30 to 31, using 30")),
         # Without labels nobody knows which rank printed what.
         ("rate: 10\nrate: 20\n", 2, {}, (20, "")),
-        ("rate: 10\nrate: 20\n", 2, EVERY, (15, "")),
-        ("rate: 100\nrate: 10\n" * 2, 2, EVERY,
-         "4 matches of 2 ranks (printed_by: every_rank), and no label says which is whose"),
+        ("rate: 10\nrate: 20\n", 2, EVERY, "no label says which of 2 ranks printed what"),
     ],
 )  # fmt: skip
 def test_ranks_are_not_guessed(
