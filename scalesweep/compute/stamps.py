@@ -20,7 +20,7 @@ MEMORY = {
     "reserved": "peak_memory_reserved",
     "rss": "peak_rss",
 }
-SECONDS, BEGIN, SPAN = "s", "begin", "span_"
+SECONDS, BEGIN, WARM_UP, SPAN = "s", "begin", "warmup", "span_"
 AMOUNTS = ("samples", "tokens")
 MEANINGS: dict[str, Meaning] = {
     STEP_TIMES: {"unit": "s", "better": "lower", "scope": "rank"},
@@ -38,7 +38,7 @@ _SEALED = re.compile(r"([0-9a-f]{8}) (?=\{)")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # Arrays of epochs, which only the harness makes, and what follows from the begins of steps.
 _TAKEN = ("busiest", "transfer", "wait", "between")
-_MAX, _LAST_STEP = 1e15, 2**53
+_MAX = 1e15
 _decode = json.JSONDecoder().raw_decode
 
 Key = tuple[int, int]  # epoch (0 if none is said) and number of a step
@@ -87,14 +87,13 @@ def _parsed(text: str, sealed: "re.Match[str] | None") -> dict[str, Any] | None:
 
 @dataclass
 class Rank:
-    """What a rank has printed: its numbers by step, the steps that warm up, and facts."""
+    """What a rank has printed: its numbers by step, 1 as ``warmup`` of those that warm up, and
+    facts."""
 
     steps: dict[Key, dict[str, float]] = field(default_factory=dict)
-    marked: set[Key] = field(default_factory=set)
     memory: dict[str, float] = field(default_factory=dict)
     host: str | None = None
     versions: dict[str, str | None] = field(default_factory=dict)
-    epochs: set[bool] = field(default_factory=set)  # whether lines say their epoch
     host_clock: bool = False  # of a rank with a GPU, which nothing synchronised
 
     def add(self, said: dict[str, Any], where: str) -> None:
@@ -111,36 +110,24 @@ class Rank:
             self.versions = {str(name): str(text) for name, text in said["versions"].items()}
         if "step" not in said:
             return
-        epoch = said.get("epoch")
-        self.epochs.add(epoch is not None)
-        key = _whole(where, "epoch", epoch or 0), _whole(where, "step", said["step"])
-        step = {
-            name: _number(where, name, said[name])
-            for name in (SECONDS, BEGIN, *AMOUNTS)
-            if name in said
-        }
-        for name, value in spans.items():
-            if not _is_name(name):
-                raise UnreadableError(
-                    f"stamps: {where}: span {ascii(name)[:60]}: names are up to 40 lower-case "
-                    f"letters, digits and '_', and not {', '.join(_TAKEN)}"
-                )
-            step[SPAN + name] = _number(where, name, value)
-        if self.steps.setdefault(key, step) != step:
-            epochs = True in self.epochs
-            what = "steps" if epochs else "steps (print the epoch where they begin again)"
-            raise UnreadableError(
-                f"stamps: {where}: {shown(key, epochs)} is printed twice, with different numbers: "
-                f"two processes have one rank, or two {what} one number"
-            )
-        if said.get("warmup") is True:
-            self.marked.add(key)
         self.host_clock |= said.get("clock") == "host"
+        epoch, number = (_number(where, n, said.get(n) or 0, int) for n in ("epoch", "step"))
+        key = int(epoch), int(number)
+        names = (name for name in (SECONDS, BEGIN, *AMOUNTS) if name in said)
+        step = {name: _number(where, name, said[name]) for name in names}
+        step[WARM_UP] = float(said.get(WARM_UP) is True)
+        step |= {_span(where, name): _number(where, name, it) for name, it in spans.items()}
+        if self.steps.setdefault(key, step) != step:
+            raise UnreadableError(
+                f"stamps: {where}: {shown(key)} is printed twice, with different numbers: two "
+                "processes have one rank, or two steps one number (print the epoch where they "
+                "begin again)"
+            )
 
 
-def shown(key: Key, epochs: bool) -> str:
+def shown(key: Key) -> str:
     """``step 7``, ``step 7 of epoch 2``, of an epoch and a step."""
-    return f"step {key[1]} of epoch {key[0]}" if epochs else f"step {key[1]}"
+    return f"step {key[1]}" + f" of epoch {key[0]}" * (key[0] > 0)
 
 
 @cache
@@ -148,16 +135,16 @@ def _is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and name not in _TAKEN
 
 
-def _number(where: str, name: str, value: Any) -> float:
-    if type(value) in (int, float) and 0 <= value < _MAX:
+def _span(where: str, name: str) -> str:
+    if not _is_name(name):
+        raise _wrong(where, "span", name, f"up to 40 of a-z, 0-9 and _, or {', '.join(_TAKEN)}")
+    return SPAN + name
+
+
+def _number(where: str, name: str, value: Any, kind: type = float) -> float:
+    if type(value) in (int, kind) and 0 <= value < _MAX:
         return value  # type: ignore[no-any-return]
-    raise _wrong(where, name, value, "a number of 0 or more")
-
-
-def _whole(where: str, name: str, value: Any) -> int:
-    if type(value) is int and 0 <= value <= _LAST_STEP:
-        return value
-    raise _wrong(where, name, value, "a whole number of 0 or more")
+    raise _wrong(where, name, value, f"a {'whole ' * (kind is int)}number of 0 or more")
 
 
 def _wrong(where: str, name: str, value: Any, needed: str) -> UnreadableError:
