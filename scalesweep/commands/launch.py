@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from scalesweep.compute.job_spec import await_order, read_order
+from scalesweep.compute.job_spec import read_order
 from scalesweep.compute.launcher import launch as launch_run
 from scalesweep.core.paths import CHECKOUT
 
@@ -17,7 +17,7 @@ def launch(
     record is there; with ``forgive`` also if the run has failed, which failure.json tells, and the
     exit code is 0.
     """
-    said = await_order(order, digest) if digest else read_order(order)
+    said = read_order(order, digest)
     try:
         code = launch_run(said, CHECKOUT)
     except OSError as error:

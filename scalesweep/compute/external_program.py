@@ -22,13 +22,12 @@ from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts
 from scalesweep.core.host_list import expand
 from scalesweep.core.npy import write_npz
-from scalesweep.core.record import EPOCH_TIMES, EXTRACTED
+from scalesweep.core.record import EXTRACTED
 
 # What is measured of a program of which nothing is read.
 WALL_TIME = "wall_time"
 WALL_TIME_MEANS: Meaning = {"unit": "s", "better": "lower", "scope": "total"}
 ATTEMPT = "attempt.json"
-ATTEMPT_SCHEMA = 1  # of this file; what it says of ranks becomes columns with the record
 # As for native programs (workflow/benchmarks/harness/facts.py), of whatever framework: what an
 # external program trains with is not known.
 _KEPT = re.compile(
@@ -63,11 +62,7 @@ def keep_attempt(spec: Order, work: Path, base: Mapping[str, Any], job: int | No
             "node": host_facts(),
         },
     }
-    kept: dict[str, Any] = {
-        "schema": ATTEMPT_SCHEMA,
-        "srun_labels": spec.get("srun_labels", False),
-        "record": record,
-    }
+    kept = {"srun_labels": spec.get("srun_labels", False), "record": record}
     write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")
 
 
@@ -86,12 +81,9 @@ def _resources(spec: Order, job: int | None) -> dict[str, Any]:
 def read_attempt(work: Path) -> dict[str, Any]:
     """attempt.json of an attempt; raises LogsGoneError if it is not there or not whole."""
     try:
-        kept = json.loads((work / ATTEMPT).read_bytes())
-        if kept["schema"] == ATTEMPT_SCHEMA and isinstance(kept["record"], dict):
-            return dict(kept)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass
-    raise LogsGoneError(f"{work.name}/{ATTEMPT} is gone or not whole")
+        return dict(json.loads((work / ATTEMPT).read_bytes()))
+    except (OSError, ValueError):
+        raise LogsGoneError(f"{work.name}/{ATTEMPT} is gone or not whole") from None
 
 
 def read_result(work: Path, extract: Patterns) -> tuple[dict[str, Any], Reading]:
@@ -120,7 +112,6 @@ def read_result(work: Path, extract: Patterns) -> tuple[dict[str, Any], Reading]
     (work / EXTRACTED).unlink(missing_ok=True)
     if reading.arrays:
         write_npz(work / EXTRACTED, reading.arrays)
-    _check_samples(reading, record["work"])
     resources, environment = record["resources"], record["environment"]
     if reading.hosts:
         known, names = resources["slurm_nodes"], [host.partition(".")[0] for host in reading.hosts]
@@ -138,15 +129,3 @@ def read_result(work: Path, extract: Patterns) -> tuple[dict[str, Any], Reading]
         "notes": {"extract": about, **reading.notes},
     }
     return parts, reading
-
-
-def _check_samples(reading: Reading, work: Mapping[str, Any]) -> None:
-    """Warn if the ranks printed other samples of an epoch than benchmark.yaml says."""
-    said, printed = work.get("samples_per_epoch"), reading.work.get("samples_per_epoch")
-    if EPOCH_TIMES[0] in reading.arrays and said and printed and said != printed:
-        warning = (
-            f"the ranks printed {printed:,} samples an epoch, benchmark.yaml says {said:,} (work): "
-            "print the samples of a rank"
-        )
-        reading.warnings.append(warning)
-        reading.notes["stamps"].setdefault("warnings", []).append(warning)

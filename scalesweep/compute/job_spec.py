@@ -30,12 +30,6 @@ class Meaning(TypedDict):
     scope: str
 
 
-class MetricValue(Meaning):
-    """A number that a run has measured."""
-
-    value: float
-
-
 class Asked(TypedDict):
     """What a Slurm job was asked for; None where that is not known."""
 
@@ -70,12 +64,7 @@ class Patterns(TypedDict):
     reader: NotRequired[Mapping[str, Any]]  # declaration of the reader of its log
     # how the stamps of its steps are read; absent where it has none
     stamps: NotRequired[StampsOrder]
-
-
-class ExtractOrder(Patterns):
-    """How the logs of a foreign program are read."""
-
-    work: Mapping[str, int]
+    work: NotRequired[Mapping[str, int]]  # of a run
 
 
 class ProgramOrder(TypedDict):
@@ -89,14 +78,6 @@ class ProgramOrder(TypedDict):
     env: dict[str, str]  # variables that parameters and the experiment set
     launch: dict[str, list[str]] | None  # the benchmark's own launcher; null: the site's
     files: dict[str, str]  # word of the command -> path or name
-
-
-class RunPlace(TypedDict):
-    """Where a run stood in the order of its campaign."""
-
-    seed: int | None  # null: in the order of the campaign file
-    position: int  # from 1
-    of: int  # runs of the campaign
 
 
 class Start(TypedDict):
@@ -125,10 +106,11 @@ class Order(Start):
     srun_labels: NotRequired[bool]  # whether srun puts the rank in front of every line
     power: NotRequired[PowerOrder | None]  # how energy is sampled; null where it is switched off
     # how the metrics of a foreign program are read from its logs
-    extract: NotRequired[ExtractOrder]
+    extract: NotRequired[Patterns]
     program: NotRequired[ProgramOrder]  # what is started at the point, with nothing of a site in it
-    # where the run stood among all of the campaign when it was started
-    order: NotRequired[RunPlace]
+    # where the run stood among all of the campaign when it was started: seed (null: in the order of
+    # the file), position from 1, of so many
+    order: NotRequired[Mapping[str, int | None]]
     container: NotRequired[str]  # image that the program runs in: a path, or what names it
     study: NotRequired[str]  # folder of the user's study, whose git state is recorded
 
@@ -142,29 +124,22 @@ def write_order(path: Path, order: Order) -> str:
     return content_digest(text.encode())
 
 
-def await_order(path: Path, digest: str) -> Order:
-    """Read the order of a run, as ``read_order`` does, when it is the one with this digest.
+def read_order(path: Path, digest: str = "") -> Order:
+    """Read the order of a run; raises UserError if there is none or it is not whole.
 
-    A node of a cluster may see for some seconds what a network file system had before the job was
-    submitted: no order, or that of an earlier job. Another one counts after ``CACHED_S``.
+    ``digest``: of the order that is waited for. A node of a cluster may see for some seconds what a
+    network file system had before: no order, or an earlier one, which counts after ``CACHED_S``.
     """
     last = time.monotonic() + CACHED_S
-    while True:
+    while digest and time.monotonic() < last:
         with contextlib.suppress(OSError):
             if content_digest(path.read_bytes()) == digest:
                 break
-        if time.monotonic() >= last:
-            break
         time.sleep(_POLL_S)
-    return read_order(path)
-
-
-def read_order(path: Path) -> Order:
-    """Read the order of a run; raises UserError if there is none or it is not whole."""
     try:
         order: Order = json.loads(path.read_bytes())
         lacking = sorted(Order.__required_keys__ - order.keys())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: cannot read the job specification ({error})") from None
     if lacking:
         raise UserError(f"{path}: cannot read the job specification (it lacks {lacking[0]!r})")

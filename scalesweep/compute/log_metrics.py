@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalesweep.compute.job_spec import STREAMS, Meaning, MetricValue
+from scalesweep.compute.job_spec import STREAMS, Meaning
 from scalesweep.compute.log_lines import MARKER, DamagedPackError, Line, rank_lines
 from scalesweep.compute.log_reader import number_of
 from scalesweep.core.errors import UserError
@@ -82,7 +82,7 @@ class Reading:
     """What the logs of a run give: arrays for samples.npz, and parts of its record (``of_metrics``:
     its notes on metrics; the rest are empty but of stamps). ``warnings``: a line each."""
 
-    metrics: dict[str, MetricValue] = field(default_factory=dict)
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     arrays: dict[str, "NDArray[Any]"] = field(default_factory=dict)
     of_metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)

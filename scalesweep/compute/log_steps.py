@@ -372,7 +372,7 @@ def _read(reader: Reader, files: list[Path], ranks: int, srun_labels: bool) -> R
     reading = Reading()
     for name, it in metrics_of(steps, kept, facts).items():
         it.pop("rounding", None)
-        reading.metrics[name] = {**it}  # type: ignore[typeddict-item]
+        reading.metrics[name] = it
     notes = {"starts": len(starts), "printers": len(steps.streams), "warm_up": warm}
     if doubt := unfinished(warm):
         notes["warning"] = doubt

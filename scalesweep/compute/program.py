@@ -239,26 +239,15 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
         except (ProcessLookupError, PermissionError):
             break
         deadline = time.monotonic() + patience
-        while time.monotonic() < deadline and _group_alive(process):
+        while time.monotonic() < deadline and process.pid in _running_groups():
             time.sleep(0.02)
+            process.poll()
     process.wait()
 
 
-def _group_alive(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether a process of the program's group still runs.
-
-    A zombie does not, and it is another's to reap: one that srun left stayed for seconds.
-    """
-    process.poll()
-    try:
-        os.killpg(process.pid, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return any(group == process.pid for group in _groups_of_running())
-
-
-def _groups_of_running() -> Iterator[int]:
-    """The process group of every process of this machine that is no zombie."""
+def _running_groups() -> Iterator[int]:
+    """The process group of every process of this machine but zombies, which are others' to reap:
+    one that srun left stayed for seconds."""
     for name in os.listdir("/proc"):  # noqa: PTH208 (speed: there may be thousands)
         if name.isdigit():
             try:

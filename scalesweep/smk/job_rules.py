@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.job_spec import LAUNCHER_LOG, ORDER, RunPlace, write_order
+from scalesweep.compute.job_spec import LAUNCHER_LOG, ORDER, write_order
 from scalesweep.config.campaign import by_experiment
 from scalesweep.core.formatting import shorten
 from scalesweep.core.paths import REPO
@@ -115,7 +115,7 @@ class JobRules:
         request = context.submission.request(run_id, attempt) if context.submission else None
         spec = run_spec(context.campaign, *context.runs[run_id], request)
         positions = context.positions
-        place: RunPlace = {
+        place = {
             "seed": context.campaign.seed, "position": positions[run_id], "of": len(positions)
         }  # fmt: skip
         spec["order"] = place

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scalesweep.compute import job_spec
-from scalesweep.compute.job_spec import Order, await_order, read_order, write_order
+from scalesweep.compute.job_spec import Order, read_order, write_order
 from scalesweep.core.errors import UserError
 
 
@@ -28,13 +28,13 @@ def test_a_job_waits_for_its_own_order(tmp_path: Path, monkeypatch: pytest.Monke
     write_order(path, {**order, "run_id": "old"})
     monkeypatch.setattr(job_spec, "_POLL_S", 0.01)
     threading.Timer(0.2, path.write_bytes, [content]).start()
-    assert await_order(path, digest)["run_id"] == "new"
+    assert read_order(path, digest)["run_id"] == "new"
     path.unlink()
     threading.Timer(0.2, path.write_bytes, [content]).start()
-    assert await_order(path, digest)["run_id"] == "new"
+    assert read_order(path, digest)["run_id"] == "new"
     # Another order was written meanwhile, for a job that was requeued.
     monkeypatch.setattr(job_spec, "CACHED_S", 0.1)
-    assert await_order(path, "0" * 32)["run_id"] == "new"
+    assert read_order(path, "0" * 32)["run_id"] == "new"
     path.unlink()
     with pytest.raises(UserError, match="cannot read the job specification"):
-        await_order(path, digest)
+        read_order(path, digest)
