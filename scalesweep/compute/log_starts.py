@@ -144,19 +144,17 @@ class _Splitter:
         """Take a line; the start that ends before it, if it is the first of another."""
         reader, ended = self.reader, None
         text, line, printer = taken.text, taken.number, (taken.rank, taken.local)
-        if has(text, reader.begins) and self.start.rows.get(printer):
-            ended = self.next_start()
+        rows = self.start.rows.get(printer)
+        if rows and has(text, reader.begins):
+            ended, rows = self.next_start(), None
         if reader.prints(text):
-            if (row := self._row(text, line, printer)) is None:
+            if (row := self._row(text, line, 1 + len(rows or ()))) is None:
                 self.start.broken.append(line)
-                return ended
-            rows = self.start.rows.get(printer)
-            if rows and (rows[-1].step, rows[-1].texts) == (row.step, row.texts):
-                return ended  # two loggers print each line
-            if self._begins_anew(row, printer):
-                ended = self.next_start()
-            self._keep(row, printer)
-        elif not self._add_more(text, line, printer):
+            elif not rows or (rows[-1].step, rows[-1].texts) != (row.step, row.texts):
+                # Of equal lines the second is of another logger.
+                ended = self.next_start() if rows and self._begins_anew(row, rows[-1]) else ended
+                self._keep(row, printer)
+        elif not self._add_more(text, line, rows or []):
             if has(text, reader.spoils):
                 self.spoiled[printer] = reader.spoiled_lines
             self._take_facts(text, line)
@@ -172,51 +170,44 @@ class _Splitter:
         self.spoiled.clear()
         return ended
 
-    def _add_more(self, text: str, line: int, printer: Printer) -> bool:
+    def _add_more(self, text: str, line: int, rows: list[Row]) -> bool:
         """Add what a line says of the step before it; of memory that several ranks print, the
         largest."""
         belongs = False
-        for mark, pattern in self.reader.more:
-            if mark in text and (rows := self.start.rows.get(printer)):
-                for match in pattern.finditer(text):
-                    row = rows[-1]
-                    for name, said in _said(match).items():
-                        before = row.texts.get(name, said)
-                        peak = self.reader.values[name].way == PEAK
-                        larger = peak and number_of(before) > number_of(said)
-                        row.texts[name] = before if larger else said
-                    self.start.last_line, belongs = line, True
+        for mark, pattern in self.reader.more if rows else ():
+            for match in pattern.finditer(text) if mark in text else ():
+                texts = rows[-1].texts
+                for name, said in _said(match).items():
+                    peak = self.reader.values[name].way == PEAK and name in texts
+                    if not (peak and number_of(texts[name]) > number_of(said)):
+                        texts[name] = said
+                self.start.last_line, belongs = line, True
         return belongs
 
-    def _row(self, text: str, line: int, printer: Printer) -> Row | None:
+    def _row(self, text: str, line: int, count: int) -> Row | None:
+        """A line of progress; the step of one without a number is their ``count``."""
         match = self.reader.match(text)
-        if match is None:
+        step = (match and match.groupdict().get("step")) or str(count)
+        if match is None or not _STEP.fullmatch(step.strip()):
             return None
         texts = _said(match)
-        # Of lines that are not numbered, how many there are.
-        step = match.groupdict().get("step") or str(1 + len(self.start.rows.get(printer, ())))
-        if not _STEP.fullmatch(step.strip()):
-            return None
         settings = {name: texts.pop(name) for name in self.reader.settings if name in texts}
         return Row(int(step), line, texts, settings)
 
-    def _begins_anew(self, row: Row, printer: Printer) -> bool:
+    @staticmethod
+    def _begins_anew(row: Row, last: Row) -> bool:
         """Whether a line is of another start: a later step was there. Raises LogError where the
         step itself was, right before."""
-        rows = self.start.rows.get(printer)
-        if not rows or row.step > rows[-1].step:
-            return False
-        if row.step == rows[-1].step:
+        if row.step == last.step:
             raise LogError(
                 f"step {row.step} is printed twice, and no label says by which rank: let the "
                 "launcher label lines (srun --label, mpirun --tag-output)",
                 row.line,
             )
-        return True
+        return row.step < last.step
 
     def _keep(self, row: Row, printer: Printer) -> None:
-        if not self.start.rows and not self.start.first_line:
-            self.start.first_line = row.line
+        self.start.first_line = self.start.first_line or row.line
         row.spoiled = self.spoiled[printer] > 0
         self.spoiled[printer] -= row.spoiled
         self.start.rows.setdefault(printer, []).append(row)

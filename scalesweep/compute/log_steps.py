@@ -48,10 +48,12 @@ FEWEST_IN_HALF = 10
 FASTER = 0.05
 # Last lines that are all slower by this share than so many of those before are another state.
 SLOWER, NEARLY_ALL = 0.15, 0.9
-# Rates of a device and of all, of three digits each.
-RATES, RATES_APART = ((f"{TOKENS}_per_device", TOKENS),), 1.05
-# The time between steps is in a total alone; in some modes lines are of all workers.
-TOTALS, TOTALS_APART = (("images_per_second", "total_images_per_second"),), 2.0
+# Rates of a device and of all, and by which factor they may differ: of three digits each; the time
+# between steps is in a total alone, and in some modes lines are of all workers.
+RATES = (
+    (f"{TOKENS}_per_device", TOKENS, 1.05),
+    ("images_per_second", "total_images_per_second", 2.0),
+)
 # Totals of one job's ranks differ by less.
 SAME = 0.05
 # Half of a last digit is kept where it is more than this share of a value.
@@ -311,12 +313,10 @@ def _check_same(metric: str, values: Floats, line: int) -> None:
 
 def _check_total(metrics: Mapping[str, Mapping[str, Any]], ranks: int, line: int) -> None:
     """Raises LogError where a rate of all is not that of a device times the ranks."""
-    for each, every in (*RATES, *TOTALS):
+    for each, every, apart in RATES:
         if each in metrics and every in metrics:
             ratio = metrics[every]["value"] / metrics[each]["value"]
-            exact = (each, every) in RATES
-            least = ranks / RATES_APART if exact else 1 / TOTALS_APART
-            if not least < ratio < ranks * (RATES_APART if exact else TOTALS_APART):
+            if not (ranks if every == TOKENS else 1) / apart < ratio < ranks * apart:
                 what = each.replace("_per_device", "").replace("_", " ")
                 raise LogError(
                     f"{what} of all over those of a device are {ratio:.4g}, of {ranks} ranks", line
@@ -351,18 +351,18 @@ def read_log(declared: Mapping[str, Any], work: Path, ranks: int, srun_labels: b
     """
     reader = reader_of(declared, "program", "reader")
     files = [file for stream in STREAMS for file in log_files(stream, work)]
+    lines = itertools.chain.from_iterable(read_lines(file, srun_labels) for file in files)
     try:
-        return _read(reader, files, ranks, srun_labels)
+        starts = list(starts_of(lines, reader))
+        if not starts:
+            raise LogError(f"no line of progress in {' or '.join(STREAMS.values())}")
+        return _read(reader, starts, ranks)
     except LogError as error:
         place = f", in line {error.line}" if error.line else ""
         raise UnreadableError(f"reader {reader.program}: {error}{place}") from None
 
 
-def _read(reader: Reader, files: list[Path], ranks: int, srun_labels: bool) -> Reading:
-    lines = itertools.chain.from_iterable(read_lines(file, srun_labels) for file in files)
-    starts = list(starts_of(lines, reader))
-    if not starts:
-        raise LogError(f"no line of progress in {' or '.join(file.name for file in files)}")
+def _read(reader: Reader, starts: Sequence[Start], ranks: int) -> Reading:
     start = starts[-1]
     steps = steps_of(reader, start)
     facts = facts_of(reader, {**start.texts(), **steps.settings}, steps.numbers, start.first_line)
