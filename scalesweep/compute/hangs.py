@@ -33,7 +33,7 @@ _WAITING = re.compile(
 )
 _FRAMEWORKS = {"/tensorflow/": "TensorFlow", "/keras/": "TensorFlow", "/torch/": "PyTorch"}
 _BELOW = " < "  # between a line and the one that called it
-_TOLD_FRAMES, _MOST_GROUPS, _MOST_TOLD = 2, 20, 3
+_TOLD_FRAMES, _MOST_TOLD = 2, 3
 # Of one that holds Python's lock in C the thread that writes stacks does not run.
 _NO_STACK = "left no stack (killed, stopped, has ended or is in C with Python's lock)"
 _NOTHING = "left nothing (never started)"
@@ -76,13 +76,14 @@ def judge(work: Path, limit_s: float, ranks: int) -> Failure:
     # Those first that the others may wait for: who left no stack, then who is in no collective.
     order = {None: 0, False: 1, True: 2}
     groups = sorted(by_place.values(), key=lambda group: (order[group[0].waits], len(group)))
-    listed = {"stacks": [_entry(group) for group in groups[:_MOST_GROUPS]]}
+    listed = {"stacks": [_entry(group) for group in groups]}
     still_s = min(each.still_s for each in left)
     if still_s < STILL_SHARE * limit_s:
         detail = f"not done after its time limit of {limit_s:g} s, but made progress"
         return Failure(Cause.TIMEOUT, f"{detail} {still_s:.3g} s before", listed)
-    places = "; ".join(map(_in_words, groups[:_MOST_TOLD]))
-    places += f"; {len(groups) - _MOST_TOLD} more places" if groups[_MOST_TOLD:] else ""
+    places = "; ".join(
+        [*map(_in_words, groups[:_MOST_TOLD]), *["..."] * (len(groups) > _MOST_TOLD)]
+    )
     dumped = sum(each.waits is not None for each in left)
     return Failure(
         Cause.HANG,
@@ -148,17 +149,11 @@ def _entry(group: Sequence[Standing]) -> dict[str, Any]:
 
 
 def _in_words(group: Sequence[Standing]) -> str:
-    """``ranks 0,2-5 (hosts a, b; phase timed) wait in ...``, with the innermost lines only."""
-    entry, many = _entry(group), len(group) > 1
-    hosts = list(dict.fromkeys(each.host for each in group if each.host))
-    about = [f"host{'s' * (len(hosts) > 1)} {', '.join(hosts[:_MOST_TOLD])}"] if hosts else []
+    """``rank 0,2-5 (host a, b; phase timed): ...``, with the innermost lines only."""
+    entry, where = _entry(group), group[0].where
+    hosts = dict.fromkeys(each.host for each in group if each.host)
+    about = [f"host {', '.join([*hosts][:_MOST_TOLD])}"] if hosts else []
     about += [f"phase {entry['phase']}"] if entry["phase"] else []
-    word = f"rank{'s' * many}"
-    who = f"{word} {entry['ranks']}" if entry["ranks"] else f"{len(group)} {word}"
+    who = f"rank {entry['ranks']}" if entry["ranks"] else f"{len(group)} of the ranks"
     who += f" ({'; '.join(about)})" if about else ""
-    _, where, waits, *_ = group[0]
-    if waits is None:
-        return f"{who} {where}"
-    inside = where.startswith(tuple(_FRAMEWORKS.values()))  # computing, or waiting
-    verbs = ("waits", "wait") if waits and not inside else ("is", "are")
-    return f"{who} {verbs[many]} in {_BELOW.join(where.split(_BELOW)[:_TOLD_FRAMES])}"
+    return f"{who}: {_BELOW.join(where.split(_BELOW)[:_TOLD_FRAMES])}"

@@ -73,8 +73,8 @@ def test_the_rank_that_is_in_no_collective_is_named(work: Path) -> None:
     assert cause == "HANG"
     assert detail == (
         "no rank made progress during the last 47 s of its time limit of 60 s; rank 2 (host nid2; "
-        "phase timed) is in my/main.py:40 open_file < my/main.py:150 main; ranks 0-1,3 (hosts "
-        "nid0, nid1, nid3; phase timed) wait in harness/ranks.py:52 barrier < my/main.py:150 main; "
+        "phase timed): my/main.py:40 open_file < my/main.py:150 main; rank 0-1,3 (host nid0, "
+        "nid1, nid3; phase timed): harness/ranks.py:52 barrier < my/main.py:150 main; "
         "stacks of 4 of 4 ranks in attempt-1/stacks-*.json"
     )
     assert more["stacks"] == [
@@ -96,8 +96,8 @@ def test_the_rank_that_is_in_no_collective_is_named(work: Path) -> None:
         ([INIT, INIT, OPEN], "rank 2"),
         ([BARRIER, [*HOROVOD, (f"{BENCHMARKS}/harness/ranks.py", 69, "gather"), *RUN]], "rank 0"),
         ([OPEN, OPEN, OPEN, LOAD], "rank 3"),
-        ([OPEN, OPEN, []], "rank 2 (host nid1; phase timed) left no stack"),
-        ([LOAD, BARRIER, []], "rank 2 (host nid1; phase timed) left no stack (killed, stopped"),
+        ([OPEN, OPEN, []], "rank 2 (host nid1; phase timed): left no stack"),
+        ([LOAD, BARRIER, []], "rank 2 (host nid1; phase timed): left no stack (killed, stopped"),
     ],
 )
 def test_suspects(work: Path, places: list[Frames], suspects: str) -> None:
@@ -111,7 +111,7 @@ def test_ranks_that_left_nothing_are_named_first(work: Path) -> None:
         leave(work, rank, INIT)
     _, detail, more = judge(work, LIMIT_S, 5)
     nothing = "left nothing (never started)"
-    assert f"; ranks 2,4 {nothing}; ranks 0-1,3 (host nid1; phase timed) wait in" in detail
+    assert f"; rank 2,4: {nothing}; rank 0-1,3 (host nid1; phase timed): " in detail
     assert "stacks of 3 of 5 ranks" in detail
     assert more["stacks"][0] == {
         "ranks": "2,4", "count": 2, "where": nothing, "phase": None, "still_s": None,
@@ -120,7 +120,9 @@ def test_ranks_that_left_nothing_are_named_first(work: Path) -> None:
     leave(work / "other", None, INIT, phase=None)
     leave(work / "other", None, OPEN, phase=None, host="nid7")
     _, detail, more = judge(work / "other", LIMIT_S, 3)
-    assert "; 1 rank left nothing (" in detail and "; 1 rank (host nid7) is in" in detail
+    assert (
+        "; 1 of the ranks: left nothing (" in detail and "; 1 of the ranks (host nid7): " in detail
+    )
     assert [each["ranks"] for each in more["stacks"]] == ["", "", ""]
 
 
