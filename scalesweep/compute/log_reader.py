@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from scalesweep.compute.job_spec import Meaning
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
+from scalesweep.core.record import STEP_TIMES
 
 # What is longer is no line of progress: a search in it would take long.
 LONGEST_LINE = 4000
@@ -51,6 +53,11 @@ class Value(NamedTuple):
     definition: str = ""
     times: float = 1.0
 
+    @property
+    def meaning(self) -> Meaning:
+        """Unit, direction and scope, as a record has them."""
+        return {"unit": self.unit, "better": self.better, "scope": self.scope}
+
 
 # Metrics that many programs print; those that begin with a key that ends with _ as well.
 KNOWN: Mapping[str, Value] = {
@@ -70,6 +77,8 @@ KNOWN: Mapping[str, Value] = {
               "largest memory that PyTorch reserved"),
         Value("peak_memory_allocated", "bytes", "lower", "rank", PEAK,
               "largest memory that PyTorch allocated so far"),
+        Value("peak_rss", "bytes", "lower", "rank", PEAK, "largest resident memory of a rank"),
+        Value(STEP_TIMES, "s", "lower", "rank", SECONDS, "time of a step of each rank"),
         Value("time_", "s", "lower", "rank",
               definition="time of a part of a step, on the rank that prints"),
         Value("flops_per_device_", "FLOP/s", "higher", "rank", RATE,

@@ -272,10 +272,6 @@ def _mean(it: Value, values: Floats) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _metric(it: Value, value: float) -> dict[str, Any]:
-    return {"value": value, "unit": it.unit, "better": it.better, "scope": it.scope}
-
-
 def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Metrics of the lines that count, and those that follow from them and from ``known``: ranks,
     batch, tokens.
@@ -289,16 +285,16 @@ def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str,
             _check_same(it.metric, values[-1], steps.end)
         value = _mean(it, values if it.way in (LAST, PEAK) else values[kept])
         if value is not None:
-            metrics[it.metric] = _metric(it, value)
+            metrics[it.metric] = {"value": value, **it.meaning}
             half = steps.rounding(name, kept)
             if half > ROUNDED_FROM * abs(value):
                 metrics[it.metric]["rounding"] = half
     for name, it in steps.reader.values.items():  # of facts
         if name in known and name not in steps.values:
-            metrics[it.metric] = _metric(it, known[name])
+            metrics[it.metric] = {"value": known[name], **it.meaning}
     _check_total(metrics, known["ranks"], steps.streams[0][0].line)
     for name, value in _derived({key: it["value"] for key, it in metrics.items()}, known).items():
-        metrics.setdefault(name, _metric(DERIVED[name], value))
+        metrics.setdefault(name, {"value": value, **DERIVED[name].meaning})
     return metrics
 
 

@@ -14,10 +14,10 @@ from scalesweep.compute.stamps import (
     AMOUNTS,
     BEGIN,
     LOST,
-    MEANINGS,
     MEMORY,
     SECONDS,
     SPAN,
+    STAMPED,
     WARM_UP,
     Rank,
     read_ranks,
@@ -262,7 +262,7 @@ def read_stamps(
 
 def _put(result: Reading, name: str, value: Any) -> None:
     """Add a metric; one that is no usual one is a span, in seconds."""
-    result.metrics[name] = {"value": float(value), **MEANINGS.get(name, MEANINGS[STEP_TIMES])}
+    result.metrics[name] = {"value": float(value), **STAMPED.get(name, STAMPED[STEP_TIMES]).meaning}
 
 
 def _add_rates(steps: Steps, result: Reading) -> None:

@@ -9,9 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalesweep.compute.job_spec import Meaning, StampsOrder
+from scalesweep.compute.job_spec import StampsOrder
 from scalesweep.compute.log_lines import MARKER
 from scalesweep.compute.log_metrics import UnreadableError, log_files, source_lines
+from scalesweep.compute.log_reader import KNOWN
 from scalesweep.core.host import cpu_set
 from scalesweep.core.record import STEP_TIMES
 
@@ -22,13 +23,10 @@ MEMORY = {
 }
 SECONDS, BEGIN, WARM_UP, SPAN = "s", "begin", "warmup", "span_"
 AMOUNTS = ("samples", "tokens")
-MEANINGS: dict[str, Meaning] = {
-    STEP_TIMES: {"unit": "s", "better": "lower", "scope": "rank"},
-    **{
-        f"{name}_per_second": {"unit": f"{name}/s", "better": "higher", "scope": "total"}
-        for name in AMOUNTS
-    },
-    **{name: {"unit": "bytes", "better": "lower", "scope": "rank"} for name in MEMORY.values()},
+# What they give beside their own spans.
+STAMPED = {
+    name: KNOWN[name]
+    for name in (*(f"{it}_per_second" for it in AMOUNTS), STEP_TIMES, *MEMORY.values())
 }
 # Of the lines, so many may be damaged, and of the steps so many be lost by that.
 LOST = 0.01

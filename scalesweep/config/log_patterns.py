@@ -12,8 +12,8 @@ from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
 from scalesweep.compute.job_spec import STREAMS, Meaning, Patterns, StampsOrder
 from scalesweep.compute.log_metrics import READER, Metric, value_group
-from scalesweep.compute.log_reader import Reader, reader_of
-from scalesweep.compute.stamps import MEANINGS
+from scalesweep.compute.log_reader import Reader, Value, reader_of
+from scalesweep.compute.stamps import STAMPED
 from scalesweep.config.models import (
     FILLED,
     Flag,
@@ -36,16 +36,6 @@ from scalesweep.core.record import OF_STEPS, STEP_TIMES
 Kind = Literal["extensive", "intensive", "latency"]
 # Names with a meaning of their own: arrays of native programs, and quantities made from them.
 RESERVED = frozenset(("local_times", "global_times", "span_wait", *QUANTITIES))
-_STEPS = "in the steps after the warm-up / time of these steps and between them, on the rank that"
-# What stamps give, for the report.
-STAMP_METRICS = {
-    "samples_per_second": f"samples of all ranks {_STEPS} takes longest",
-    "tokens_per_second": f"tokens of all ranks {_STEPS} takes longest",
-    "step_times": "seconds of a step after the warm-up, mean over steps and ranks",
-    "peak_rss": "resident memory of a rank at its most, mean over ranks",
-    "peak_memory_allocated": "memory that a rank's tensors take at their most, mean over ranks",
-    "peak_memory_reserved": "memory that a rank's allocator holds at its most, mean over ranks",
-}
 # What the seconds of each step and rank have to be read with.
 _AS_STEPS = {"match": "all", "scope": "rank", "unit": "s"}
 
@@ -173,7 +163,7 @@ class Result(Model):
             return f"two metrics {name!r}"
         if self._read_by and name in self._read_by.metrics:
             return f"the reader gives {name!r}; choose another name"
-        if self.stamps and (name in MEANINGS or of_steps):
+        if self.stamps and (name in STAMPED or of_steps):
             return f"the stamps give {name!r}; choose another name"
         if of_steps and any(getattr(metric, key) != word for key, word in _AS_STEPS.items()):
             needed = ", ".join(f"{key}: {word}" for key, word in _AS_STEPS.items())
@@ -224,26 +214,27 @@ class Result(Model):
     @property
     def definitions(self) -> dict[str, str]:
         """What metrics mean that no benchmark.yaml needs to define."""
-        of_reader = self._read_by.metrics.items() if self._read_by else ()
-        stamped = STAMP_METRICS if self.stamps else {}
-        return {**stamped, **{name: it.definition for name, it in of_reader}}
+        return {name: it.definition for name, it in self._values.items()}
+
+    @property
+    def _values(self) -> dict[str, Value]:
+        """What stamps and the reader may give, by name."""
+        read_by = self._read_by.metrics if self._read_by else {}
+        return {**(STAMPED if self.stamps else {}), **read_by}
 
     @property
     def known(self) -> dict[str, Meaning]:
         """What each metric means; ``_<key>`` is behind the name of those with several keys."""
         if self.wall_time:
             return {WALL_TIME: WALL_TIME_MEANS}
-        of_reader = self._read_by.metrics.items() if self._read_by else ()
         return {
-            **{n: {"unit": v.unit, "better": v.better, "scope": v.scope} for n, v in of_reader},
+            **{name: it.meaning for name, it in self._values.items()},
             **{m.metric + ("_<key>" if keyed(m) else ""): m.meaning for m in self.metrics},
-            **(MEANINGS if self.stamps else {}),
         }
 
     def names(self, metric: str) -> bool:
         """Whether a record may have a metric of this name."""
-        of_stamps = (*MEANINGS, "span_")
-        stamped = bool(self.stamps) and metric.startswith(of_stamps)
+        stamped = bool(self.stamps) and metric.startswith("span_")
         return stamped or self.meaning_of(metric) is not None
 
     def meaning_of(self, metric: str) -> Meaning | None:
