@@ -19,7 +19,6 @@ _ERROR = re.compile(
     r"(?:: ?(?P<message>.*))?$"
 )
 _OF_C = re.compile(r"\s*what\(\):\s+(?P<message>.*)|\[[EF]\S* .*?\] (?P<logged>\[Rank \d+\].*)")
-_CHAIN = re.compile(r"The above exception was the direct cause|\s*Original Traceback")
 # Processes that started the one which failed, and what is raised in a rank that others end.
 _OF_LAUNCHERS = re.compile(
     r"(?:\w+\.)*(?:ChildFailedError|CalledProcessError|ProcessRaisedException|SignalException"
@@ -33,57 +32,48 @@ _PEER = (
     r"|got 0 bytes|remote process exited|received errors|recv(?:Value)? failed"
     r"|Horovod has been shut down|communicator was aborted)"
 )
-# Cause, weight, and what a message begins with, or a kind (with "^"). The first that fits counts.
+# Cause, weight, and what messages begin with, or kinds (with "^"). The first that fits counts.
 _PATTERNS = tuple(
     (re.compile(text[1:] if text[0] == "^" else rf"\S+: (?:{text})"), cause, weight)
-    for cause, weight, text in (
+    for cause, weight, *texts in (
         (
-            Cause.GPU_OUT_OF_MEMORY, OWN,
-            r"(?:CUDA|HIP|XPU) out of memory|(?:CUDA|HIP) error: out of memory"
-            r"|(?:CUDA error: )?CU[A-Z]+_STATUS_ALLOC_FAILED"
-            r"|NCCL error.*(?:'out of memory'|CUDA calloc)"
-            r"|std::bad_alloc: .*CUDA error",
-        ),
-        (Cause.GPU_OUT_OF_MEMORY, OWN, rf"{_OF_TF}GPU"),
-        (Cause.OUT_OF_MEMORY, OWN, rf"{_OF_TF}CPU"),
-        (Cause.OUT_OF_MEMORY, OWN, r"^[\w.]*MemoryError\b"),
-        (
-            Cause.OUT_OF_MEMORY, OWN,
-            r"(?:\[enforce fail at [^\]]*\] [^:]*)?DefaultCPUAllocator: (?:can't allocate|not"
-            r" enough) memory|std::bad_alloc$|\[Errno 12\] Cannot allocate memory",
+            Cause.GPU_OUT_OF_MEMORY, OWN, rf"{_OF_TF}GPU",
+            r"(?:CUDA|HIP|XPU) out of memory|(?:CUDA|HIP) error: out of memory",
+            r"(?:CUDA error: )?CU[A-Z]+_STATUS_ALLOC_FAILED|std::bad_alloc: .*CUDA error",
+            r"NCCL error.*(?:'out of memory'|CUDA calloc)",
         ),
         (
-            Cause.GPU_FAULT, OWN,
-            r"(?:NCCL error.*)?(?:CUDA error: (?:an )?uncorrectable|cuda runtime error \(39\))",
+            Cause.OUT_OF_MEMORY, OWN, rf"{_OF_TF}CPU", r"^[\w.]*MemoryError\b", "std::bad_alloc$",
+            r"(?:\[enforce fail at [^\]]*\] [^:]*)?DefaultCPUAllocator: (?:can't|not enough)",
+            r"\[Errno 12\] Cannot allocate memory",
         ),
+        (Cause.GPU_FAULT, OWN, r"(?:NCCL error.*)?CUDA error: (?:an )?uncorrectable"),
         (
-            Cause.KILLED, OWN,
-            r"DataLoader worker \(pid \d+\) is killed by|process \d+ terminated with signal",
+            Cause.KILLED, OWN, r"DataLoader worker \(pid \d+\) is killed by",
+            r"process \d+ terminated with signal",
         ),
         (
             Cause.LAUNCH_FAILED, OWN,
             r"The server socket has failed to .*(?:EADDRINUSE|[Aa]ddress already in use)",
         ),
         (
-            Cause.LAUNCH_FAILED, WAITED,
-            r"Timed out after \d+ seconds waiting for (?:clients|workers)"
-            r"|The client socket has (?:timed out after|failed to connect to any)",
+            Cause.LAUNCH_FAILED, WAITED, r"^[\w.]*Rendezvous(?:Timeout|Connection)Error",
+            r"Timed out after \d+ seconds waiting for (?:clients|workers)",
+            r"The client socket has (?:timed out after|failed to connect to any)",
         ),
-        (Cause.LAUNCH_FAILED, WAITED, r"^[\w.]*Rendezvous(?:Timeout|Connection)Error"),
         (
             Cause.EXCHANGE_TIMEOUT, WAITED,
             rf"{_OF_TORCH}.*(?:Watchdog caught collective operation timeout|Timed out waiting \d+ms"
             r" for|failed to pass monitoredBarrier|Socket Timeout|wait timeout after \d+ms)",
         ),
-        (None, LOST, _PEER),
-        (None, LOST, r"^[\w.]*(?:Connection\w*|BrokenPipe|HorovodInternal)Error\b"),
+        (None, LOST, _PEER, r"^[\w.]*(?:Connection\w*|BrokenPipe|HorovodInternal)Error\b"),
         (
-            Cause.EXCHANGE_FAILED, WAITED,
-            r"NCCL error.*(?:unhandled system error|internal error)|.*connectFullMesh failed"
-            r"|\[[^\]]*gloo[^\]]*\] (?:Read|Write) error",
+            Cause.EXCHANGE_FAILED, WAITED, r"NCCL error.*unhandled system error|.*connectFullMesh",
+            r"NCCL error.*internal error", r"\[[^\]]*gloo[^\]]*\] (?:Read|Write) error",
         ),
         (None, WAITED, "NCCL error.*unhandled cuda error"),
     )
+    for text in texts
 )  # fmt: skip
 
 
@@ -98,26 +88,19 @@ class Reason(NamedTuple):
 def reason_of(lines: Sequence[str], of_one_rank: bool) -> Reason | None:
     """Why whoever printed these lines ended, by the last error; None without one.
 
-    Of a chain of exceptions that counts which says most. Of several ranks nobody knows whose error
-    came first: the last of those with the least weight.
+    Of several ranks nobody knows whose error came first: the last of those with the least weight.
     """
-    chains: list[list[Reason]] = []
-    chained = after_last = False
+    reasons: list[Reason] = []
+    after_last = False
     for raw in lines:
         line = _COLOURS.sub("", raw[:_LONGEST]).strip("\0\r\n")
-        if after_last and chains:  # NCCL's own words below the exception
-            chains[-1][-1] = _classified(f"{chains[-1][-1].text} Last error: {line.strip()}")
+        if after_last and reasons:  # NCCL's own words below the exception
+            reasons[-1] = _classified(f"{reasons[-1].text} Last error: {line.strip()}")
         after_last = line.strip() == "Last error:"
-        chained |= _CHAIN.match(line) is not None
         of_c = _OF_C.match(line)
         error = f"RuntimeError: {of_c['message'] or of_c['logged']}" if of_c else line
         if (of_c or _ERROR.match(line)) and not _OF_LAUNCHERS.match(error):
-            if not (chained and chains):
-                chains.append([])
-            chains[-1].append(_classified(error))
-            chained = False
-    # Who raises an exception again says less than the exception.
-    reasons = [next((r for r in chain if r.cause or r.weight), chain[0]) for chain in chains]
+            reasons.append(_classified(error))
     if of_one_rank:
         return reasons[-1] if reasons else None
     return min(reversed(reasons), key=lambda reason: reason.weight, default=None)

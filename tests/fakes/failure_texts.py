@@ -75,12 +75,6 @@ TEXTS = {
         "allocate 1.00 PiB for an array with shape (140737488355328,) and data type float64\n\n",
         HOST, "Unable to allocate 1.00 PiB",
     ),
-    "raised again": Failure(
-        f"{START}RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: "
-        "can't allocate memory: you tried to allocate 45 bytes.\n\nThe above exception was the "
-        f"direct cause of the following exception:\n\n{START}RuntimeError: step 3 failed\n",
-        HOST, "DefaultCPUAllocator",
-    ),
     # Hardware.
     "ecc (huggingface/accelerate 1192)": raised(
         f"RuntimeError: CUDA error: uncorrectable ECC error encountered{_ASYNCHRONOUS}",

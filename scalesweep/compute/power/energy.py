@@ -100,23 +100,13 @@ def _still(domain: Domain, times: Floats, values: Floats, interval_s: float) -> 
     return np.asarray((stretch[1:] == stretch[:-1]) & long[stretch[1:]])
 
 
-@dataclass
-class Host:
-    """What the sampler of a host has left."""
-
-    name: str
-    interval_s: float
-    series: dict[str, Series]
-    missing: str | None
-    refused: dict[str, str]
-    failed: dict[str, str]
-    samples: int
-    cpu_s: float
+# What the sampler of a host has left in ``power-<host>.json``, and ``series`` by domain's name.
+Host = dict[str, Any]
 
 
 def read_host(description: Path) -> Host:
     """Read ``power-<host>.json`` and its .csv; raises OSError, ValueError, KeyError."""
-    said = json.loads(description.read_bytes())
+    said: Host = json.loads(description.read_bytes())
     domains = [Domain(*each) for each in said["domains"]]
     values: dict[str, list[tuple[float, float]]] = {domain.name: [] for domain in domains}
     path = description.with_suffix(".csv")
@@ -129,10 +119,7 @@ def read_host(description: Path) -> Host:
         domain.name: series_of(domain, np.array(values[domain.name]), said["interval_s"])
         for domain in domains
     }
-    return Host(
-        said["host"], said["interval_s"], series, said["missing"], said["refused"],
-        said["failed"], max(map(len, values.values()), default=0), said["cpu_s"],
-    )  # fmt: skip
+    return {**said, "series": series, "samples": max(map(len, values.values()), default=0)}
 
 
 def energy_of(
@@ -147,24 +134,19 @@ def energy_of(
     ``phases``, for the joules per sample. ``joules`` is None, and ``missing`` says why, unless
     every domain that counts was watched all the time on every host.
     """
-    interval_s = max(host.interval_s for host in hosts)
-    result = nothing("", interval_s, [host.name for host in hosts])
+    interval_s = max(host["interval_s"] for host in hosts)
+    result = nothing("", interval_s, [host["host"] for host in hosts])
     holes: list[str] = []
-    adding: list[Series] = []
-    parts: dict[str, frozenset[str]] = {}
-    for host in hosts:
-        chosen = _add_host(host, window, result, holes)
-        parts[host.name] = frozenset(series.domain.part for series in chosen)
-        adding += chosen
-    if len(set(parts.values())) > 1:
-        result["notes"].append("hosts differ in which parts are counted")
+    of_hosts = [_add_host(host, window, result, holes) for host in hosts]
+    adding = [series for each in of_hosts for series in each]
+    every = [series for host in hosts for series in host["series"].values()]
     result |= {
-        "sources": sorted({s.domain.source for host in hosts for s in host.series.values()}),
-        "sampler_cpu_s": sum(host.cpu_s for host in hosts),
-        "samples": sum(host.samples for host in hosts),
-        "missing": "; ".join(holes[:3]) + (f"; {len(holes) - 3} more" if holes[3:] else "") or None,
+        "sources": sorted({series.domain.source for series in every}),
+        "sampler_cpu_s": sum(host["cpu_s"] for host in hosts),
+        "samples": sum(host["samples"] for host in hosts),
+        "missing": "; ".join(holes[:3]) + "; ..." * (len(holes) > 3) or None,
     }
-    if all(parts.values()):
+    if all(of_hosts):
         result |= _by_phase(adding, spans, work or {}, interval_s)
     if not holes:
         total, seconds = sum(s.between(window)[0] for s in adding), window[1] - window[0]
@@ -178,30 +160,29 @@ def _add_host(
 ) -> list[Series]:
     """Add a host's domains and notes, and to ``holes`` why its total is not known; the series that
     count."""
-    seconds = window[1] - window[0]
-    names = counted([series.domain for series in host.series.values()])
-    notes = [f"{place}: {why}" for place, why in host.refused.items()][:_MAX_NOTES]
-    joules = {name: float(series.between(window)[0]) for name, series in host.series.items()}
-    still = {name for name in names if not joules[name] and not host.series[name].why}
+    seconds, every = window[1] - window[0], host["series"]
+    names = counted([series.domain for series in every.values()])
+    notes = [f"{place}: {why}" for place, why in host["refused"].items()][:_MAX_NOTES]
+    joules = {name: float(series.between(window)[0]) for name, series in every.items()}
+    still = {name for name in names if not joules[name] and not every[name].why}
     # Processors that do not count DRAM have a counter of it that never changes.
-    unused = {n for n in still if host.series[n].domain.part == "dram" and names - still}
+    unused = {name for name in still if every[name].domain.part == "dram" and names - still}
     names -= unused
     notes += [f"{name} does not change and is left out" for name in sorted(unused)]
-    holes += [f"{name} of {host.name} does not change" for name in sorted(still - unused)]
+    holes += [f"{name} of {host['host']} does not change" for name in sorted(still - unused)]
     if not names:
-        other = f"no counter of host {host.name} belongs to a known part of the machine"
-        holes.append(host.missing or other)
-    domains = result["domains"][host.name] = {}
-    for name, series in host.series.items():
+        other = f"no counter of host {host['host']} belongs to a known part of the machine"
+        holes.append(host["missing"] or other)
+    domains = result["domains"][host["host"]] = {}
+    for name, series in every.items():
         known_s = series.known_s(*window)
-        about = {"joules": joules[name], "counted": name in names, "seconds": known_s}
-        domains[name] = about
+        domains[name] = {"joules": joules[name], "counted": name in names, "seconds": known_s}
         if not _all_known(known_s, seconds):
-            why = host.failed.get(name) or series.why
-            line = f"{name} of {host.name} is known for {known_s:.1f} of {seconds:.1f} s"
+            why = host["failed"].get(name) or series.why
+            line = f"{name} of {host['host']} is known for {known_s:.1f} of {seconds:.1f} s"
             (holes if name in names else notes).append(f"{line} ({why})" if why else line)
-    result["notes"] += [f"{host.name}: {line}" for line in notes]
-    return [host.series[name] for name in host.series if name in names]
+    result["notes"] += [f"{host['host']}: {line}" for line in notes]
+    return [every[name] for name in every if name in names]
 
 
 def counted(domains: Sequence[Domain]) -> set[str]:
@@ -272,9 +253,9 @@ def power_table(hosts: Sequence[Host]) -> str:
     after a gap.
     """
     rows = sorted(
-        (time, host.name, name, watts)
+        (time, host["host"], name, watts)
         for host in hosts
-        for name, series in host.series.items()
+        for name, series in host["series"].items()
         if series.why != "no value"
         for time, watts in zip(series.times.tolist(), series.watts.tolist(), strict=True)
     )

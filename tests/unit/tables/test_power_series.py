@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from scalesweep.compute.power.counters import Domain
-from scalesweep.compute.power.energy import Host, energy_of, power_table, series_of
+from scalesweep.compute.power.energy import energy_of, power_table, series_of
 from scalesweep.core.rank_columns import by_column
 from scalesweep.core.record import BadRecordError
 from scalesweep.tables.power_series import Channel, mean_power, read_power
@@ -68,7 +68,10 @@ def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
         domain.name: series_of(domain, np.column_stack([BEGAN + passed, each]), 1.0)
         for domain, each in values.items()
     }
-    host = Host("n0", 1.0, series, None, {}, {}, 12, 0.1)
+    host = {
+        "host": "n0", "interval_s": 1.0, "series": series, "missing": None, "refused": {},
+        "failed": {}, "samples": 12, "cpu_s": 0.1,
+    }  # fmt: skip
     spans = [("import", BEGAN + 0.3, BEGAN + 2.2), ("training", BEGAN + 2.2, BEGAN + 8.0)]
     energy = energy_of([host], (BEGAN, BEGAN + 9.9), spans)
     (tmp_path / "power.csv").write_text(power_table([host]))
