@@ -125,13 +125,7 @@ def _place(lines: Sequence[str]) -> tuple[str, bool | None]:
 
 def _short_frame(line: str) -> str:
     """``harness/ranks.py:50 barrier`` of a line with its whole path."""
-    path, _, rest = line.rpartition(":")
-    inner = _INSTALLED.sub("", path).strip("/").split("/")
-    if not _INSTALLED.match(line):
-        inner = inner[-2:]
-    elif len(inner) > 3:
-        inner = [inner[0], "...", inner[-1]]
-    return f"{'/'.join(inner)}:{rest}"
+    return "/".join(line.split("/")[-2:])
 
 
 def _entry(group: Sequence[Standing]) -> dict[str, Any]:

@@ -169,9 +169,7 @@ class _Attempt:
 
     def _why_refused(self, error: Exception) -> Failure:
         """Why the result of a program that ended well will not do or cannot be kept."""
-        if isinstance(error, OSError):
-            if not disk_full.is_full(error):
-                raise error
+        if isinstance(error, OSError) and disk_full.is_full(error):
             return Failure(Cause.DISK_FULL, disk_full.failure_text(error, self.folder))
         # It may not have looked whether all was written.
         full = disk_full.why_failed(self.work, ())
@@ -206,15 +204,12 @@ class _Attempt:
         print(f"{folder.name}: {said}")
 
     def _result(self) -> dict[str, Any]:
-        """The parts of the record that tell the result; raises BadResultError or UserError."""
+        """The parts of the record that tell the result; raises as ``_keep_record``."""
         if "extract" not in self.spec:
             return read_native(self.work)
         from scalesweep.compute.external_program import read_result
 
-        try:
-            parts, reading = read_result(self.work, self.spec["extract"])
-        except OSError as error:
-            raise BadResultError(f"{error.filename} cannot be read: {error.strerror}") from None
+        parts, reading = read_result(self.work, self.spec["extract"])
         for warning in reading.warnings:
             print(f"{self.spec['run_id']}: warning: {warning}", file=sys.stderr)
         return parts

@@ -5,8 +5,7 @@
 Writes ``power-<host>.csv`` (Unix time, domain, value in joules or watts) and ``power-<host>.json``
 (domains, what could not be read, CPU seconds of the sampler itself). Prints ``ready``, or
 ``nothing`` and ends at once. Samples are taken at once, then whenever the clock shows a whole
-multiple of the interval, so that hosts do it together, and once more at the end: that of standard
-input, or SIGTERM.
+multiple of the interval, so that hosts do it together, and once more at the end of the input.
 
 Standard library only.
 """
@@ -15,7 +14,6 @@ import contextlib
 import json
 import os
 import select
-import signal
 import sys
 import time
 from pathlib import Path
@@ -59,16 +57,14 @@ class Sampler:
         # Each sample is in the file at once: what is killed leaves all that it has read.
         self._csv.flush()
 
-    def run(self, wake: int) -> None:
-        """Sample until the input ends or ``wake`` becomes readable, as it does by a signal."""
+    def run(self) -> None:
+        """Sample until the input ends."""
         while True:
             now = time.monotonic() + self._offset
             due = now // self.interval_s + 1
             due += due - now / self.interval_s < _TOO_CLOSE
-            ready = [wake]
-            while ready and (left_s := due * self.interval_s - now) > 0:
-                ready, _, _ = select.select([0, wake], [], [], left_s)
-                if wake in ready or (0 in ready and not _still_open()):
+            while (left_s := due * self.interval_s - now) > 0:
+                if select.select([0], [], [], left_s)[0] and not _still_open():
                     self.sample()
                     return
                 now = time.monotonic() + self._offset
@@ -82,19 +78,9 @@ def _still_open() -> bool:
         return False
 
 
-def _wake_on_signals() -> int:
-    """A file descriptor that becomes readable when SIGTERM or SIGINT comes."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    return reader
-
-
 def main(given: dict[str, Any]) -> None:
     """Sample as ``given`` says."""
-    wake, out, host = _wake_on_signals(), Path(given["out"]), given.get("host") or host_name()
+    out, host = Path(given["out"]), host_name()
     sources = find(given["sysfs"], given["sources"])
     missing = None if sources.readers else why_nothing(given["sources"], sources.refused, host)
     said: dict[str, Any] = {
@@ -114,7 +100,7 @@ def main(given: dict[str, Any]) -> None:
     with contextlib.suppress(BrokenPipeError):
         print("ready" if sampler else "nothing", host, flush=True)
     if sampler:
-        sampler.run(wake)
+        sampler.run()
         said["failed"] = sampler.failed
         describe()
 
