@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from scalesweep.compute.job_spec import Meaning
 from scalesweep.core.errors import UserError, choices
@@ -37,8 +37,7 @@ Fact = str | int | float | bool
 
 # How the values of many lines become one: the mean of times; of rates that of their times; the
 # mean; the largest; the last. ``elapsed`` is a clock: its differences are times of steps.
-SECONDS, RATE, MEAN, PEAK, LAST, ELAPSED = "seconds", "rate", "mean", "peak", "last", "elapsed"
-WAYS = (SECONDS, RATE, MEAN, PEAK, LAST, ELAPSED)
+Way = Literal["seconds", "rate", "mean", "peak", "last", "elapsed"]
 STEP_TIME, TOKENS, SAMPLES = "step_time", "tokens_per_second", "samples_per_second"
 
 
@@ -49,7 +48,7 @@ class Value(NamedTuple):
     unit: str
     better: str = "higher"
     scope: str = "total"  # rank: of the one that printed it, or of one device; total: of all
-    way: str = MEAN
+    way: Way = "mean"
     definition: str = ""
     times: float = 1.0
 
@@ -63,34 +62,34 @@ class Value(NamedTuple):
 KNOWN: Mapping[str, Value] = {
     value.metric: value
     for value in (
-        Value(STEP_TIME, "s", "lower", way=SECONDS, definition="time of a step"),
-        Value(TOKENS, "tokens/s", way=RATE, definition="tokens per second of all devices"),
-        Value(f"{TOKENS}_per_device", "tokens/s", "higher", "rank", RATE,
+        Value(STEP_TIME, "s", "lower", way="seconds", definition="time of a step"),
+        Value(TOKENS, "tokens/s", way="rate", definition="tokens per second of all devices"),
+        Value(f"{TOKENS}_per_device", "tokens/s", "higher", "rank", "rate",
               "tokens per second of a device"),
-        Value(SAMPLES, "samples/s", way=RATE, definition="samples per second of all devices"),
-        Value("images_per_second", "images/s", "higher", "rank", RATE,
+        Value(SAMPLES, "samples/s", way="rate", definition="samples per second of all devices"),
+        Value("images_per_second", "images/s", "higher", "rank", "rate",
               "images per second of a rank"),
-        Value("total_images_per_second", "images/s", way=LAST,
+        Value("total_images_per_second", "images/s", way="last",
               definition="images per second of all ranks"),
-        Value("final_loss", "1", "lower", way=LAST, definition="loss of the last line"),
-        Value("peak_memory_reserved", "bytes", "lower", "rank", PEAK,
+        Value("final_loss", "1", "lower", way="last", definition="loss of the last line"),
+        Value("peak_memory_reserved", "bytes", "lower", "rank", "peak",
               "largest memory that PyTorch reserved"),
-        Value("peak_memory_allocated", "bytes", "lower", "rank", PEAK,
+        Value("peak_memory_allocated", "bytes", "lower", "rank", "peak",
               "largest memory that PyTorch allocated so far"),
-        Value("peak_rss", "bytes", "lower", "rank", PEAK, "largest resident memory of a rank"),
-        Value(STEP_TIMES, "s", "lower", "rank", SECONDS, "time of a step of each rank"),
+        Value("peak_rss", "bytes", "lower", "rank", "peak", "largest resident memory of a rank"),
+        Value(STEP_TIMES, "s", "lower", "rank", "seconds", "time of a step of each rank"),
         Value("time_", "s", "lower", "rank",
               definition="time of a part of a step, on the rank that prints"),
-        Value("flops_per_device_", "FLOP/s", "higher", "rank", RATE,
+        Value("flops_per_device_", "FLOP/s", "higher", "rank", "rate",
               "model FLOP/s of a device, by the program's own count"),
-        Value("hardware_flops_per_device_", "FLOP/s", "higher", "rank", RATE,
+        Value("hardware_flops_per_device_", "FLOP/s", "higher", "rank", "rate",
               "hardware FLOP/s of a device, by the program's own count"),
-        Value("model_flop_rate_", "FLOP/s", "higher", "rank", RATE,
+        Value("model_flop_rate_", "FLOP/s", "higher", "rank", "rate",
               "model FLOP/s of a device, by the program's own count"),
     )
 }  # fmt: skip
 # What follows where a log prints, or states, what it is made of.
-DERIVED = {name: KNOWN[name]._replace(way=MEAN) for name in (TOKENS, SAMPLES, STEP_TIME)}
+DERIVED = {name: KNOWN[name]._replace(way="mean") for name in (TOKENS, SAMPLES, STEP_TIME)}
 
 
 class Pattern:
@@ -271,7 +270,7 @@ def _value(given: Any, where: str) -> Value:
     if usual is None and (lacking := [k for k in ("unit", "better", "scope") if k not in own]):
         raise UserError(f"{where}: {name} is no usual metric: {', '.join(lacking)} must be stated")
     value = (usual or Value(name, ""))._replace(**own)
-    words = {"way": WAYS, "better": ("higher", "lower"), "scope": ("rank", "total")}
+    words = {"way": get_args(Way), "better": ("higher", "lower"), "scope": ("rank", "total")}
     for key, allowed in words.items():
         if getattr(value, key) not in allowed:
             raise UserError(f"{where}.{key}: {choices(getattr(value, key), allowed)}")

@@ -17,7 +17,6 @@ from scalesweep.compute.log_reader import (
     FACTS,
     LONGEST_LINE,
     MODEL,
-    PEAK,
     Fact,
     Reader,
     fact_of,
@@ -178,7 +177,7 @@ class _Splitter:
             for match in pattern.finditer(text) if mark in text else ():
                 texts = rows[-1].texts
                 for name, said in _said(match).items():
-                    peak = self.reader.values[name].way == PEAK and name in texts
+                    peak = self.reader.values[name].way == "peak" and name in texts
                     if not (peak and number_of(texts[name]) > number_of(said)):
                         texts[name] = said
                 self.start.last_line, belongs = line, True

@@ -21,12 +21,7 @@ from scalesweep.compute.log_lines import read_lines
 from scalesweep.compute.log_metrics import Reading, UnreadableError, log_files
 from scalesweep.compute.log_reader import (
     DERIVED,
-    ELAPSED,
-    LAST,
-    PEAK,
-    RATE,
     SAMPLES,
-    SECONDS,
     STEP_TIME,
     TOKENS,
     Reader,
@@ -91,7 +86,7 @@ class Steps:
     def value(self, name: str) -> Value:
         """What a group is; times of a clock are those of steps."""
         value = self.reader.values[name]
-        return value._replace(way=SECONDS) if value.way == ELAPSED else value
+        return value._replace(way="seconds") if value.way == "elapsed" else value
 
     def rounding(self, name: str, kept: Flags) -> float:
         """By how much a printed value of the lines that count may differ from the true one."""
@@ -118,12 +113,12 @@ def steps_of(reader: Reader, start: Start) -> Steps:
         texts = [[row.texts.get(name, "") for row in rows] for rows in streams]
         array = np.array([[number_of(text) for text in each] for each in texts], np.float64).T
         array = np.where(np.isfinite(array), array, math.nan) * value.times
-        if value.way == ELAPSED:
+        if value.way == "elapsed":
             passed = np.diff(array, axis=0) / apart
             array = np.vstack([np.full((1, len(streams)), math.nan), passed])
             again = np.flatnonzero((passed <= 0).any(axis=1))
             array[: 2 + again[-1] if len(again) else 0] = math.nan  # the clock began anew
-        if value.way in (SECONDS, RATE, ELAPSED):
+        if value.way in ("seconds", "rate", "elapsed"):
             begin, bad = _first_value((array > 0) | ~printed)
             if bad:
                 row = streams[bad[1]][bad[0]]
@@ -151,11 +146,11 @@ def _times(steps: Steps) -> Floats:
     """Times of lines, up to a factor, [line, printer]: printed, or one over a rate.
 
     Raises LogError without either."""
-    for way in (SECONDS, RATE):
+    for way in ("seconds", "rate"):
         for name, values in steps.values.items():
             if steps.value(name).way == way and np.isfinite(values[~steps.without]).all():
                 with np.errstate(divide="ignore"):  # of lines that do not count
-                    return values if way == SECONDS else 1.0 / values
+                    return values if way == "seconds" else 1.0 / values
     raise LogError("lines of progress without a time or a rate", steps.end)
 
 
@@ -245,7 +240,7 @@ def arrays_of(steps: Steps, kept: Flags, first: int) -> dict[str, Floats]:
     for name, values in steps.values.items():
         value = steps.value(name)
         single = within or not steps.reader.averages
-        if value.metric == STEP_TIME and value.way == SECONDS and single:
+        if value.metric == STEP_TIME and value.way == "seconds" and single:
             arrays[STEP_TIMES] = values[kept]
             early = values[:first][np.isfinite(values[:first]).all(axis=1)]
             if len(early):
@@ -258,14 +253,14 @@ def arrays_of(steps: Steps, kept: Flags, first: int) -> dict[str, Floats]:
 def _mean(it: Value, values: Floats) -> float | None:
     """One value of those [line, printer] that count; None where one is missing."""
     way = it.way
-    if way == LAST and it.scope == "total":
+    if way == "last" and it.scope == "total":
         values = values[:, :1]
-    known = values[-1:] if way == LAST else values[np.isfinite(values).all(axis=1)]
+    known = values[-1:] if way == "last" else values[np.isfinite(values).all(axis=1)]
     if not len(known):
         return None
-    if way == PEAK:  # 0 is printed where nothing was measured
+    if way == "peak":  # 0 is printed where nothing was measured
         value = float(known.max(axis=0).mean()) or math.nan
-    elif way == RATE:
+    elif way == "rate":
         value = float((1.0 / (1.0 / known).mean(axis=0)).mean())
     else:
         value = float(known.mean())
@@ -281,9 +276,9 @@ def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str,
     metrics: dict[str, dict[str, Any]] = {}
     for name, values in steps.values.items():
         it = steps.value(name)
-        if it.way == LAST and it.scope == "total":  # every printer prints the same
+        if it.way == "last" and it.scope == "total":  # every printer prints the same
             _check_same(it.metric, values[-1], steps.end)
-        value = _mean(it, values if it.way in (LAST, PEAK) else values[kept])
+        value = _mean(it, values if it.way in ("last", "peak") else values[kept])
         if value is not None:
             metrics[it.metric] = {"value": value, **it.meaning}
             half = steps.rounding(name, kept)
