@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # Raised when the same logs would give other numbers by patterns or stamps: they are read again.
 READER = 6
-MAX_KEYS = 1000
 # Ranks that print one total may differ by this much before it is worth a word.
 AGREE = 0.01
 _SHOWN = 60  # characters of a value that is no number
@@ -95,12 +94,9 @@ class Reading:
         """Take what another reading gives as well; raises UnreadableError for a metric of both."""
         if twice := sorted(self.metrics.keys() & other.metrics.keys()):
             raise UnreadableError(f"metric {twice[0]}: two of pattern, reader and stamps give it")
-        self.metrics |= other.metrics
-        self.arrays |= other.arrays
-        self.of_metrics |= other.of_metrics
-        self.warnings += other.warnings
-        self.notes, self.work = other.notes, other.work
-        self.hosts, self.versions = other.hosts, other.versions
+        for name, value in vars(other).items():
+            own = getattr(self, name)
+            setattr(self, name, own + value if isinstance(own, list) else own | value)
 
 
 class _Series:
@@ -159,7 +155,7 @@ def read_metrics(
                 continue
             for metric, pattern, group in wanted:
                 for match in pattern.finditer(line.text):
-                    series = _series(series_of[metric.metric], metric, match, line.rank)
+                    series = _series(series_of[metric.metric], match, line.rank)
                     place = f"line {line.number} of {name}"
                     series.add(match[group] or "", place)
     reading = Reading()
@@ -215,16 +211,10 @@ def _nothing(metric: Metric, work: Path) -> str:
     return f"metric {metric.metric}: pattern '{metric.pattern}' matches no line of {where}"
 
 
-def _series(
-    by_key: dict[str | None, _ByRank], metric: Metric, match: "re.Match[str]", rank: int | None
-) -> _Series:
+def _series(by_key: dict[str | None, _ByRank], match: "re.Match[str]", rank: int | None) -> _Series:
     """Where a match belongs: its rank is that of its group ``rank``, else of its line's label."""
     groups = match.groupdict()
     key, text = groups.get("key"), groups.get("rank") or ""
-    if key not in by_key and len(by_key) == MAX_KEYS:
-        raise UnreadableError(
-            f"metric {metric.metric}: more than {MAX_KEYS} keys, the last {key!r}"
-        )
     own = int(text) if text.isdecimal() and len(text) < 8 else rank
     return by_key.setdefault(key, {}).setdefault(own, _Series())
 

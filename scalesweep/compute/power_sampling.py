@@ -120,21 +120,15 @@ class Sampling:
         # Imported where there are samples: every other launch is spared the milliseconds.
         from scalesweep.compute.power.energy import energy_of, power_table, read_host
 
-        hosts, broken = [], []
-        for path in sorted(self._work.glob("power-*.json")):
-            try:
-                hosts.append(read_host(path))
-            except (OSError, ValueError, KeyError) as error:
-                broken.append(f"{path.name} cannot be read: {error}")
+        try:
+            hosts = [read_host(path) for path in sorted(self._work.glob("power-*.json"))]
+            why = (last_lines(self._work / _LOG) or ["it said nothing"])[-1]
+        except (OSError, ValueError, KeyError) as error:
+            hosts, why = [], f"what it left cannot be read: {error}"
         if not hosts:
-            lines = broken or last_lines(self._work / _LOG)[-1:] or ["it said nothing"]
-            return {"energy": nothing(f"the sampler failed: {lines[0]}", interval_s)}
-        energy = energy_of(hosts, window, *read_spans(self._work))
+            return {"energy": nothing(f"the sampler failed: {why}", interval_s)}
+        energy = energy_of(hosts, self._asked["nodes"], window, *read_spans(self._work))
         if table := power_table(hosts):
             write_atomic(self._work / POWER, table)
             energy["table"] = described(self._work / POWER)
-        if (absent := self._asked["nodes"] - len(hosts)) > 0:
-            why = f"no samples of {absent} of {self._asked['nodes']} nodes"
-            energy |= dict.fromkeys(("joules", "mean_watts", "peak_watts", "joules_per_sample"))
-            energy |= {"missing": "; ".join(filter(None, (why, energy["missing"]))), "phases": {}}
         return {"energy": energy}

@@ -113,7 +113,8 @@ class Steps:
             fewest = min(range(len(sets)), key=lambda rank: len(sets[rank]))
             raise UnreadableError(
                 f"stamps: rank {fewest} printed {len(sets[fewest]):,} of {len(union):,} steps, the "
-                f"first that it lacks is {shown(min(union - sets[fewest]))}"
+                f"first that it lacks is {shown(min(union - sets[fewest]))}; if ranks write into "
+                "each other's lines let the launcher label them, or give each rank a file"
             )
         if lost:
             self.warnings.append(

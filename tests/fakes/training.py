@@ -178,7 +178,7 @@ def _write(fake: Training, run_id: str, point: Point, repeat: int, folder: Path)
     run.mkdir(parents=True)
     energy: dict[str, Any] = {
         "sources": [], "interval_s": 1.0, "hosts": ["n0"], "joules": None,
-        "missing": "no RAPL, NVML, pm_counters or hwmon counter on host n0",
+        "missing": "host n0 has no counters of rapl, nvml, pm_counters, hwmon",
     }  # fmt: skip
     if watts is not None:
         hosts = min(int(point["ranks"]), 4)

@@ -90,10 +90,7 @@ def nothing_here(sysfs: str, wanted: Collection[str], host: str) -> str | None:
 def why_nothing(wanted: Collection[str], refused: dict[str, str], host: str) -> str:
     """One line on why nothing can be measured."""
     if not refused:
-        upper = {"rapl": "RAPL", "nvml": "NVML"}
-        *names, last = (upper.get(name, name) for name in POWER_SOURCES if name in wanted)
-        listed = f"{', '.join(names)} or {last}" if names else last
-        return f"no {listed} counter on host {host}"
+        return f"host {host} has no counters of {', '.join(wanted)}"
     (path, why), *more = refused.items()
     others = f", and {len(more)} more" if more else ""
     return f"no counter can be read on host {host}: {path}: {why}{others}"

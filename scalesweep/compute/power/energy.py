@@ -124,11 +124,13 @@ def read_host(description: Path) -> Host:
 
 def energy_of(
     hosts: Sequence[Host],
+    nodes: int,
     window: tuple[float, float],
     spans: Sequence[Span] = (),
     work: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The record's ``energy``: joules of the program, which ran in ``window`` (Unix seconds).
+    """The record's ``energy``: joules of the program, which ran on so many ``nodes`` in ``window``
+    (Unix seconds).
 
     ``spans``: its phases as (name, start, end). ``work``: ``samples`` that it handled in
     ``phases``, for the joules per sample. ``joules`` is None, and ``missing`` says why, unless
@@ -136,7 +138,8 @@ def energy_of(
     """
     interval_s = max(host["interval_s"] for host in hosts)
     result = nothing("", interval_s, [host["host"] for host in hosts])
-    holes: list[str] = []
+    absent = nodes - len(hosts)
+    holes = [f"no samples of {absent} of {nodes} nodes"] if absent > 0 else []
     of_hosts = [_add_host(host, window, result, holes) for host in hosts]
     adding = [series for each in of_hosts for series in each]
     every = [series for host in hosts for series in host["series"].values()]
@@ -146,7 +149,7 @@ def energy_of(
         "samples": sum(host["samples"] for host in hosts),
         "missing": "; ".join(holes[:3]) + "; ..." * (len(holes) > 3) or None,
     }
-    if all(of_hosts):
+    if all(of_hosts) and absent <= 0:
         result |= _by_phase(adding, spans, work or {}, interval_s)
     if not holes:
         total, seconds = sum(s.between(window)[0] for s in adding), window[1] - window[0]

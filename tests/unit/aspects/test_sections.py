@@ -30,7 +30,7 @@ def one(root: Path, fake: Training) -> tuple[ExperimentResults, dict[str, RunFac
     [
         (nt3(), ["Energy: measured in 9 of 9 runs with rapl, sampled every 1 s"]),
         (nt3(watts=lambda p, r: None if r else 100.0),
-         ["Energy: measured in 3 of 9 runs with rapl", "not measured in 6 of 9 runs: no RAPL"]),
+         ["Energy: measured in 3 of 9 runs with rapl", "not measured in 6 of 9 runs: host n0 has"]),
         (nt3(changes=lambda p, r: {"energy": None}, watts=lambda p, r: None),
          ["Energy: not measured: the records hold no energy data."]),
         (nt3(fate=lambda p, r: "new"), []),

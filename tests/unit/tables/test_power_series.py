@@ -73,7 +73,7 @@ def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
         "failed": {}, "samples": 12, "cpu_s": 0.1,
     }  # fmt: skip
     spans = [("import", BEGAN + 0.3, BEGAN + 2.2), ("training", BEGAN + 2.2, BEGAN + 8.0)]
-    energy = energy_of([host], (BEGAN, BEGAN + 9.9), spans)
+    energy = energy_of([host], 1, (BEGAN, BEGAN + 9.9), spans)
     (tmp_path / "power.csv").write_text(power_table([host]))
     stored = by_column({**BARE, "energy": energy})["energy"]
     channels = read_power(tmp_path / "power.csv", stored)

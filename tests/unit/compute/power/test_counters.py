@@ -79,7 +79,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(counters, "_DRIVER", str(tmp_path / "none"))
     monkeypatch.setattr(shutil, "which", lambda _: None)
     told = nothing_here(str(tmp_path), POWER_SOURCES, "n1")
-    assert told == "no RAPL, NVML, pm_counters or hwmon counter on host n1"
+    assert told == "host n1 has no counters of rapl, nvml, pm_counters, hwmon"
     denied = zone(tmp_path, "intel-rapl:0", "package-0")
     deny(denied)
     write(zone(tmp_path, "intel-rapl:1", "package-1"), "-12 lots")
@@ -90,7 +90,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "-12 lots" in why[1] and why[2] == "No such file or directory"
     told = nothing_here(str(tmp_path), ["rapl"], "n1")
     assert told is not None and f"{denied}: {why[0]}" in told and "and 2 more" in told
-    assert nothing_here(str(tmp_path), ["hwmon"], "n1") == "no hwmon counter on host n1"
+    assert nothing_here(str(tmp_path), ["hwmon"], "n1") == "host n1 has no counters of hwmon"
     zone(tmp_path, "intel-rapl:3", "package-3")
     assert nothing_here(str(tmp_path), POWER_SOURCES, "n1") is None
 

@@ -116,7 +116,7 @@ TOTAL = 60 * 10 + 100 * 10 + 10 * 100 / 2
 
 
 def test_a_program(tmp_path: Path) -> None:
-    energy = energy_of([Trace(tmp_path).write()], WINDOW)
+    energy = energy_of([Trace(tmp_path).write()], 1, WINDOW)
     assert energy["missing"] is None and energy["joules"] == pytest.approx(TOTAL)
     assert energy["seconds"] == pytest.approx(10) and energy["samples"] == 11
     assert energy["mean_watts"] == pytest.approx(TOTAL / 10)
@@ -137,7 +137,7 @@ def test_phases(tmp_path: Path) -> None:
         ("blink", START + 8, START + 8.2), ("validation", START + 8.2, START + 9.2),
     ]  # fmt: skip
     work = {"samples": 1000, "phases": ["training", "validation"]}
-    energy = energy_of([Trace(tmp_path).write()], WINDOW, spans, work)
+    energy = energy_of([Trace(tmp_path).write()], 1, WINDOW, spans, work)
     assert set(energy["phases"]) == {"import", "training", "validation"}  # blink is no interval
     assert energy["phases"]["import"] == pytest.approx(60 * 2 + 100 * 2 + 10 * 4 / 2)
     # Symmetric about 5 s, where the ramp is at 150 W.
@@ -149,11 +149,11 @@ def test_phases(tmp_path: Path) -> None:
 
 def test_hosts_add_up_and_all_must_tell(tmp_path: Path) -> None:
     both = [Trace(tmp_path, host).write() for host in ("n1", "n2")]
-    energy = energy_of(both, WINDOW)
+    energy = energy_of(both, 2, WINDOW)
     assert energy["joules"] == pytest.approx(2 * TOTAL) and energy["hosts"] == ["n1", "n2"]
     assert energy["peak_watts"] == pytest.approx(2 * 255) and not energy["notes"]
     both[1] |= {"missing": "no counter on host n2", "series": {}}
-    energy = energy_of(both, WINDOW, [("a", START, START + 5)])
+    energy = energy_of(both, 2, WINDOW, [("a", START, START + 5)])
     assert energy["joules"] is None and energy["missing"] == "no counter on host n2"
     assert energy["phases"] == {}
 
@@ -164,7 +164,7 @@ def test_what_never_changes_measures_nothing(tmp_path: Path, part: str) -> None:
     still = PACKAGE._replace(name="rapl:other", part=part)
     trace.domains.append(still)
     trace.rows += [(second, still.name, 4711) for second in range(11)]
-    energy = energy_of([trace.write()], WINDOW)
+    energy = energy_of([trace.write()], 1, WINDOW)
     if part == "dram":  # of a processor that does not count it
         assert energy["joules"] == pytest.approx(TOTAL)
         assert energy["notes"] == ["n1: rapl:other does not change and is left out"]
@@ -183,5 +183,5 @@ def test_a_counter_that_stops_is_no_power(tmp_path: Path, place: str) -> None:
     trace.domains = [PACKAGE]
     times = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 5.5)
     trace.rows = [(t, PACKAGE.name, 100 * curves[place](t) + 7) for t in times]
-    energy = energy_of([trace.write()], (START, START + 5.5))
+    energy = energy_of([trace.write()], 1, (START, START + 5.5))
     assert energy["joules"] is None and "stood still" in energy["missing"]
