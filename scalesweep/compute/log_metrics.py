@@ -27,8 +27,6 @@ READER = 6
 # Ranks that print one total may differ by this much before it is worth a word.
 AGREE = 0.01
 _SHOWN = 60  # characters of a value that is no number
-# Rules of ``match`` beside first, last, mean, median and all.
-PERCENTILES = frozenset(f"p{percent}" for percent in range(1, 100))
 _KEY = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -49,7 +47,7 @@ class Metric:
     unit: str
     better: str
     scope: str
-    match: str = "last"
+    match: str = "last"  # first, last, mean, median, all, or a percentile, p1 to p99
     source: str = "stdout"
     optional: bool = False
     printed_by: str = "unknown"
@@ -141,9 +139,10 @@ def read_metrics(
 ) -> Reading:
     """Read the logs in ``work``, the folder of an attempt of a run with ``ranks`` ranks.
 
-    ``srun_labels``: the launcher's command labels lines as ``srun --label`` does. Raises
-    UnreadableError naming metric and pattern or a damaged packed file, LogsGoneError if
-    stdout.log or stderr.log is not there, OSError if a file cannot be read.
+    The rank of a match is that of its group ``rank``, else of its line's label. ``srun_labels``:
+    the launcher's command labels lines as ``srun --label`` does. Raises UnreadableError naming
+    metric and pattern or a damaged packed file, LogsGoneError if stdout.log or stderr.log is not
+    there, OSError if a file cannot be read.
     """
     # Metric -> key (None without one) -> matches.
     series_of: dict[str, dict[str | None, _ByRank]] = {metric.metric: {} for metric in metrics}
@@ -155,9 +154,12 @@ def read_metrics(
                 continue
             for metric, pattern, group in wanted:
                 for match in pattern.finditer(line.text):
-                    series = _series(series_of[metric.metric], match, line.rank)
-                    place = f"line {line.number} of {name}"
-                    series.add(match[group] or "", place)
+                    groups = match.groupdict()
+                    said = groups.get("rank") or ""
+                    rank = int(said) if said.isdecimal() and len(said) < 8 else line.rank
+                    by_rank = series_of[metric.metric].setdefault(groups.get("key"), {})
+                    series = by_rank.setdefault(rank, _Series())
+                    series.add(match[group] or "", f"line {line.number} of {name}")
     reading = Reading()
     for metric in metrics:
         keys = series_of[metric.metric]
@@ -211,14 +213,6 @@ def _nothing(metric: Metric, work: Path) -> str:
     return f"metric {metric.metric}: pattern '{metric.pattern}' matches no line of {where}"
 
 
-def _series(by_key: dict[str | None, _ByRank], match: "re.Match[str]", rank: int | None) -> _Series:
-    """Where a match belongs: its rank is that of its group ``rank``, else of its line's label."""
-    groups = match.groupdict()
-    key, text = groups.get("key"), groups.get("rank") or ""
-    own = int(text) if text.isdecimal() and len(text) < 8 else rank
-    return by_key.setdefault(key, {}).setdefault(own, _Series())
-
-
 def _reduce(metric: Metric, name: str, by_rank: _ByRank, ranks: int, reading: Reading) -> None:
     """Make one number of the matches of a metric, and note what is odd.
 
@@ -237,7 +231,11 @@ def _reduce(metric: Metric, name: str, by_rank: _ByRank, ranks: int, reading: Re
         _note_missing(metric, name, known, ranks, notes)
     counted: Sequence[int | None] = known or [None]
     lists = {rank: by_rank[rank].taken(metric, name) for rank in counted}
-    means = {rank: _reduced(metric.match, numbers) for rank, numbers in lists.items()}
+    rule = {"median": "p50"}.get(metric.match, metric.match)
+    means = {
+        rank: float(np.percentile(numbers, int(rule[1:])) if rule[0] == "p" else numbers.mean())
+        for rank, numbers in lists.items()
+    }
     value = means[counted[0]]
     if len(means) > 1 and metric.scope == "rank":
         value = float(np.mean(list(means.values())))
@@ -254,15 +252,6 @@ def _reduce(metric: Metric, name: str, by_rank: _ByRank, ranks: int, reading: Re
         said = f"{len(means)} ranks disagree: {low:.6g} to {high:.6g}, using {value:.6g}"
         notes["warning"] = said
     reading.metrics[name] = {"value": value, **metric.meaning}
-
-
-def _reduced(match: str, values: "NDArray[Any]") -> float:
-    """One number of the matches that a rule takes: median, percentile (``p90``) or mean."""
-    import numpy as np
-
-    if match == "median" or match in PERCENTILES:
-        return float(np.percentile(values, 50 if match == "median" else int(match[1:])))
-    return float(values[0] if len(values) == 1 else values.mean())
 
 
 def _note_missing(

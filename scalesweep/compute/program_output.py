@@ -32,7 +32,17 @@ def read_native(work: Path) -> dict[str, Any]:
     if missing := [key for key in _KEYS if not isinstance(said.get(key), dict)]:
         raise BadResultError(f"native.json lacks {', '.join(missing)}")
     if (work / SAMPLES).exists():
-        check_finite(work / SAMPLES)
+        import numpy as np  # the program has ended
+
+        try:
+            with np.load(work / SAMPLES) as arrays:
+                for name, values in arrays.items():
+                    if values.dtype == np.float64 and not np.isfinite(values).all():
+                        raise BadResultError(f"{SAMPLES}: {name} holds NaN or infinity")
+                    if name in EPOCH_TIMES and (values <= 0).any():
+                        raise BadResultError(f"{SAMPLES}: {name} holds times that are not above 0")
+        except NOT_ARRAYS as error:
+            raise BadResultError(f"{SAMPLES} cannot be read: {error}") from None
     native["environment"]["node"] = host_facts()
     keys = (*_KEYS, "phase_spans")  # of programs that know when their phases were
     return {key: native[key] for key in keys if key in native}
@@ -62,19 +72,3 @@ def unsupported(reason: str) -> dict[str, Any]:
         "environment": {"ranks": [], "versions": {}, "variables": {}, "node": host_facts()},
         "unsupported": reason,
     }
-
-
-def check_finite(samples: Path) -> None:
-    """Raise BadResultError if the .npz is damaged, or a float64 array in it holds NaN, infinity or
-    times of epochs that are not above 0."""
-    import numpy as np  # the program has ended
-
-    try:
-        with np.load(samples) as arrays:
-            for name, values in arrays.items():
-                if values.dtype == np.float64 and not np.isfinite(values).all():
-                    raise BadResultError(f"{SAMPLES}: {name} holds NaN or infinity")
-                if name in EPOCH_TIMES and (values <= 0).any():
-                    raise BadResultError(f"{SAMPLES}: {name} holds times that are not above 0")
-    except NOT_ARRAYS as error:
-        raise BadResultError(f"{SAMPLES} cannot be read: {error}") from None

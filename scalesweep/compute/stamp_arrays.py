@@ -247,8 +247,7 @@ def read_stamps(
     }  # fmt: skip
     spans = {"method": "printed by the program", "steps_per_epoch": steps.count}
     result = Reading(notes={"stamps": about, "spans": spans})
-    _add_rates(steps, result)
-    _add_arrays(steps, result)
+    _add_steps(steps, result)
     _add_spans(steps, result)
     _add_epochs(steps, result)
     _add_facts(by_rank, result)
@@ -266,35 +265,27 @@ def _put(result: Reading, name: str, value: Any) -> None:
     result.metrics[name] = {"value": float(value), **STAMPED.get(name, STAMPED[STEP_TIMES]).meaning}
 
 
-def _add_rates(steps: Steps, result: Reading) -> None:
-    """Add the time of a step, and samples and tokens per second of all ranks."""
-    seconds = steps.seconds[steps.warm_up :]
+def _add_steps(steps: Steps, result: Reading) -> None:
+    """Add the seconds of steps and between them; samples and tokens per second of all ranks."""
+    warm_up, arrays = steps.warm_up, result.arrays
+    seconds = arrays[STEP_TIMES] = steps.seconds[warm_up:]
     _put(result, STEP_TIMES, seconds.mean())
-    between = 0 if steps.between is None else steps.between[steps.warm_up :]
-    elapsed = float((seconds + between).sum(axis=0).max())
+    elapsed = seconds.sum(axis=0)
+    if warm_up:
+        arrays[WARMUP_STEP_TIMES] = steps.seconds[:warm_up]
+    if steps.between is not None:
+        arrays[BETWEEN] = steps.between[warm_up:]
+        elapsed = elapsed + arrays[BETWEEN].sum(axis=0)
     for name in AMOUNTS:
+        amounts = steps.known(name)[warm_up:].sum(axis=1)
         if lacking := steps.lacking(name):
             result.warnings.append(f"{name}_per_second is not known: {lacking} ({name})")
-        elif steps.has(name):
-            amount = steps.numbers_of[name][steps.warm_up :].sum()
-            if amount > 0 and elapsed > 0 and not steps.clock_set:
-                _put(result, f"{name}_per_second", amount / elapsed)
-
-
-def _add_arrays(steps: Steps, result: Reading) -> None:
-    """Add the seconds of steps and between them, and how many samples they are of."""
-    warm_up = steps.warm_up
-    if steps.has("samples"):
-        totals = steps.numbers_of["samples"].sum(axis=1)[warm_up:]
-        if totals.any():
-            result.work["samples_per_epoch"] = round(totals.sum())
-            if (totals == totals[0]).all():
-                result.notes["batch"] = {"global": float(totals[0])}
-    result.arrays[STEP_TIMES] = steps.seconds[warm_up:]
-    if warm_up:
-        result.arrays[WARMUP_STEP_TIMES] = steps.seconds[:warm_up]
-    if steps.between is not None:
-        result.arrays[BETWEEN] = steps.between[warm_up:]
+        elif amounts.any() and elapsed.max() > 0 and not steps.clock_set:
+            _put(result, f"{name}_per_second", amounts.sum() / elapsed.max())
+        if name == "samples" and amounts.any() and not lacking:
+            result.work["samples_per_epoch"] = round(amounts.sum())
+            if (amounts == amounts[0]).all():
+                result.notes["batch"] = {"global": float(amounts[0])}
 
 
 def _add_spans(steps: Steps, result: Reading) -> None:
