@@ -20,7 +20,7 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.repeats import Run
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, duration
-from scalesweep.core.locks import claim, release
+from scalesweep.core.locks import claim
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import REPO
 from scalesweep.history.store import SESSIONS, load
@@ -45,7 +45,7 @@ class AbSession:
             campaign, *(options.get(name, "") for name in ("points", "metric", "repeats"))
         )
         self.repository: Repository = repository_of(campaign, self.targets)
-        states = take_stock(campaign, campaign.unique_runs(), remember=False)
+        states = take_stock(campaign, campaign.unique_runs())
         self._estimates = Estimates(campaign, states)
         plan = build_plan(campaign, states)
         self._entries = {entry["name"]: entry for entry in plan["experiments"]}
@@ -89,13 +89,12 @@ class AbSession:
         # So that worktrees are removed: at the end of an allocation too.
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: sys.exit(128 + number))
-        lock = claim(self.campaign.results)
-        try:
-            self._checkouts.clear()  # what a call that was killed has left
-            yield
-        finally:
-            self._checkouts.clear()
-            release(lock)
+        with claim(self.campaign.results):
+            try:
+                self._checkouts.clear()  # what a call that was killed has left
+                yield
+            finally:
+                self._checkouts.clear()
 
     def _allocation(self) -> str:
         """How to get the allocation that the largest point needs."""

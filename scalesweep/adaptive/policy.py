@@ -6,18 +6,14 @@ decisions, so a call that was killed leaves nothing to mend.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from scalesweep.adaptive.repeats import (
-    RepeatedPoint,
-    most_repeats,
-    repeated_points,
-    repeats_entry,
-)
+from scalesweep.adaptive.repeats import most_repeats, planned_repeats, rule_entry
 from scalesweep.adaptive.stops import StopSeries, held_runs, stop_series, without_stopped
 from scalesweep.config.campaign import Campaign, with_repeats
-from scalesweep.core.plan_format import Plan, PlanExperiment
+from scalesweep.core.joined_experiments import axes_key
+from scalesweep.core.plan_format import Plan, PlanExperiment, PlanRepeats
 from scalesweep.core.record import RECORD
 from scalesweep.core.status import Status
 from scalesweep.planning.plan import build_plan
@@ -32,26 +28,27 @@ if TYPE_CHECKING:
 class RunPlan:
     """A campaign with the runs that are planned so far.
 
-    ``points`` have no fixed number of repeats, ``series`` may be stopped; ``held`` are planned runs
-    that wait until smaller counts of theirs have been measured.
+    ``repeats``: what the plan says of experiments without a fixed number of them; ``series`` may be
+    stopped; ``held`` are planned runs that wait until smaller counts of theirs have been measured.
     """
 
     campaign: Campaign
-    points: tuple[RepeatedPoint, ...] = ()
+    repeats: Mapping[str, PlanRepeats] = field(default_factory=dict)
     series: tuple[StopSeries, ...] = ()
     held: frozenset[str] = frozenset()
 
     @property
     def grows(self) -> bool:
         """Whether there may be more runs, or fewer, by what is measured."""
-        return bool(self.points or self.series)
+        return bool(self.repeats or self.series)
 
     def enter(self, plan: Plan) -> None:
         """Enter into the plan how precise points are whose repeats are not fixed."""
         for entry in plan["experiments"]:
-            points = [point for point in self.points if point.experiment.name == entry["name"]]
-            if points and (known := repeats_entry(points[0].experiment, points)):
-                entry["repeats"] = known
+            if repeats := self.repeats.get(entry["name"]):
+                there = {axes_key(entry, run["point"]) for run in entry["runs"]}
+                points = [it for it in repeats["points"] if axes_key(entry, it["point"]) in there]
+                entry["repeats"] = {**repeats, "points": points}
 
 
 def plan_runs(campaign: Campaign) -> RunPlan:
@@ -61,21 +58,18 @@ def plan_runs(campaign: Campaign) -> RunPlan:
         return RunPlan(campaign)
     states = take_stock(widest, widest.unique_runs())
     entries, tables = _measured(widest, states)
-    points, series = {}, list[StopSeries]()
+    repeats, series = {}, list[StopSeries]()
     for each in widest.experiments:
         entry, data = entries[each.name], tables.get(each.name)
         if each.until_precise:
-            points[each.name] = repeated_points(each, entry, states, data)
+            repeats[each.name] = planned_repeats(each, entry, states, data)
         if each.stop:
             series += stop_series(each, entry, data)
-    counts = {name: [len(point.runs) for point in mine] for name, mine in points.items()}
+    counts = {name: [it["planned"] for it in of["points"]] for name, of in repeats.items()}
     planned = with_repeats(widest, counts) if counts else widest
     if series:
         planned = without_stopped(planned, series, states)
-    held = held_runs(series, planned, states)
-    there = {run.run_id for experiment in planned.experiments for run in experiment.runs}
-    left = [point for mine in points.values() for point in mine if point.runs[0].run_id in there]
-    return RunPlan(planned, tuple(left), tuple(series), held)
+    return RunPlan(planned, repeats, tuple(series), held_runs(series, planned, states))
 
 
 def _measured(
@@ -97,8 +91,8 @@ def _measured(
     known = {i: s._replace(status=Status.FAILED) if i in broken else s for i, s in states.items()}
     entries = {e["name"]: e for e in build_plan(campaign, known)["experiments"]}
     for name, experiment in ruled.items():
-        if repeats := repeats_entry(experiment, ()):
-            entries[name]["repeats"] = repeats
+        if experiment.until_precise:
+            entries[name]["repeats"] = rule_entry(experiment.until_precise)
     return entries, {name: ExperimentData(summary, entries[name]) for name in ruled}
 
 

@@ -6,8 +6,7 @@ each that left the interval too wide. Repeats that have been started are always 
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.analysis.repeat_rule import MORE, NEW, WAITING, Look, level_of
@@ -15,28 +14,12 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.experiment_keys import UntilPrecise
 from scalesweep.config.repeats import Run
 from scalesweep.core.joined_experiments import axes_key
-from scalesweep.core.plan_format import PlanExperiment, PlanRepeated, PlanRepeats
+from scalesweep.core.plan_format import PlanExperiment, PlanRepeated, PlanRepeats, PointValues
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
 
 if TYPE_CHECKING:
     from scalesweep.tables.points import ExperimentData, Point
-
-
-@dataclass(frozen=True)
-class RepeatedPoint:
-    """A point without a fixed number of repeats: its runs that are planned, and what is known.
-
-    ``look`` is None before any repeat has begun; ``metric`` is the one looked at, empty if no run
-    has one; ``done``: repeats that have finished.
-    """
-
-    experiment: Experiment
-    rule: UntilPrecise
-    runs: tuple[Run, ...]
-    look: Look | None
-    metric: str
-    done: int
 
 
 def most_repeats(experiment: Experiment, there: Set[str]) -> list[int]:
@@ -51,35 +34,46 @@ def most_repeats(experiment: Experiment, there: Set[str]) -> list[int]:
     return counts
 
 
-def repeated_points(
+def rule_entry(rule: UntilPrecise) -> PlanRepeats:
+    """What the plan says of a rule alone."""
+    level = level_of(rule.least)
+    asked = {"least": rule.least, "most": rule.most, "until": rule.until, "level": level}
+    return cast(PlanRepeats, {**asked, "metric": "", "points": []})
+
+
+def planned_repeats(
     experiment: Experiment,
     entry: PlanExperiment,
     states: Mapping[str, RunState],
     data: "ExperimentData | None",
-) -> list[RepeatedPoint]:
-    """The points of an experiment, in order; it has all repeats that they may have.
+) -> PlanRepeats:
+    """What the plan says of an experiment's repeats, with its points in order; it has all repeats
+    that they may have.
 
     ``entry``: its entry in the plan; ``data``: what finished runs have measured.
     """
+    assert experiment.until_precise is not None
+    repeats = rule_entry(experiment.until_precise)
     runs_of: dict[int, list[Run]] = {id(point): [] for point in experiment.points}
     for run in experiment.runs:
         runs_of[id(run.point)].append(run)
-    finished = data.points() if data else []
-    of_point = {axes_key(entry, point.values): point for point in finished}
-    points = []
+    of_point = {axes_key(entry, point.values): point for point in data.points()} if data else {}
     for runs in runs_of.values():
-        point = of_point.get(axes_key(entry, experiment.benchmark.scaled(runs[0].point)))
-        metric, values = _measured(experiment, data, point)
-        points.append(_point(experiment, runs, states, metric, values))
-    return points
+        values_of = experiment.benchmark.scaled(runs[0].point)
+        point = of_point.get(axes_key(entry, values_of))
+        metric, values = _measured(experiment.until_precise, data, point)
+        repeats["metric"] = repeats["metric"] or metric
+        mine = [states[run.run_id] for run in runs]
+        repeats["points"].append(_looked_at(experiment.until_precise, values_of, mine, values))
+    return repeats
 
 
 def _measured(
-    experiment: Experiment, data: "ExperimentData | None", point: "Point | None"
+    rule: UntilPrecise, data: "ExperimentData | None", point: "Point | None"
 ) -> tuple[str, Sequence[float]]:
     """The metric that is looked at, and what the repeats of a point have of it, as the report has
     it: of epochs after the first one, if there are several."""
-    metric = (experiment.until_precise and experiment.until_precise.metric) or ""
+    metric = rule.metric or ""
     if data is None or point is None:
         return metric, ()
     from scalesweep.tables.comparisons import main_measures  # pandas
@@ -92,51 +86,24 @@ def _measured(
     return metric, ()
 
 
-def _point(
-    experiment: Experiment,
-    runs: Sequence[Run],
-    states: Mapping[str, RunState],
-    metric: str,
-    values: Sequence[float],
-) -> RepeatedPoint:
-    rule = experiment.until_precise
-    assert rule is not None
-    mine = [states[run.run_id] for run in runs]
-    begun = [place for place, state in enumerate(mine, 1) if state.status != Status.NEW]
-    asked = min(max(rule.least, *begun, 0), len(runs))
-    look = None
+def _looked_at(
+    rule: UntilPrecise, point: PointValues, states: Sequence[RunState], values: Sequence[float]
+) -> PlanRepeated:
+    """What is planned of a point, of whose repeats these are the ``states`` and the values."""
+    begun = [place for place, state in enumerate(states, 1) if state.status != Status.NEW]
+    asked = min(max(rule.least, *begun, 0), len(states))
+    look = Look(NEW, math.nan, asked)
     if begun:
         from scalesweep.analysis.sequential import look_at  # NumPy
 
         look = look_at(values, asked, rule.least, rule.most, rule.until)
-        if not all(state.settled for state in mine[:asked]):
+        if not all(state.settled for state in states[:asked]):
             look = Look(WAITING, look.width, asked)
-        asked = min(asked + (look.state == MORE), len(runs))
-    finished = sum(state.status == Status.DONE for state in mine)
-    return RepeatedPoint(experiment, rule, tuple(runs[:asked]), look, metric, finished)
-
-
-def repeats_entry(experiment: Experiment, points: Sequence[RepeatedPoint]) -> PlanRepeats | None:
-    """What the plan says of an experiment's repeats; None where their number is fixed."""
-    if (rule := experiment.until_precise) is None:
-        return None
     return {
-        "least": rule.least,
-        "most": rule.most,
-        "until": rule.until,
-        "level": level_of(rule.least),
-        "metric": next((point.metric for point in points if point.metric), ""),
-        "points": [_entry(point) for point in points],
-    }
-
-
-def _entry(point: RepeatedPoint) -> PlanRepeated:
-    look, planned = point.look, len(point.runs)
-    return {
-        "point": point.experiment.benchmark.scaled(point.runs[0].point),
-        "state": look.state if look else NEW,
-        "width": look.width if look and math.isfinite(look.width) else None,
-        "done": point.done,
-        "planned": planned,
-        "expected": look.expected if look else planned,
+        "point": point,
+        "state": look.state,
+        "width": look.width if math.isfinite(look.width) else None,
+        "done": sum(state.status == Status.DONE for state in states),
+        "planned": min(asked + (look.state == MORE), len(states)),
+        "expected": look.expected,
     }

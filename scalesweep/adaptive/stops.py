@@ -8,7 +8,7 @@ smallest count, lies wholly below the limit. With one repeat there is no interva
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from scalesweep.config.repeats import Run
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, number
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.core.profilers import split_name
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
 
@@ -100,20 +101,16 @@ def without_stopped(
 ) -> Campaign:
     """The campaign without the counts that are left out, but for runs that have a result; points
     that are gone are listed as excluded."""
-    left_out: dict[str, dict[int, str]] = {}  # by experiment: ids of point objects -> reason
-    for each in series:
-        for count, runs in each.counts.items():
-            if count > each.last:
-                points = left_out.setdefault(each.experiment.name, {})
-                points |= {id(run.point): each.reason for run in runs}
+    reasons = {
+        id(run.point): each.reason
+        for each in series
+        for count, runs in each.counts.items()
+        for run in runs
+        if count > each.last
+    }
     stay = {run_id for run_id, state in states.items() if state.settled}
-    return replace(
-        campaign,
-        experiments=tuple(
-            _without(e, left_out[e.name], stay) if e.name in left_out else e
-            for e in campaign.experiments
-        ),
-    )
+    experiments = (_without(e, reasons, stay) if e.stop else e for e in campaign.experiments)
+    return replace(campaign, experiments=tuple(experiments))
 
 
 def _without(experiment: Experiment, reasons: Mapping[int, str], stay: Set[str]) -> Experiment:
@@ -135,28 +132,19 @@ def held_runs(
     series: Iterable[StopSeries], campaign: Campaign, states: Mapping[str, RunState]
 ) -> frozenset[str]:
     """The runs of a campaign that wait until smaller counts of their series have been measured, or
-    have failed."""
-    planned = campaign.unique_runs().keys()
-    held: set[str] = set()
+    have failed; with their profiles, and what the control point is measured between them."""
+    over = {i for i, state in states.items() if state.settled or state.status == Status.FAILED}
+    left, held = campaign.unique_runs().keys() - over, set[str]()
     for each in series:
         waiting = False
         for runs in each.counts.values():
-            mine = {run.run_id: states[run.run_id] for run in runs if run.run_id in planned}
-            left = {i for i, s in mine.items() if not s.settled and s.status != Status.FAILED}
-            held |= left if waiting else set()
-            waiting = waiting or bool(left)
-    return _with_companions(campaign, held) if held else frozenset()
-
-
-def _with_companions(campaign: Campaign, held: Collection[str]) -> frozenset[str]:
-    """These runs, but for those that another experiment asks for; profiles of their points; and
-    what the control point is measured between them."""
-    stopping = [experiment for experiment in campaign.experiments if experiment.stop]
+            mine = left & {run.run_id for run in runs}
+            held |= mine if waiting else set()
+            waiting = waiting or bool(mine)
     others = [experiment for experiment in campaign.experiments if not experiment.stop]
-    ids = set(held) - {run.run_id for experiment in others for run in experiment.runs}
-    points = {id(r.point) for e in campaign.experiments for r in e.runs if r.run_id in ids}
-    ids |= {r.run_id for e in stopping for r in e.profiles if id(r.point) in points}
+    held -= {run.run_id for experiment in others for run in experiment.runs}
+    held |= {run_id for run_id in left if split_name(run_id)[0] in held}
     positions = campaign.positions()
-    first = min((positions[i] for i in ids if i in positions), default=math.inf)
+    first = min((positions[run_id] for run_id in held), default=math.inf)
     controls = (run.run_id for e in others if e.control for run in e.runs)
-    return frozenset(ids | {run_id for run_id in controls if positions[run_id] > first})
+    return frozenset(held | {run_id for run_id in controls if positions[run_id] > first})

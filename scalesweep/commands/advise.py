@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
             "name a site that starts runs with --site NAME"
         )
     plan, summary = read_now(campaign)
-    states = take_stock(campaign, campaign.unique_runs(), remember=False)
+    states = take_stock(campaign, campaign.unique_runs())
     candidates = advise(campaign, plan, summary, states, budget)
     print(advice_text(campaign, candidates, budget))
     folder = campaign.results

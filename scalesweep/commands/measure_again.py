@@ -3,7 +3,7 @@
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.formatting import counted
-from scalesweep.core.locks import claim, release
+from scalesweep.core.locks import claim
 from scalesweep.core.record import RECORD, read_record
 from scalesweep.state.run_state import take_away
 from scalesweep.tables.machine_load import DISTURBED, load_of
@@ -33,8 +33,7 @@ def measure_again(campaign: Campaign, wanted: str, dry: bool) -> str:
     else:
         chosen = [run_id for run_id in done if wanted in names[run_id]]
     if not dry and chosen:
-        lock = claim(campaign.results)
-        for run_id in chosen:
-            take_away(folder / run_id)
-        release(lock)
+        with claim(campaign.results):
+            for run_id in chosen:
+                take_away(folder / run_id)
     return f"{counted(len(chosen), 'finished run')} to be measured again"

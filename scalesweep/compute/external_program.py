@@ -19,8 +19,7 @@ from scalesweep.compute.log_metrics import (
 )
 from scalesweep.compute.program import environment, is_anywhere
 from scalesweep.core.files import write_atomic
-from scalesweep.core.host import host_facts
-from scalesweep.core.host_list import expand
+from scalesweep.core.host import host_facts, node_names
 from scalesweep.core.npy import write_npz
 from scalesweep.core.record import EXTRACTED
 
@@ -70,7 +69,7 @@ def _resources(spec: Order, job: int | None) -> dict[str, Any]:
     if job is None:
         hosts = [] if is_anywhere(spec["params"]) else [os.uname().nodename]
         return {"hosts": hosts, "slurm_nodes": []}
-    nodes = list(expand(os.environ.get("SLURM_JOB_NODELIST", "")))
+    nodes = list(node_names(os.environ.get("SLURM_JOB_NODELIST", "")))
     return {
         "hosts": nodes or [os.uname().nodename],
         "slurm_nodes": nodes,

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 from scalesweep.compute.job_spec import STREAMS, Order, Start
 from scalesweep.core import profilers
 from scalesweep.core.host import git_state, oom_kills
-from scalesweep.core.orphans import MARK, end_marked, end_with_parent, mark
+from scalesweep.core.orphans import MARK, end_orphans, end_with_parent, mark
 
 GRACE_S = 5.0
 STARTED = "SCALESWEEP_STARTED"  # variable: when the program was started, in Unix seconds
@@ -178,7 +178,7 @@ def _run(
         wall_s = time.monotonic() - clock
         _end_group(process)
         if process.returncode:
-            end_marked(work)  # ranks with sessions of their own
+            end_orphans(work.parents[1], work)  # ranks with sessions of their own
         thread.join()
     code, by_us = process.returncode, None if in_time else "time limit"
     exit_code, number = (code, None) if code >= 0 else (None, -code)
@@ -195,7 +195,7 @@ def _stop_on_signal(process: "subprocess.Popen[bytes]", work: Path) -> Iterator[
 
     def stop(number: int, _frame: Any) -> NoReturn:
         _end_group(process)
-        end_marked(work)
+        end_orphans(work.parents[1], work)
         # No failure.json: the run was called off, not tried in vain; it stays pending.
         sys.exit(128 + number)
 

@@ -75,15 +75,10 @@ def stamp_of(path: str) -> str | None:
     return f"{status.st_mtime_ns}:{status.st_size}"
 
 
-def natural_order(path: Path) -> list[list[tuple[int, str]]]:
+def natural_order(path: Path) -> list[int | str]:
     """Sort key of paths by their numbers: run2 before run10."""
-    return [
-        [
-            (int(word) if "0" <= word[0] <= "9" else -1, word)
-            for word in re.findall(r"[0-9]{1,18}|[^0-9]+", part)
-        ]
-        for part in path.parts
-    ]
+    words = re.split(r"([0-9]{1,18})", str(path))  # every other one is a number
+    return [int(word) if place % 2 else word for place, word in enumerate(words)]
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

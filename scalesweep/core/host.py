@@ -4,9 +4,11 @@ What cannot be read is null, never guessed.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +23,35 @@ def _read(path: str) -> str | None:
 
 
 def _proc_value(path: str, key: str) -> str | None:
-    for line in (_read(path) or "").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == key:
-            return value.strip()
-    return None
+    """The first value of a key in a file of lines such as ``model name : EPYC``."""
+    match = re.search(rf"^{key}\s*:?\s+(.*\S)", _read(path) or "", re.MULTILINE)
+    return match and match[1]
 
 
 def cpu_set(cpus: set[int]) -> str:
     """A set of CPU numbers in the kernel's list form: ``0-3,7``."""
-    parts: list[str] = []
-    ordered = sorted(cpus)
-    start = 0
-    for i, cpu in enumerate(ordered):
-        if i + 1 == len(ordered) or ordered[i + 1] != cpu + 1:
-            first = ordered[start]
-            parts.append(str(cpu) if first == cpu else f"{first}-{cpu}")
-            start = i + 1
-    return ",".join(parts)
+    groups = groupby(enumerate(sorted(cpus)), lambda pair: pair[1] - pair[0])
+    spans = [[cpu for _, cpu in group] for _, group in groups]
+    return ",".join(f"{s[0]}-{s[-1]}" if len(s) > 1 else str(s[0]) for s in spans)
+
+
+def node_names(names: str) -> tuple[str, ...]:
+    """The nodes of a list as Slurm abbreviates it (``node[1-3,07],login``), in their order.
+
+    Not by ``scontrol show hostnames``: that needs Slurm's configuration.
+    """
+    nodes: list[str] = []
+    for part in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", names):
+        texts = re.split(r"\[(.*?)\]", part)  # every other one is of brackets
+        of = [_numbers(text) if place % 2 else [text] for place, text in enumerate(texts)]
+        nodes += map("".join, product(*of))
+    return tuple(nodes)
+
+
+def _numbers(ranges: str) -> list[str]:
+    """What brackets stand for: numbers that keep the leading zeros of the first."""
+    pairs = (piece.split("-") for piece in ranges.split(","))
+    return [f"{n:0{len(of[0])}}" for of in pairs for n in range(int(of[0]), int(of[-1]) + 1)]
 
 
 def _gpus() -> list[dict[str, str]]:
@@ -95,7 +108,5 @@ def git_state(folder: Path, untracked: Sequence[str] = ()) -> dict[str, Any] | N
 
 def oom_kills() -> int | None:
     """Processes this kernel has killed for lack of memory since boot."""
-    for line in (_read("/proc/vmstat") or "").splitlines():
-        if line.startswith("oom_kill "):
-            return int(line.split()[1])
-    return None
+    count = _proc_value("/proc/vmstat", "oom_kill")
+    return int(count) if count else None

@@ -28,19 +28,15 @@ def only_one(folder: Path) -> Iterator[None]:
 
     Raises UserError while another process of this machine measures it.
     """
-    with (folder / ".lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{folder.name}: another process is measuring this run") from None
-        except OSError:
-            pass  # no locks here
+    with (folder / RUNS).open("ab+", buffering=0) as lock:
+        if _taken(lock) is not None:
+            raise UserError(f"{folder.name}: another process is measuring this run")
         yield
 
 
 def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
-    """Take the results folder for this process until ``release`` or its end: its runs (``RUNS``)
-    or all that is made of them (``REPORT``).
+    """Take the results folder for this process, its runs (``RUNS``) or all that is made of them
+    (``REPORT``), until the file is closed or the process ends.
 
     Raises UserError naming the process that has it, or waits for that one's end.
     """
@@ -70,19 +66,12 @@ def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
     return lock
 
 
-def release(lock: FileIO) -> None:
-    """Give a claim back."""
-    with contextlib.suppress(OSError):
-        lock.truncate(0)
-    lock.close()
-
-
 def _taken(lock: FileIO) -> str | None:
     """Take the lock; who has it, if it is taken."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        lock.seek(0)  # what it has not written, or has taken back, is empty
+        lock.seek(0)
         return lock.read(200).decode(errors="replace") or "another process"
     except OSError:  # no locks here
         pass

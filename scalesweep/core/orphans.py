@@ -11,10 +11,10 @@ Standard library only, for the launcher.
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,73 +58,42 @@ def end_with_snakemake(pid: int) -> None:
 
 def mark(work: Path) -> str:
     """The mark of this launcher, for what it starts in the attempt's folder ``work``."""
-    return f"{_here()}|{os.getpid()}|{start_of(os.getpid())}|{work.resolve()}"
+    pid = os.getpid()
+    return f"{os.uname().nodename}|{pid}|{start_of(pid)}|{work.resolve()}"
 
 
 def marked(runs: Path) -> list[Marked]:
-    """Every process of this host that a launcher has started for a run in ``runs``."""
-    marked = []
-    here, inside = _here().encode(), f"|{runs.resolve()}/".encode()
-    wanted = f"{MARK}=".encode()
-    for name in os.listdir("/proc"):  # noqa: PTH208 (speed: there may be thousands)
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123 (as above)
-                environ = file.read()
-        except OSError:
-            continue  # gone, or another user's
-        start = environ.find(wanted)
-        if start < 0:
-            continue
-        value = environ[start + len(wanted) :].partition(b"\0")[0]
-        if value.startswith(here) and inside in value:
-            *_, launcher, began, attempt = os.fsdecode(value).split("|", 4)
-            alive = start_of(int(launcher)) == began
-            marked.append(Marked(int(name), int(launcher), alive, attempt))
-    return marked
+    """Every process of this host that a launcher of this host has started for a run in ``runs``."""
+    here, inside = (re.escape(os.fsencode(it)) for it in (os.uname().nodename, runs.resolve()))
+    pattern = re.compile(rb"\b%s=%s\|(\d+)\|(\d*)\|(%s/[^\0]*)" % (MARK.encode(), here, inside))
+    processes = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # gone, or another user's
+            if match := pattern.search(path.read_bytes()):
+                launcher, began, attempt = map(os.fsdecode, match.groups())
+                alive = start_of(int(launcher)) == began
+                processes.append(Marked(int(path.parent.name), int(launcher), alive, attempt))
+    return processes
 
 
-def end_orphans(runs: Path) -> None:
-    """End what launchers that are gone have left of the runs in ``runs``.
+def end_orphans(runs: Path, attempt: Path | None = None) -> None:
+    """End what launchers that are gone have left of the runs in ``runs``, and what this one has
+    started for an ``attempt`` that is over.
 
     Raises UserError if something cannot be ended, because the next measurement would be disturbed.
     """
-    _end(lambda: [process for process in marked(runs) if not process.launcher_alive])
-
-
-def end_marked(work: Path) -> None:
-    """End what this launcher has started for an attempt, if anything is left of it. Raises
-    UserError as ``end_orphans``."""
-    runs, attempt = work.parents[1], str(work.resolve())
-    _end(lambda: [process for process in marked(runs) if process.attempt == attempt])
-
-
-def _end(left: Callable[[], list[Marked]]) -> None:
+    over = attempt and str(attempt.resolve())
     deadline = time.monotonic() + KILLED_S
-    while processes := left():
+    while left := [it for it in marked(runs) if not it.launcher_alive or it.attempt == over]:
         if time.monotonic() > deadline:
             raise UserError(
-                f"{processes[0].run_id}: cannot end process {processes[0].pid} of an attempt that "
-                "was killed; measurements never overlap"
+                f"{left[0].run_id}: cannot end process {left[0].pid}, which an attempt that was "
+                "killed has left; measurements never overlap"
             )
-        for process in processes:
-            _signal(process.pid, signal.SIGKILL)
+        for process in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process.pid, signal.SIGKILL)
         time.sleep(_POLL_S)
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
-
-
-def _here() -> str:
-    """This host and its processes' name space, in which a pid means one process."""
-    try:
-        space = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        space = ""
-    return f"{os.uname().nodename}|{space}"
 
 
 def start_of(pid: int) -> str:

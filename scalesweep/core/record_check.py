@@ -12,7 +12,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import KINDS, NONE, folder_name
 
 # Of records. One with another number is refused: results of other versions are in other folders.
-SCHEMA = 3
+SCHEMA = 4
 # The widest tables have ten columns for each.
 MAX_METRICS = 2000
 # The squares of quotients of two such numbers are finite, and sums of many of them.

@@ -1,6 +1,7 @@
 """What is looked at before any job starts: programs, other Snakemakes, Slurm, the budget."""
 
 import logging
+import os
 import shutil
 import time
 from collections.abc import Collection
@@ -17,7 +18,6 @@ from scalesweep.slurm.commands import PATIENCE_S, live_jobs
 from scalesweep.smk.campaign_args import claim_results
 from scalesweep.smk.context import CALLS, SnakemakeContext
 from scalesweep.smk.results_lock import Claims
-from scalesweep.state.results_folder import check_writable
 from scalesweep.state.run_state import forget_unsupported, scan
 from scalesweep.state.stock import untrusted
 
@@ -68,7 +68,9 @@ class Preflight:
         for problem in self.problems.values():
             raise UserError(problem)
         claim_results(self.context.campaign, self.context.options)
-        check_writable(self.context.campaign.results)
+        results = self.context.campaign.results
+        if not os.access(results, os.W_OK):  # every call keeps its log there
+            raise UserError(f"{results}: cannot write to this folder: it is read-only")
         submission = self.context.submission
         to_run = self.context.to_run
         submits = bool(to_run)

@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.locks import REPORT, RUNS, claim, release
+from scalesweep.core.locks import REPORT, RUNS, claim
 from scalesweep.core.orphans import end_orphans, marked
 
 _log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Claims:
     def end(self) -> None:
         """Give everything back."""
         while self._held:
-            release(self._held.popitem()[1])
+            self._held.popitem()[1].close()
 
     def _await_leftovers(self) -> None:
         """Wait for the end of what a Snakemake that was killed has left at work on this machine."""

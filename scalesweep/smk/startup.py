@@ -56,7 +56,7 @@ def prepare(
     runs = campaign.unique_runs()
     states = take_stock(campaign, runs)
     warn(campaign, runs, states)
-    for line in tell_lacking(campaign.site, runs, states):
+    for line in tell_lacking(states):
         _log.warning("%s", line)
     if "retry" in options:
         new = {i: RunState(Status.NEW) for i, s in states.items() if s.status == Status.UNSUPPORTED}

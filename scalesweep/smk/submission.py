@@ -20,7 +20,7 @@ from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
-from scalesweep.core.host_list import expand
+from scalesweep.core.host import node_names
 from scalesweep.core.record import RECORD, read_failure, write_failure
 from scalesweep.jobs.job_requests import (
     Request,
@@ -161,7 +161,7 @@ class Submission:
         """Whether a request that leaves out nodes can be met."""
         key = replace(shape, minutes=0)
         if key not in self._accepted:
-            left = self.campaign.site.nodes - len({*expand(shape.exclude)})
+            left = self.campaign.site.nodes - len({*node_names(shape.exclude)})
             # Of those that are left none may be of the kind that is asked for.
             self._accepted[key] = left >= shape.nodes and not commands.refusal(
                 shape.sbatch_words(), waits_for_nodes=False
@@ -300,8 +300,8 @@ class Submission:
         if again is None:
             self.give_up(run_id, cause, detail)
             return True, f"{line}, not tried again: {why_not}" if why_not else line
-        left_out = expand(again.shape.exclude)
-        avoided = [node for node in expand(nodes_at_fault(failure)) if node in left_out]
+        left_out = node_names(again.shape.exclude)
+        avoided = [node for node in node_names(nodes_at_fault(failure)) if node in left_out]
         retry, most = tried_again(cause, again, avoided), of_slurm(self.campaign.site).max_attempts
         return False, f"{line}, {retry} (job {job.attempt + 1} of {most})"
 

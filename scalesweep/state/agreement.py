@@ -75,15 +75,11 @@ class Planned:
         point = {**run.point, **{n: measured[n] for n in run.point if n in measured}}
         now = program_order(self._campaign, benchmark, point)
         used = template_for(int(point["ranks"]))
-        parts = {
-            "the command": (program["command"], now["command"]),
-            "its variables": (program["env"], now["env"]),
-            f"launch.{used}": (
-                (program["launch"] or {}).get(used),
-                (now["launch"] or {}).get(used),
-            ),
-        }
-        if unlike := [name for name, (was, is_) in parts.items() if was != is_]:
+        was, is_ = (
+            (of["command"], of["env"], (of["launch"] or {}).get(used)) for of in (program, now)
+        )
+        words = ("the command", "its variables", f"launch.{used}")
+        if unlike := [word for word, a, b in zip(words, was, is_, strict=True) if a != b]:
             differences[COMMAND] = f"{listed(unlike)} changed"
         if benchmark.extract is not None and (text := self._program(program["files"], now)):
             differences[PROGRAM] = text

@@ -6,7 +6,6 @@ are ours: their files are replaced and removed without a question.
 
 import json
 import os
-import tempfile
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
@@ -84,18 +83,3 @@ def _refuse_foreign(folder: Path, where: str) -> None:
             f"{where}: {folder}: holds files that scalesweep did not make "
             f"({', '.join(names[:_SHOWN])}{more}): name a new or an empty folder"
         )
-
-
-def check_writable(results: Path) -> None:
-    """Raise UserError if no log can be kept in a results folder.
-
-    Snakemake removes the log of a job before it starts, and breaks where that fails.
-    """
-    try:
-        logs = results / "logs"
-        logs.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=logs):
-            pass
-    except OSError as error:
-        where = f"{results}: cannot write to this folder"
-        raise UserError(f"{where}: {error.strerror}; every call keeps its log there") from None

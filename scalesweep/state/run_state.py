@@ -83,16 +83,14 @@ def scan(
     runs_folder: Path,
     run_ids: Iterable[str],
     quarantine: bool = False,
-    remember: bool = True,
     planned: Planned | None = None,
 ) -> dict[str, RunState]:
     """State of every run in ``run_ids``, in their order.
 
     A record that cannot be trusted counts as failed with cause BAD_RECORD; with ``quarantine``
     it is set aside (``record.json.broken``) and its reason kept in failure.json, so that the run
-    is pending again and nothing is lost. ``remember``: keep what was read in the folder's index,
-    for the next scan. Records that disagree with ``planned`` are stale; they are compared when they
-    are new, and when the plan has changed.
+    is pending again and nothing is lost. Records that disagree with ``planned`` are stale; they are
+    compared when they are new, and when the plan has changed.
 
     Raises UserError if a record is of another schema, or cannot be read or set aside.
     """
@@ -120,7 +118,7 @@ def scan(
             except OSError as error:
                 raise UserError(f"{folder}: {error.strerror}: {error.filename}") from None
         states[run_id] = _finished(entry, accepted)
-    if remember and new:
+    if new:
         _write_index(runs_folder, index | new)
     return states
 
@@ -242,15 +240,12 @@ def _plain(said: Any) -> str:
 
 def _given_s(failure: Mapping[str, Any]) -> float | None:
     """Seconds that a failed run had: those it was given in its job, else those it took."""
-    asked = failure.get("asked")
-    limit_s = asked.get("limit_s") if isinstance(asked, dict) else None
-    try:
-        if limit_s is not None:
-            return float(limit_s)
-        began, ended = (datetime.fromisoformat(failure[key]) for key in ("started", "ended"))
-        return (ended - began).total_seconds()
-    except (KeyError, TypeError, ValueError, OverflowError):
+    if (limit_s := (failure.get("asked") or {}).get("limit_s")) is not None:
+        return float(limit_s)
+    if not (failure["started"] and failure["ended"]):
         return None
+    began, ended = (datetime.fromisoformat(failure[key]) for key in ("started", "ended"))
+    return (ended - began).total_seconds()
 
 
 def set_aside(

@@ -30,12 +30,7 @@ _SHOWN = 3  # ways to differ that a line names
 Runs = Mapping[str, tuple[Experiment, Run]]
 
 
-def take_stock(
-    campaign: Campaign,
-    runs: Runs,
-    quarantine: bool = False,
-    remember: bool = True,
-) -> Mapping[str, RunState]:
+def take_stock(campaign: Campaign, runs: Runs, quarantine: bool = False) -> Mapping[str, RunState]:
     """State of every one of ``runs``, with the arguments of ``scan``.
 
     Records of something else than is planned are stale, also those whose logs were read with other
@@ -43,7 +38,7 @@ def take_stock(
     ``scan``.
     """
     planned = Planned(campaign, runs)
-    states = scan(campaign.runs_folder, runs, quarantine, remember, planned)
+    states = scan(campaign.runs_folder, runs, quarantine, planned)
     return leave_unsupported(campaign.site, runs, states)
 
 
@@ -77,7 +72,7 @@ def leave_unsupported(
     Recorded nowhere: once the site has it, the runs are pending as if nothing had been.
     """
     lacking = {
-        i: states[i]._replace(status=Status.UNSUPPORTED, cause=Cause.UNSUPPORTED, detail=why)
+        i: RunState(Status.UNSUPPORTED, cause=Cause.UNSUPPORTED, detail=why)
         for experiment, run_ids in by_experiment(runs)
         if (why := lacks_framework(site, experiment.benchmark)) is not None
         for i in run_ids
@@ -86,12 +81,10 @@ def leave_unsupported(
     return {**states, **lacking} if lacking else states
 
 
-def tell_lacking(site: Site, runs: Runs, states: Mapping[str, RunState]) -> Sequence[str]:
+def tell_lacking(states: Mapping[str, RunState]) -> Sequence[str]:
     """A line for each reason for which pending runs are not started: how many, what mends it."""
-    reasons: Counter[str] = Counter()
-    for experiment, run_ids in by_experiment(runs):
-        if (why := lacks_framework(site, experiment.benchmark)) is not None:
-            reasons[why] += sum(states[i].status == Status.UNSUPPORTED for i in run_ids)
+    pending = (s for s in states.values() if s.status == Status.UNSUPPORTED and not s.stamp)
+    reasons = Counter(state.detail for state in pending)
     return [f"{counted(n, 'run is', 'runs are')} unsupported: {why}" for why, n in reasons.items()]
 
 
@@ -131,10 +124,8 @@ def untrusted(states: Mapping[str, RunState]) -> dict[str, str]:
 def tell_set_aside(broken: Mapping[str, str], to_be: bool = False) -> str:
     """One line about records that were set aside (``to_be``: will be): run id -> what is wrong."""
     aside = "will be" if to_be else "was" if len(broken) == 1 else "were"
-    named = [f"{run_id} ({why})" for run_id, why in list(broken.items())[:SHOWN]]
-    more = f" and {len(broken) - SHOWN} more, see plan.csv" if len(broken) > SHOWN else ""
-    records = "1 record" if len(broken) == 1 else f"{len(broken)} records"
-    return f"{records} cannot be trusted and {aside} set aside: {', '.join(named)}{more}"
+    named = listed([f"{run_id} ({why})" for run_id, why in broken.items()], SHOWN)
+    return f"{counted(len(broken), 'record')} cannot be trusted and {aside} set aside: {named}"
 
 
 def state_digest(campaign: Campaign, states: Mapping[str, RunState]) -> str:

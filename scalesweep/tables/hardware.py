@@ -6,7 +6,7 @@ another frequency governor slow a whole synchronous run down to the slowest rank
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -40,18 +40,16 @@ class Mismatch:
     runs: list[str] = field(default_factory=list)
 
 
-def hosts_of(environment: Mapping[str, Any], machines: Sequence[str] = ()) -> Hardware:
+def hosts_of(environment: Mapping[str, Any]) -> Hardware:
     """Hardware facts of the hosts of a run, from its record's ``environment``.
 
-    ``machines``: names of its machines. Native programs tell of every host (``hardware``); of
-    others the host of the launcher is known (``node``).
+    Native programs tell of every host (``hardware``); of others the host of the launcher is known
+    (``node``).
     """
     hardware = environment.get("hardware")
-    if isinstance(hardware, dict) and isinstance(hardware.get("facts"), dict):
-        names = hardware.get("hosts")
-        hosts = tuple(map(str, names)) if isinstance(names, list) else tuple(machines)
-        if kinds := _grouped(json.dumps(_visible(hardware["facts"], environment)), hosts):
-            return kinds
+    if isinstance(hardware, dict):
+        hosts = tuple(map(str, hardware["hosts"]))
+        return _grouped(json.dumps(_visible(hardware["facts"], environment)), hosts)
     node = environment.get("node")
     if isinstance(node, dict) and node.get("cpu_model"):
         gpus = [{"name": gpu.get("name")} for gpu in node.get("gpus") or []]

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 def read_now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
     """Plan and summary of the campaign as it is, whatever is pending."""
-    states = take_stock(campaign, campaign.unique_runs(), remember=False)
+    states = take_stock(campaign, campaign.unique_runs())
     plan = build_plan(campaign, states)
     runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
     done = dict.fromkeys(run["run_id"] for run in runs if run["status"] == Status.DONE)
@@ -31,8 +31,7 @@ def read_now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
 
 def summary_of(folder: Path, run_ids: Iterable[str]) -> pd.DataFrame:
     """Summary of the finished ones of these runs; others are left out with a warning."""
-    # Not remembered: the folder is left as it is.
-    states = scan(folder, run_ids, remember=False)
+    states = scan(folder, run_ids)
     records = [
         folder / run_id / RECORD for run_id, state in states.items() if state.status == Status.DONE
     ]

@@ -16,7 +16,6 @@ import numpy as np
 from scalesweep.analysis.types import Floats
 from scalesweep.compute.power.counters import SLACK, SLACK_S, WATCHED
 from scalesweep.core.files import content_digest
-from scalesweep.core.rank_columns import by_rank
 from scalesweep.core.record_check import BadRecordError
 
 COLUMNS = ("time", "host", "domain", "watts")
@@ -82,12 +81,8 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
 
 def _counted(energy: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Hosts and domains that are part of the total."""
-    pairs = set()
-    for domain, facts in (energy.get("domains") or {}).items():
-        hosts = facts.get("hosts") or energy.get("hosts") or []
-        counted = by_rank(facts.get("counted"), len(hosts)) or [False] * len(hosts)
-        pairs |= {(host, domain) for host, part in zip(hosts, counted, strict=True) if part}
-    return pairs
+    domains = energy.get("domains") or {}
+    return {(host, name) for host, of in domains.items() for name in of if of[name]["counted"]}
 
 
 def _channel(names: tuple[str, str, bool], times: Floats, watts: Floats) -> Channel:

@@ -82,7 +82,7 @@ def run_facts(record: Mapping[str, Any]) -> RunFacts:
         *dates_of(record),
         float(wall) if isinstance(wall, int | float) else None,
         int(record.get("attempt") or 0),
-        hosts_of(environment, hosts),
+        hosts_of(environment),
         None if energy is None else {name: energy.get(name) for name in _OF_ENERGY},
     )
 

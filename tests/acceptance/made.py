@@ -103,7 +103,7 @@ class Program:
         (results / ".scalesweep").write_text('{"scalesweep": "results"}')
         began = BEGIN + timedelta(minutes=minute)
         record = {
-            "schema": 3, "run_id": run_id, "benchmark": self.name, "version": 1, "point": whole,
+            "schema": 4, "run_id": run_id, "benchmark": self.name, "version": 1, "point": whole,
             "repeat": repeat, "site": SITE, "source": "measured", "started": began.isoformat(),
             "ended": (began + timedelta(seconds=30)).isoformat(), "wall_s": 30.0, "attempt": 1,
             "phases": {}, "work": {}, "resources": _UNKNOWN, "environment": {}, "notes": {},

@@ -61,7 +61,7 @@ def _imported(
     loaded = load_campaign(folder / "campaign.yaml")
     runs = loaded.unique_runs()
     assert set(runs) == {run.run_id for run in written}
-    plan = build_plan(loaded, scan(loaded.runs_folder, runs, remember=False))
+    plan = build_plan(loaded, scan(loaded.runs_folder, runs))
     records = [loaded.runs_folder / run_id / "record.json" for run_id in runs]
     (spec,) = campaign["experiments"].values()
     return spec, plan, build_summary(records)

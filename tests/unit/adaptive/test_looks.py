@@ -50,8 +50,7 @@ def planned(campaign: Campaign) -> dict[int, int]:
 
 
 def states(campaign: Campaign) -> dict[int, str]:
-    points = plan_runs(campaign).points
-    return {p.runs[0].point["size"]: p.look.state for p in points if p.look}
+    return {it["point"]["size"]: it["state"] for it in plan_runs(campaign).repeats["e"]["points"]}
 
 
 def entry_of(campaign: Campaign) -> tuple[PlanRepeats, str]:
@@ -63,7 +62,7 @@ def entry_of(campaign: Campaign) -> tuple[PlanRepeats, str]:
 
 
 def test_only_what_is_wide_gets_another_repeat_until_the_maximum(campaign: Campaign) -> None:
-    assert planned(campaign) == {1: 3, 2: 3} and states(campaign) == {}
+    assert planned(campaign) == {1: 3, 2: 3} and states(campaign) == {1: "new", 2: "new"}
     assert "2 points not begun, at least 6 runs" in entry_of(campaign)[1]
     quiet, noisy = runs_of(campaign, 1), runs_of(campaign, 2)
     finish(campaign, quiet[:3], [1.0, 1.01, 0.99])

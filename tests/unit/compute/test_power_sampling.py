@@ -75,10 +75,9 @@ def test_a_record_has_the_energy_that_the_counters_counted(tmp_path: Path) -> No
     assert energy["missing"] is None and energy["sources"] == ["rapl"] and len(energy["hosts"]) == 1
     assert energy["seconds"] == pytest.approx(record["wall_s"], abs=0.1)
     # The thread that counts may be late on a busy machine, so its own counts are the measure.
-    whole, part = (energy["domains"][f"rapl:package-0{name}"] for name in ("", "/core"))
-    assert whole["hosts"] is None and whole["counted"] == {"values": [True]}
-    assert part["counted"] == {"values": [False]}
-    assert whole["joules"] == {"values": [energy["joules"]]}
+    (domains,) = energy["domains"].values()
+    whole, part = (domains[f"rapl:package-0{name}"] for name in ("", "/core"))
+    assert whole["counted"] and not part["counted"] and whole["joules"] == energy["joules"]
     assert energy["joules"] < rising.between(package, before, after) + rising.doubt(package)
     begin, end = (datetime.fromisoformat(record[key]).timestamp() for key in ("started", "ended"))
     offset = time.time() - time.monotonic()

@@ -53,17 +53,9 @@ def rows(ranks: int, per_host: int = 1) -> dict[str, Any]:
         }
         for rank, host in enumerate(hosts)
     ]  # fmt: skip
-    energy = {
-        "hosts": list(dict.fromkeys(hosts)), "interval_s": 1.0, "phases": {}, "notes": [],
-        "domains": {
-            host: {"package": {"joules": 5000.123 + place, "counted": True, "seconds": 60.0}}
-            for place, host in enumerate(dict.fromkeys(hosts))
-        },
-    }  # fmt: skip
     return {
         "resources": {"hosts": hosts, "slurm_nodes": hosts},
         "environment": {"ranks": told, "versions": {}, "variables": {}, "node": {}},
-        "energy": energy,
     }
 
 
@@ -75,12 +67,9 @@ def test_nothing_of_the_rows_is_lost() -> None:
     for name in ("visible_gpus", "affinity", "pid", "omp_num_threads", "inter_threads"):
         assert by_rank(environment["ranks"][name], 32) == [rank[name] for rank in told]
     assert by_rank(machine_column(resources), 32) == [rank["host"] for rank in told]
-    assert resources["slurm_nodes"] == "hosts" and "hardware" not in environment["ranks"]
-    assert {"host", "slurm_node"}.isdisjoint(environment["ranks"])
+    assert {"host", "slurm_node", "hardware"}.isdisjoint(environment["ranks"])
     facts = environment["hardware"]["facts"]
     assert by_rank(facts["memory_bytes"], 4) == [2**39 + 4096 * rank for rank in (0, 8, 16, 24)]
-    package = record["energy"]["domains"]["package"]
-    assert by_rank(package["joules"], 4) == [5000.123, 5001.123, 5002.123, 5003.123]
     assert by_column(record) == record
 
 

@@ -81,9 +81,9 @@ def test_what_records_have_held_is_fine(tmp_path: Path, changes: dict[str, Any])
 
 def test_a_record_of_another_schema_ends_the_call(tmp_path: Path) -> None:
     path = write_record(tmp_path / "a", make_record("a"))
-    other = {**json.loads(path.read_bytes()), "schema": 4}
+    other = {**json.loads(path.read_bytes()), "schema": 5}
     del other["digest"]
     path.write_text(json.dumps({**other, "digest": digest_of(other)}))
-    with pytest.raises(UserError, match=r"a: another version .* \(schema 4, this") as caught:
+    with pytest.raises(UserError, match=r"a: another version .* \(schema 5, this") as caught:
         read_record(path)
     assert not isinstance(caught.value, BadRecordError)

@@ -67,7 +67,7 @@ def damage(campaign: Campaign) -> None:
 def other(campaign: Campaign) -> None:
     """A record of another schema."""
     path = runs_of(campaign)[0] / RECORD
-    record = {**json.loads(path.read_text()), "schema": 4}
+    record = {**json.loads(path.read_text()), "schema": 5}
     del record["digest"]
     path.write_text(json.dumps({**record, "digest": digest_of(record)}))
 
@@ -116,7 +116,7 @@ def test_parsing_writes_nothing_but_caches(
             call(campaign, **options)
         except UserError as error:
             assert change is other
-            assert "another version of scalesweep wrote the record (schema 4" in str(error)
+            assert "another version of scalesweep wrote the record (schema 5" in str(error)
         assert whole(tmp_path) == before
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scalesweep.core.rank_columns import by_column, machine_names
+from scalesweep.core.rank_columns import by_column
 from scalesweep.tables.hardware import Hardware, hosts_of, machines, mismatches
 
 CLOCK = "GPU memory clock, MHz"
@@ -23,13 +23,9 @@ def rank(host: str, clocks: tuple[float, ...] = (715.0, 715.0), **changes: Any) 
 
 def hosts_of_ranks(*ranks: dict[str, Any]) -> Hardware:
     """As they are read from a record of a program that wrote these rows."""
-    names = {
-        "hosts": [rank["host"] for rank in ranks],
-        "slurm_nodes": [rank.get("slurm_node") for rank in ranks],
-    }
-    rows = {"environment": {"ranks": list(ranks)}, "resources": names}
+    rows = {"environment": {"ranks": list(ranks)}, "resources": {}}
     record = by_column({**rows, "point": {"ranks": len(ranks)}})
-    return hosts_of(record["environment"], machine_names(record["resources"]))
+    return hosts_of(record["environment"])
 
 
 def test_hosts_alike_are_one_machine() -> None:
@@ -68,7 +64,7 @@ def test_gpus_that_a_run_could_not_see_are_not_its_own() -> None:
                             "variables": {"CUDA_DEVICE_ORDER": order}},
             "resources": {"hosts": ["a"]}, "point": {"ranks": 1},
         })  # fmt: skip
-        hosts = hosts_of(record["environment"], ("a",))
+        hosts = hosts_of(record["environment"])
         assert bool(mismatches({"r": hosts})) == ("and" in dict(hosts[0][0])[CLOCK])
         return dict(hosts[0][0])
 

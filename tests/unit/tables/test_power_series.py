@@ -10,7 +10,6 @@ import pytest
 
 from scalesweep.compute.power.counters import Domain
 from scalesweep.compute.power.energy import energy_of, power_table, series_of
-from scalesweep.core.rank_columns import by_column
 from scalesweep.core.record import BadRecordError
 from scalesweep.tables.power_series import Channel, mean_power, read_power
 from tests.fakes.training import BEGAN
@@ -26,9 +25,7 @@ def power_file(folder: Path, rows: list[tuple[float, str, str, Any]]) -> Path:
     return path
 
 
-ROWS = {"hosts": ["n"], "domains": {"n": {"p": {"joules": 1.0, "counted": True}}}}
-BARE = {"point": {"ranks": 1}, "resources": {}, "environment": {}}
-COUNTED = by_column({**BARE, "energy": ROWS})["energy"]  # as a record has it
+COUNTED = {"domains": {"n": {"p": {"joules": 1.0, "counted": True}}}}
 
 
 def energy_between(power: list[Channel], begin: float, end: float) -> float | None:
@@ -75,8 +72,7 @@ def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
     spans = [("import", BEGAN + 0.3, BEGAN + 2.2), ("training", BEGAN + 2.2, BEGAN + 8.0)]
     energy = energy_of([host], 1, (BEGAN, BEGAN + 9.9), spans)
     (tmp_path / "power.csv").write_text(power_table([host]))
-    stored = by_column({**BARE, "energy": energy})["energy"]
-    channels = read_power(tmp_path / "power.csv", stored)
+    channels = read_power(tmp_path / "power.csv", energy)
     assert sorted(c.domain for c in channels if c.counted) == ["nvml:gpu0", "rapl:package-0"]
     whole = energy_between(channels, BEGAN, BEGAN + 9.9)
     # Times are kept to the millisecond, watts to six digits.
