@@ -54,16 +54,12 @@ class Expression:
             raise UserError(f"{self.where}: '{self.text}' fails: {error}") from None
 
     def text_at(self, point: Mapping[str, Any]) -> str:
-        """The text with what counts at a point alone in place of ``x if c else y``."""
-
-        class Chosen(ast.NodeTransformer):
-            def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-                holds = Expression(ast.unparse(node.test), where)(point)
-                chosen: ast.AST = self.visit(node.body if holds else node.orelse)
-                return chosen
-
-        where = self.where
-        return ast.unparse(Chosen().visit(ast.parse(self.text.strip(), mode="eval")))
+        """The text, of ``x if c else y`` what counts at a point."""
+        node = ast.parse(self.text.strip(), mode="eval").body
+        while isinstance(node, ast.IfExp):
+            holds = Expression(ast.unparse(node.test), self.where)(point)
+            node = node.body if holds else node.orelse
+        return ast.unparse(node)
 
     def check_names(self, known: Collection[str]) -> "Expression":
         """Raise UserError if it reads a name that is not in ``known``; returns itself."""

@@ -154,21 +154,18 @@ def percent(value: Any, low: Any = None, high: Any = None) -> str:
 def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
     """Factor and unit that bring ``largest`` into a readable range (decimal prefixes for bytes,
     joules, watts, FLOP and FLOP/s, words for parameters)."""
-    if unit.startswith("bytes") and finite(largest) and largest > 0:
-        rest = unit.removeprefix("bytes")
-        for factor, prefix in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-            if largest >= factor:
-                return 1 / factor, prefix + rest
-        return 1.0, "B" + rest
-    if unit == "parameters" and finite(largest):
-        for factor, word in ((1e9, "billion"), (1e6, "million")):
-            if largest >= factor:
-                return 1 / factor, f"{word} {unit}"
-    if unit in ("J", "W", "J s", "FLOP", "FLOP/s") and finite(largest):
-        for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-            if largest >= factor:
-                return 1 / factor, prefix + unit
-    return 1.0, unit
+    prefixes = {1e15: "P", 1e12: "T", 1e9: "G", 1e6: "M", 1e3: "k", 1.0: ""}
+    name = unit
+    if unit.startswith("bytes") and largest > 0:
+        name = f"B{unit.removeprefix('bytes')}"
+    elif unit == "parameters":
+        prefixes = {1e9: "billion ", 1e6: "million "}
+    elif unit not in ("J", "W", "J s", "FLOP", "FLOP/s"):
+        return 1.0, unit
+    for factor, prefix in prefixes.items() if finite(largest) else ():
+        if largest >= factor:
+            return 1 / factor, prefix + name
+    return 1.0, name
 
 
 def size_words(size: float) -> str:

@@ -7,7 +7,6 @@ without locks, as some clusters mount theirs, there are none.
 import contextlib
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
@@ -19,7 +18,6 @@ _DOING = {
     RUNS: "is already using this results folder",
     REPORT: "is already writing the report of this folder",
 }
-_POLL_S = 0.5
 
 
 @contextlib.contextmanager
@@ -45,21 +43,18 @@ def claim(results: Path, name: str = RUNS, wait: bool = False) -> FileIO:
         lock = (results / name).open("ab+", buffering=0)
     except OSError as error:
         raise UserError(f"{results}: cannot write to this folder: {error.strerror}") from None
-    reported = False
-    while (other := _taken(lock)) is not None:
+    if (other := _taken(lock)) is not None:
         if not wait:
             lock.close()
             raise UserError(
                 f"{results}: {other} {_DOING[name]}; wait for it, or name another folder "
                 "(--config results=FOLDER; of scalesweep: --results FOLDER)"
             )
-        if not reported:
-            import logging  # milliseconds, which a launch is spared
+        import logging  # milliseconds, which a launch is spared
 
-            log = logging.getLogger(__name__)
-            log.info("%s: %s %s; waiting for it", results, other, _DOING[name])
-            reported = True
-        time.sleep(_POLL_S)
+        log = logging.getLogger(__name__)
+        log.info("%s: %s %s; waiting for it", results, other, _DOING[name])
+        fcntl.flock(lock, fcntl.LOCK_EX)
     with contextlib.suppress(OSError):  # a full disk: the lock holds, without a name on it
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {os.uname().nodename}".encode())

@@ -15,33 +15,32 @@ PLAN = "plan.json"
 PointValues = dict[str, Any]  # value of every parameter, and what runs scale over
 
 
-class PlanRun(TypedDict):
-    """A planned run and its state."""
+class PlanState(TypedDict):
+    """The state of a run."""
 
-    run_id: str
-    repeat: int
-    position: int  # in the order of start, from 1
+    run_id: str  # name of the folder
     point: PointValues
-    work: int | None  # samples in all
     status: str
     cause: str
     detail: str
+    to_run: bool
+
+
+class PlanRun(PlanState):
+    """A planned run and its state."""
+
+    repeat: int
+    position: int  # in the order of start, from 1
+    work: int | None  # samples in all
     # threads for each core of the fullest node; above 1 it is oversubscribed. null: not known
     threads_per_core: float | None
     reused: bool  # an earlier experiment has the same run
-    to_run: bool
 
 
-class PlanProfile(TypedDict):
+class PlanProfile(PlanState):
     """A profiled run and its state."""
 
-    run_id: str  # name of the folder
     kind: str
-    point: PointValues
-    status: str
-    cause: str
-    detail: str
-    to_run: bool
 
 
 class ExcludedPoint(TypedDict):
@@ -246,9 +245,8 @@ class Plan(TypedDict):
     experiments: list[PlanExperiment]
     # what the jobs of pending runs ask of Slurm and cost; null on a site without Slurm
     jobs: PlanJobs | None
-    data_sets: NotRequired[
-        list[PlanDataSet]
-    ]  # what runs read; absent without any, or if memory is not known
+    # what runs read; absent without any, or if memory is not known
+    data_sets: NotRequired[list[PlanDataSet]]
     # results folder of a campaign whose training reading is held against
     consumer: NotRequired[str]
     ceilings: NotRequired[str]  # results folder of the campaign whose probes measured the site

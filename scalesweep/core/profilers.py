@@ -70,15 +70,8 @@ def summary_words(kind: str, work: Path) -> list[str]:
 
     pprof reads the profiles in the folder that it is started in.
     """
-    if kind != TAU:
-        return []
-    return [
-        "sh",
-        "-c",
-        'cd -- "$1" && exec pprof 2>pprof.log',
-        "pprof",
-        str(work.resolve() / FOLDER),
-    ]
+    script = 'cd -- "$1" && exec pprof 2>pprof.log'
+    return ["sh", "-c", script, "pprof", str(work.resolve() / FOLDER)] if kind == TAU else []
 
 
 def lacks(kind: str, files: Sequence[str], notes: Any) -> str:

@@ -3,6 +3,7 @@
 Standard library only: the launcher describes them on compute nodes.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -31,10 +32,13 @@ def described_file(path: Path) -> dict[str, Any]:
     Size and digest are None where nothing can be read and of a folder with more than ``MAX_FILES``,
     the digest also of a file above ``MAX_BYTES``.
     """
-    try:
-        size, digest = _folder(path) if path.is_dir() else _file(path)
-    except (OSError, ValueError):  # ValueError: no path at all
-        size, digest = None, None
+    size = digest = None
+    with contextlib.suppress(OSError, ValueError):  # ValueError: no path at all
+        if path.is_dir():
+            size, digest = _folder(path)
+        elif path.is_file():
+            size = path.stat().st_size
+            digest = file_digest(path) if size <= MAX_BYTES else None
     return {"path": str(path), "bytes": size, "blake2b": digest}
 
 
@@ -51,13 +55,6 @@ def described_image(image: str) -> dict[str, Any]:
 
             sif = str(uuid.UUID(bytes=head[48:64]))
     return {**described_file(path), "path": image, "sif_id": sif}
-
-
-def _file(path: Path) -> tuple[int | None, str | None]:
-    if not path.is_file():
-        return None, None
-    size = path.stat().st_size
-    return size, file_digest(path) if size <= MAX_BYTES else None
 
 
 def _folder(folder: Path) -> tuple[int | None, str | None]:

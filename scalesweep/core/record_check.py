@@ -70,7 +70,7 @@ def _wrong(record: Mapping[str, Any], run_id: str) -> Iterator[str]:
         if (record[key] or record["source"] == "measured") and not _is_date(record[key]):
             yield f"{key} is {_shown(record[key])}, not a date such as 2026-03-01T08:00:00Z"
     for where, value in _amounts(record):
-        yield from _wrong_amount(where, value)
+        yield from _wrong_number(where, value)
     if len(record["metrics"]) > MAX_METRICS:
         yield f"metrics has more than {MAX_METRICS:,} entries"
     for name, metric in record["metrics"].items():
@@ -103,12 +103,11 @@ def _amounts(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from ((f"{where}.{name}", of.get(name)) for name in names)
 
 
-def _wrong_amount(where: str, value: Any) -> Iterator[str]:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float):  # NumPy's floats too
+def _wrong_number(where: str, value: Any, least: float = 0) -> Iterator[str]:
+    """What is wrong with a number, or null; of those that NumPy gives too."""
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
         yield f"{where} is {_shown(value)}, not a number"
-    elif not 0 <= value <= MAX_NUMBER:
+    elif value is not None and not least <= value <= MAX_NUMBER:
         yield f"{where} is {_shown(value)}, out of range"
 
 
@@ -125,17 +124,12 @@ def _wrong_metric(name: str, metric: Any) -> Iterator[str]:
         yield f"metric {name!r}: its unit {_shown(unit)} is not text"
     elif better not in ("higher", "lower") or metric["scope"] not in ("rank", "total"):
         yield f"metric {name!r}: better is higher or lower, scope rank or total"
-    elif value is None:
-        return
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        yield f"metric {name!r} is {_shown(value)}, not a number"
-    elif not -MAX_NUMBER < value < MAX_NUMBER:
-        yield f"metric {name!r} is {_shown(value)}, out of range"
-    else:
-        _, slash, per = unit.rpartition("/")
-        if per in _TIMES and (value < 0 or (value == 0 and slash and better == "higher")):
-            kind, least = ("rate", "above 0") if slash else ("time", "0 or more")
-            yield f"metric {name!r} is {_shown(value)} {unit}: a {kind} is {least}"
+    yield from _wrong_number(f"metric {name!r}", value, -MAX_NUMBER)
+    _, slash, per = unit.rpartition("/")
+    below = value is not None and (value < 0 or (value == 0 and slash and better == "higher"))
+    if per in _TIMES and below:
+        kind, least = ("rate", "above 0") if slash else ("time", "0 or more")
+        yield f"metric {name!r} is {_shown(value)} {unit}: a {kind} is {least}"
 
 
 def _is_date(text: str) -> bool:

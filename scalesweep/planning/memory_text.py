@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from scalesweep.analysis.memory_model import CONSTANTS, TOO_LARGE, UNCERTAIN, MemoryFit
-from scalesweep.config.memory import PointMemory, point_memory
+from scalesweep.config.memory import point_memory
 from scalesweep.config.shapes import planned
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, listed, number, text_of
@@ -38,35 +38,25 @@ def memory_line(experiment: PlanExperiment, tables: Path) -> str:
     }
     fit = fit_of(tables)
     names = dict.fromkeys([*experiment["axes"], *experiment["linked"]])  # may be in both
-    said: dict[str, list[tuple[float, str]]] = {TOO_LARGE: [], UNCERTAIN: []}
-    missing: dict[str, None] = {}
-    stopped: dict[str, int] = {}
-    judged = 0
+    words = {TOO_LARGE: "will not fit, likely", UNCERTAIN: "may not fit"}
+    said: dict[str, list[str]] = {}
     for point in points.values():
         memory = point_memory(planned(experiment), point, experiment["benchmark"])
         if isinstance(memory, str):
-            missing[memory] = None
+            said.setdefault(f"not judged without {memory}", [])
         elif memory is not None and memory.obstacle:
-            stopped[memory.obstacle] = stopped.get(memory.obstacle, 0) + 1
-        if not isinstance(memory, PointMemory) or memory.device is None:
-            continue
-        judged += 1
-        needed = fit.needed(memory.parts)
-        verdict = fit.verdict(memory.parts, memory.device)
-        if verdict in said:
+            said.setdefault(f"points that will not start: {memory.obstacle}", [])
+        elif memory is not None and memory.device is not None:
+            why = words.get(fit.verdict(memory.parts, memory.device))
             at = ", ".join(f"{name} {text_of(point[name])}" for name in names if name in point)
-            size = f"{number(needed / 2**30)} of {number(memory.device / 2**30)} GiB"
-            said[verdict].append((needed / memory.device, f"{size} at {at}" if at else size))
-    parts = [
-        f"{counted(len(texts), 'point')} of {judged:,} {words}: "
-        + listed([text for _, text in sorted(texts)], _SHOWN)
-        for verdict, words in ((TOO_LARGE, "will not fit, likely"), (UNCERTAIN, "may not fit"))
-        if (texts := said[verdict])
-    ]
-    parts += [f"{counted(n, 'point')} will not start: {why}" for why, n in stopped.items()]
-    if missing:
-        parts.append(f"not judged without {listed([*missing], 2)}")
-    if not parts:
+            size = f"{number(fit.needed(memory.parts) / 2**30)} of {number(memory.device / 2**30)}"
+            if why:
+                said.setdefault(why, []).append(f"{size} GiB at {at or 'the point'}")
+    if not said:
         return ""
+    parts = [
+        f"{counted(len(of), 'point')} of {len(points):,} {why}: {listed(of, _SHOWN)}" if of else why
+        for why, of in said.items()
+    ]
     known = f"fitted to {counted(fit.peaks, 'peak')}" if fit.peaks else "by the default constants"
     return f"memory in {experiment['name']} ({known}): {'; '.join(parts)}"

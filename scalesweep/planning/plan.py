@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,7 +26,6 @@ from scalesweep.core.plan_format import (
     Plan,
     PlanDataSet,
     PlanExperiment,
-    PlanImported,
     PlanJobs,
     PlanProfile,
     PlanRun,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from scalesweep.slurm.job_shape import Shape
 
 _GIB = 2**30
+_STATED = ("formula", "unit", "better", "scope")  # of a metric that the campaign states
 PLAN_COLUMNS = (
     *("experiment", "scaling", "run_id", "benchmark", "site", "repeat", "position"),
     *("status", "cause", "reason", "threads_per_core"),
@@ -80,17 +81,14 @@ def build_plan(
         ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
-    if sets := data_sets(campaign):
-        plan["data_sets"] = sets
-    if campaign.consumer and Path(campaign.consumer) != campaign.results:
-        plan["consumer"] = campaign.consumer
-    if campaign.site.ceilings and Path(campaign.site.ceilings) != campaign.results:
-        plan["ceilings"] = campaign.site.ceilings
-    if campaign.site.peaks:
-        plan["peaks"] = dict(campaign.site.peaks)
-    if campaign.imported:
-        plan["imported"] = cast(PlanImported, dict(campaign.imported))
-    return plan
+    others = {"consumer": campaign.consumer, "ceilings": campaign.site.ceilings}
+    more = {
+        "data_sets": data_sets(campaign),
+        **{key: path for key, path in others.items() if path and Path(path) != campaign.results},
+        "peaks": dict(campaign.site.peaks),
+        "imported": dict(campaign.imported),
+    }
+    return cast(Plan, {**plan, **{key: value for key, value in more.items() if value}})
 
 
 def data_sets(campaign: Campaign) -> list[PlanDataSet]:
@@ -217,13 +215,7 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
         "noexchange": benchmark.noexchange,
         "refused": sum(of["count"] for of in refused if of["benchmark"] == benchmark.name),
         "derived": {
-            name: {
-                "formula": metric.formula,
-                "reads": dict(metric.reads),
-                "unit": metric.unit,
-                "better": metric.better,
-                "scope": metric.scope,
-            }
+            name: {"reads": dict(metric.reads)} | {key: getattr(metric, key) for key in _STATED}
             for name, metric in experiment.derived.items()
         },
         "layouts": layout
@@ -352,18 +344,16 @@ def note_failures(path: Path, failed: Mapping[str, tuple[str, str]]) -> None:
     ``failed``: cause and detail by run. The files keep their times: nothing else has changed.
     """
     plan = read_plan(path)
-    for experiment in plan["experiments"]:
-        for run in experiment["runs"]:
-            if run["run_id"] in failed:
-                run["cause"], run["detail"] = failed[run["run_id"]]
-                run["status"] = Status.FAILED
+    for run in chain.from_iterable(experiment["runs"] for experiment in plan["experiments"]):
+        if run["run_id"] in failed:
+            run["cause"], run["detail"] = failed[run["run_id"]]
+            run["status"] = Status.FAILED
     table = path.with_name("plan.csv")
-    times = {file: file.stat() for file in (path, table) if file.exists()}
+    times = [(file, file.stat()) for file in (path, table)]
     write_plan_file(path, plan)
-    if table in times:
-        write_atomic(table, plan_csv(plan))
-    for file, status in times.items():
-        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    write_atomic(table, plan_csv(plan))
+    for file, was in times:
+        os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
 def plan_csv(plan: Plan) -> str:

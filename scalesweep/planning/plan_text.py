@@ -1,8 +1,8 @@
 """The plan as text: what is done, what will run, and what that costs."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Any
 
 from tabulate import tabulate
 
@@ -36,53 +36,45 @@ _WORDS = {
 
 def plan_text(plan: Plan, pending_limit: int = 20) -> str:
     """The plan for people: a line per experiment, then what was excluded or failed and why."""
-    counted_states = [Status.NEW, Status.DONE, Status.FAILED]
-    if any(run["status"] == Status.STALE for e in plan["experiments"] for run in e["runs"]):
-        counted_states.append(Status.STALE)
-    head = ["experiment", "benchmark", "scaling", "points", "runs", *counted_states]
-    rows = [[*head, Status.EXCLUDED, "ranks", "wall"]]
-    unique: dict[str, str] = {}
-    reused = 0
-    for experiment in plan["experiments"]:
-        statuses = [run["status"] for run in experiment["runs"]]
-        unique.update({run["run_id"]: run["status"] for run in experiment["runs"]})
-        reused += sum(run["reused"] for run in experiment["runs"])
-        ranks = [run["point"]["ranks"] for run in experiment["runs"]]
-        low, high = min(ranks), max(ranks)
-        rows.append(
-            [
-                experiment["name"], experiment["benchmark"], experiment["scaling"],
-                str(experiment["points"]), str(len(statuses)),
-                *(str(statuses.count(status)) for status in counted_states),
-                str(len(experiment["excluded"])), str(low) if low == high else f"{low}-{high}",
-                duration(experiment["wall_s"], missing="unknown"),
-            ]
-        )  # fmt: skip
-    statuses = list(unique.values())
-    counts = {status: statuses.count(status) for status in Status}
+    experiments = plan["experiments"]
+    unique = {run["run_id"]: run["status"] for each in experiments for run in each["runs"]}
+    counts = Counter(unique.values())
+    shown = [Status.NEW, Status.DONE, Status.FAILED, *[Status.STALE][: counts[Status.STALE]]]
+    head = ["experiment", "benchmark", "scaling", "points", "runs", *shown, Status.EXCLUDED]
+    rows = [[*head, "ranks", "wall"], *(_row(each, shown) for each in experiments)]
+    more = (Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE)
+    reused = sum(run["reused"] for each in experiments for run in each["runs"])
     lines = [
         f"campaign {plan['campaign']} on site {plan['site']}: {len(unique)} runs, "
         f"{counts[Status.DONE]} done, {counts[Status.FAILED]} failed, {counts[Status.NEW]} new"
-        + "".join(
-            f", {counts[s]} {s}"
-            for s in (Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE)
-            if counts[s]
-        )
+        + "".join(f", {counts[status]} {status}" for status in more if counts[status])
         + (f" ({reused} shared between experiments)" if reused else ""),
         _order(plan),
         "",
         *aligned(rows, left={0, 1, 2}),
-        *filter(None, map(_oversubscribed, plan["experiments"])),
-        *filter(None, map(_repeats_line, plan["experiments"])),
-        *filter(None, map(_stop_line, plan["experiments"])),
+        *filter(None, map(_oversubscribed, experiments)),
+        *filter(None, map(_repeats_line, experiments)),
+        *filter(None, map(_stop_line, experiments)),
         *_memory(plan),
         *_data_set_lines(plan.get("data_sets", [])),
         *_profiled(plan),
         *_total(plan),
         *_jobs(plan["jobs"]),
+        *_reasons(plan, pending_limit),
     ]
-    lines += _reasons(plan, pending_limit)
     return "\n".join(lines) + "\n"
+
+
+def _row(experiment: PlanExperiment, shown: Sequence[str]) -> list[str]:
+    """An experiment in the table of the plan, with its runs in the statuses that are ``shown``."""
+    statuses = Counter(run["status"] for run in experiment["runs"])
+    ranks = {run["point"]["ranks"] for run in experiment["runs"]}
+    return [
+        experiment["name"], experiment["benchmark"], experiment["scaling"],
+        str(experiment["points"]), str(statuses.total()), *(str(statuses[it]) for it in shown),
+        str(len(experiment["excluded"])), "-".join(map(str, sorted({min(ranks), max(ranks)}))),
+        duration(experiment["wall_s"], missing="unknown"),
+    ]  # fmt: skip
 
 
 def _order(plan: Plan) -> str:
@@ -112,21 +104,9 @@ def _repeats_line(experiment: PlanExperiment) -> str:
             if state in (NEW, MORE):
                 about = "about" if state == MORE else "at least"
                 parts[-1] += f", {about} {counted(left, 'run')}"
-            if state == WIDE:
-                axes = [*experiment["axes"], *experiment["linked"]]
-                names = [
-                    " ".join(f"{axis}={p['point'][axis]}" for axis in axes if axis in p["point"])
-                    + f" ±{_percent(p['width'])}"
-                    for p in points
-                ]
-                parts[-1] += f": {listed(names)}"
     metric = f" of {repeats['metric']}" if repeats["metric"] else ""
-    rule = f"{repeats['least']} to {repeats['most']}, until ±{_percent(repeats['until'])}{metric}"
+    rule = f"{repeats['least']} to {repeats['most']}, until ±{100 * repeats['until']:.3g} %{metric}"
     return f"repeats in {experiment['name']}: {rule}: {'; '.join(parts)}"
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{100 * share:.3g} %"
 
 
 def _stop_line(experiment: PlanExperiment) -> str:
@@ -247,43 +227,32 @@ def _to_run(run: PlanRun) -> bool:
 
 
 def _reasons(plan: Plan, limit: int) -> list[str]:
+    """What is excluded, and the runs without a result, each with its reason."""
     lines: list[str] = []
+    failures: dict[str, list[Failure]] = {}
     for experiment in plan["experiments"]:
-        reasons = [excluded["reason"] for excluded in experiment["excluded"]]
-        for reason in dict.fromkeys(reasons):
-            lines.append(f"excluded in {experiment['name']}: {reasons.count(reason)}: {reason}")
-    for status in (Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE, Status.FAILED):
-        failures = [
-            Failure(run["run_id"], run["cause"], run["detail"], name, varying)
-            for name, run, varying in _runs_of(plan)
-            if run["status"] == status
-        ]
-        lines += [f"{status}: {line}" for line in failure_lines(failures, limit)]
-    return ["", *lines] if lines else []
-
-
-def _runs_of(plan: Plan) -> Iterator[tuple[str, PlanRun | PlanProfile, dict[str, Any]]]:
-    """Every run of the plan: its experiment's name, the run, and the parameters that vary."""
-    for experiment in plan["experiments"]:
+        reasons = Counter(excluded["reason"] for excluded in experiment["excluded"])
+        lines += [f"excluded in {experiment['name']}: {n}: {why}" for why, n in reasons.items()]
         axes = (*experiment["axes"], *experiment["linked"])
         runs: list[PlanRun | PlanProfile] = [*experiment["runs"], *experiment["profiles"]]
         for run in runs:
-            point = run["point"]
-            yield experiment["name"], run, {axis: point[axis] for axis in axes if axis in point}
+            varying = {axis: run["point"][axis] for axis in axes if axis in run["point"]}
+            known = run["run_id"], run["cause"], run["detail"], experiment["name"], varying
+            failures.setdefault(run["status"], []).append(Failure(*known))
+    for status in (Status.UNSUPPORTED, Status.UNFINISHED, Status.STALE, Status.FAILED):
+        lines += [f"{status}: {it}" for it in failure_lines(failures.get(status, []), limit)]
+    return ["", *lines] if lines else []
 
 
 def _oversubscribed(experiment: PlanExperiment) -> str:
     """The points of an experiment with more threads than cores on a node, in one line."""
-    loads = {
-        canonical_json(run["point"]): (run["point"]["ranks"], load)
-        for run in experiment["runs"]
-        if (load := run["threads_per_core"]) is not None and load > 1
-    }
-    if not loads:
+    runs = [run for run in experiment["runs"] if (run["threads_per_core"] or 0) > 1]
+    if not runs:
         return ""
-    most = max(load for _, load in loads.values())
-    ranks = [f"{count:,}" for count in sorted({count for count, _ in loads.values()})]
+    most = max(run["threads_per_core"] or 0 for run in runs)
+    points = len({canonical_json(run["point"]) for run in runs})
+    ranks = [f"{count:,}" for count in sorted({run["point"]["ranks"] for run in runs})]
     return (
-        f"oversubscribed in {experiment['name']}: {counted(len(loads), 'point')} (ranks "
+        f"oversubscribed in {experiment['name']}: {counted(points, 'point')} (ranks "
         f"{listed(ranks)}): up to {most:.3g} threads for each core of a node"
     )

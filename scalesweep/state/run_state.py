@@ -34,7 +34,7 @@ from scalesweep.state.agreement import Planned
 # Next to a site's runs, what their records said when they were last read. Only a cache: rebuilt if
 # it cannot be read.
 INDEX = ".index.json"
-_FORMAT = 15
+_FORMAT = 16
 BROKEN = ".broken"  # end of the names of what was set aside
 _MAX_DETAIL = 2000
 _IMPORTED = "imported"
@@ -65,16 +65,11 @@ class RunState(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What is kept of a record: ``stamp``, times and sizes of it and its samples; what ``RunState``
-    says of ``wall_s`` and ``source``; ``ended``, status, cause and detail of a run without a result
-    (empty if it has one); ``compared``, the key (``agreement.Planned``)
-    of what it was last compared with, empty if it never was; ``differs``, in what it disagreed with
-    that: cause -> text."""
+    """What is kept of a record: the ``state`` of its run, if it is of what is planned; the key
+    (``agreement.Planned``) of what it was last ``compared`` with, empty if it never was; in what it
+    ``differs`` from that: cause -> text."""
 
-    stamp: str
-    wall_s: float | None
-    source: str
-    ended: tuple[str, ...]
+    state: RunState
     compared: str
     differs: dict[str, str]
 
@@ -106,7 +101,7 @@ def scan(
             continue
         entry = index.get(run_id)
         key = planned.keys[run_id] if planned else entry and entry.compared
-        if entry is None or entry.stamp != stamp or entry.compared != key:
+        if entry is None or entry.state.stamp != stamp or entry.compared != key:
             try:
                 entry = new[run_id] = _entry(folder, run_id, stamp, planned)
             except FileNotFoundError:  # gone since the look before
@@ -128,7 +123,7 @@ def _read_index(runs_folder: Path) -> dict[str, Entry]:
     try:
         index = orjson.loads((runs_folder / INDEX).read_bytes())
         runs = index["runs"] if index["format"] == _FORMAT else {}
-        return {run_id: Entry(*entry) for run_id, entry in runs.items()}
+        return {i: Entry(RunState(*state), *more) for i, (state, *more) in runs.items()}
     except (OSError, ValueError, LookupError, AttributeError, TypeError):
         return {}
 
@@ -146,6 +141,7 @@ def _write_index(runs_folder: Path, entries: Mapping[str, Entry]) -> None:
 def _entry(folder: str, run_id: str, stamp: str, planned: Planned | None) -> Entry:
     """A run's entry in the index, made of its record; raises BadRecordError, UserError, OSError."""
     record = read_record(Path(folder, RECORD))
+    state = RunState(Status.DONE, stamp, wall_s=record["wall_s"], source=record["source"])
     ended: tuple[str, ...] = ()
     if unsupported := record.get("unsupported"):
         ended = (Status.UNSUPPORTED, Cause.UNSUPPORTED, unsupported)
@@ -153,29 +149,23 @@ def _entry(folder: str, run_id: str, stamp: str, planned: Planned | None) -> Ent
         ended = (Status.FAILED, failed, record.get("unfinished") or "")
     elif unfinished := record.get("unfinished"):
         ended = (Status.UNFINISHED, Cause.UNFINISHED, unfinished)
-    return Entry(
-        stamp=stamp,
-        wall_s=record["wall_s"],
-        source=record["source"],
-        ended=ended,
-        compared=planned.keys[run_id] if planned else "",
-        differs=planned.differences(run_id, record) if planned else {},
-    )
+    if ended:
+        status, cause, why = ended
+        state = RunState(status, stamp, cause, why, source=record["source"])
+    if planned is None:
+        return Entry(state, "", {})
+    return Entry(state, planned.keys[run_id], planned.differences(run_id, record))
 
 
 def _finished(entry: Entry, accepted: Set[str]) -> RunState:
-    stamp, wall_s, source, ended, _, differs = entry
-    detail = ""
-    if differs:
-        detail = "; ".join(differs.values())
-        if causes := [cause for cause in differs if cause not in accepted]:
-            cause = f"{', '.join(causes)} changed"
-            return RunState(Status.STALE, stamp, cause, detail, wall_s, source)
-        detail = f"accepted although {detail}"
-    if ended:
-        status, cause, why = ended
-        return RunState(status, stamp, cause, why, source=source)
-    return RunState(Status.DONE, stamp, "", detail, wall_s, source)
+    state, _, differs = entry
+    detail = "; ".join(differs.values())
+    if causes := [cause for cause in differs if cause not in accepted]:
+        cause = f"{', '.join(causes)} changed"
+        return state._replace(status=Status.STALE, cause=cause, detail=detail)
+    if differs and state.status == Status.DONE:
+        return state._replace(detail=f"accepted although {detail}")
+    return state
 
 
 def _untrusted(folder: Path, stamp: str, why: str, quarantine: bool) -> RunState:

@@ -38,8 +38,8 @@ def plan_of(folder: Path, state: str = "new", **keys: Any) -> str:
 def test_the_plan_names_points_that_will_not_fit(tmp_path: Path) -> None:
     line = plan_of(tmp_path, memory_gib_per_rank=14)
     assert line == (
-        "memory in e (by the default constants): 1 point of 3 will not fit, likely: 73.9 of 14.0 "
-        "GiB at batch_size 64; 1 point of 3 may not fit: 10.2 of 14.0 GiB at batch_size 8"
+        "memory in e (by the default constants): 1 point of 3 may not fit: 10.2 of 14.0 GiB at "
+        "batch_size 8; 1 point of 3 will not fit, likely: 73.9 of 14.0 GiB at batch_size 64"
     )
     linked = [{"batch_size": 64, "checkpointing": "none"}]
     line = plan_of(tmp_path, memory_gib_per_rank=14, axes={"seed": [1]}, linked=linked)
