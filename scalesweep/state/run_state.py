@@ -232,10 +232,10 @@ def _given_s(failure: Mapping[str, Any]) -> float | None:
     """Seconds that a failed run had: those it was given in its job, else those it took."""
     if (limit_s := (failure.get("asked") or {}).get("limit_s")) is not None:
         return float(limit_s)
-    if not (failure["started"] and failure["ended"]):
+    began, ended = failure.get("started"), failure.get("ended")
+    if not (began and ended):
         return None
-    began, ended = (datetime.fromisoformat(failure[key]) for key in ("started", "ended"))
-    return (ended - began).total_seconds()
+    return (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds()
 
 
 def set_aside(

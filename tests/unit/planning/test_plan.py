@@ -58,11 +58,9 @@ def test_oversubscribed_points_are_marked(toy: Path, campaign_of: Callable[..., 
     path = toy / "benchmarks" / "toy" / "benchmark.yaml"
     path.write_text(path.read_text() + "threads: threads if threads is not null else 0\n")
     plan = build_plan(campaign := campaign_of(body), states_of(campaign))
-    runs = plan["experiments"][0]["runs"]
-    # What the framework chooses is not known, but at least one thread for each rank.
-    assert [run["threads_per_core"] for run in runs] == [None, 1, None, 2, 2, 4]
     text = plan_text(plan)
     assert "oversubscribed in e: 3 points (ranks 2 and 4): up to 4 threads for each core" in text
+    # What the framework chooses is not known, but at least one thread for each rank.
     rows = list(csv.DictReader(io.StringIO(plan_csv(plan))))
     assert [row["threads_per_core"] for row in rows] == ["", "1", "", "2", "2", "4"]
 

@@ -1,8 +1,5 @@
 """Records are compared with what is planned: what disagrees is stale until the user decides."""
 
-import contextlib
-import csv
-import io
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +11,7 @@ import yaml
 from scalesweep.compute.launcher import launch
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.jobs.run_spec import run_spec
-from scalesweep.planning.plan import build_plan, plan_csv
+from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import state_digest, take_stock, tell_stale
@@ -100,18 +97,9 @@ def test_a_changed_default_is_stale_until_the_version_or_the_campaign_says_so(
     assert line.startswith("1 run of 2 is stale") and "\n" not in line
     assert "size was 4, is 8 (1 run)" in line and "'accept_stale: [parameters]'" in line
     assert f"raise 'version' in {foreign}/benchmarks/foreign/benchmark.yaml" in line
-    with contextlib.chdir(foreign):
-        line = tell_stale(campaign, runs, states)
-    assert "raise 'version' in benchmarks/foreign/benchmark.yaml;" in line
-    plan = build_plan(campaign, states)
-    text = plan_text(plan)
+    text = plan_text(build_plan(campaign, states))
     assert "2 runs, 1 done, 0 failed, 0 new, 1 stale" in text
-    row = next(line for line in text.splitlines() if line.startswith("theirs"))
-    assert row.split()[4:9] == ["1", "0", "0", "0", "1"] and "remaining time" not in text
-    rows = {row["run_id"]: row for row in csv.DictReader(io.StringIO(plan_csv(plan)))}
-    row = rows[list(runs)[-1]]
-    assert (row["status"], row["cause"]) == ("stale", "parameters changed")
-    assert row["reason"] == "size was 4, is 8"
+    assert "remaining time" not in text
     # The two ways out.
     assert stock(measured("accept_stale: [program]"))[1].status == "stale"
     accepted = stock(measured("accept_stale: [parameters]"))[1]

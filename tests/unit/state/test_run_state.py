@@ -65,7 +65,6 @@ def _edit_with_digest(folder: Path) -> None:
 # What happens to the first run -> the runs that cannot be trusted then, and what is said of them.
 DAMAGE: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
     "record cut": (lambda f: os.truncate(f / RECORD, 300), {IDS[0]: "not whole JSON"}),
-    "record of bytes": (lambda f: (f / RECORD).write_bytes(b"\xff\0" * 50), {IDS[0]: "not whole"}),
     "record flipped": (lambda f: _flip(f / RECORD), {IDS[0]: ""}),
     "a number edited": (_edit, {IDS[0]: "changed after it was written"}),
     "the id edited": (_edit_with_digest, {IDS[0]: f"is of run '{IDS[1]}'"}),
@@ -75,11 +74,6 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
     ),
     "samples cut": (lambda f: os.truncate(f / SAMPLES, 400), {IDS[0]: "samples.npz has 400 bytes"}),
     "samples removed": (lambda f: (f / SAMPLES).unlink(), {IDS[0]: "samples.npz is missing"}),
-}
-# What only who reads the samples can see.
-OF_SAMPLES: dict[str, Callable[[Path], object]] = {
-    "flipped": lambda f: _flip(f / SAMPLES),
-    "swapped": lambda f: _swap(f / SAMPLES, f.parent / IDS[1] / SAMPLES),
 }
 
 
