@@ -232,26 +232,13 @@ def split_column(name: str) -> Column | None:
     return Column(match[1], match[2] or "", match[3]) if match else None
 
 
-_ABBREVIATED = {
-    "mfu unstated": "MFU (FLOP not stated)",
-    "hfu unstated": "HFU (FLOP not stated)",
-    "mfu": "MFU",
-    "hfu": "HFU",
-    "mae": "MAE",
-    "energy delay": "energy-delay",
-    "flop": "FLOP",
-    "rss": "RSS",
-    "cpu": "CPU",
-    "gpu": "GPU",
-}
+_ABBREVIATED = re.compile(r"\b(?:mfu|hfu|mae|flop|rss|cpu|gpu)\b")
 
 
 def plain_quantity(name: str, described: Mapping[str, str], kind: str = "") -> Quantity:
     """Meaning of a plain metric from its record's ``unit``, ``better`` and ``scope``; of a derived
     one there is a ``formula`` too."""
-    label = name.replace("_", " ")
-    for words, short in _ABBREVIATED.items():
-        label = re.sub(rf"\b{words}\b", short, label)
+    label = _ABBREVIATED.sub(lambda word: word[0].upper(), name.replace("_", " "))
     return Quantity(
         name,
         label[:1].upper() + label[1:],

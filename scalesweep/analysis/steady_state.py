@@ -1,44 +1,41 @@
 """Where a series of times becomes steady, against the warm-up that was declared."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from scalesweep.analysis.stats import MAD_TO_STD, finite_values
 from scalesweep.analysis.types import Floats
-from scalesweep.core.errors import UserError
 
 FEWEST_DRIFTING = 10
+# Steady is what lies within so much of the usual value, or so many robust standard deviations.
+TOLERANCE, WIDTH = 0.05, 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class SteadyState:
+class SteadyState(NamedTuple):
     """Where a series becomes steady, against the warm-up that was declared.
 
     ``detected`` is the index of the first steady value, or None if the series is too short to
-    tell; ``agrees`` is False if warm-up seems to reach beyond the declared count or the values
-    still drift at the end; ``message`` says so in words and is empty otherwise.
+    tell. ``message`` says in words if warm-up seems to reach beyond the declared count, or if the
+    values still drift at the end; else it is empty.
     """
 
-    declared: int
     detected: int | None
     drifting: bool
-    agrees: bool
     message: str
 
 
-def _drifts(series: Floats, tolerance: float, fewest: int) -> bool:
+def _drifts(series: Floats, fewest: int) -> bool:
     """Whether a series still rises or falls: Mann and Kendall's trend test at 1 %, and the
-    medians of its first and last third differ by more than ``tolerance`` of the median. False for
-    fewer values than ``fewest``.
+    medians of its first and last third differ by more than the tolerance. False for fewer values
+    than ``fewest``.
     """
     if series.size < fewest:
         return False
     third = series.size // 3
     change = abs(float(np.median(series[-third:]) - np.median(series[:third])))
-    if change <= tolerance * abs(float(np.median(series))):
+    if change <= TOLERANCE * abs(float(np.median(series))):
         return False
     # Blocks keep the pairwise comparison small and average the noise of single steps.
     blocks = np.array([block.mean() for block in np.array_split(series, min(series.size, 100))])
@@ -48,46 +45,28 @@ def _drifts(series: Floats, tolerance: float, fewest: int) -> bool:
     return bool(abs(score) / deviation > 2.576)
 
 
-def _medians(values: Floats) -> Any:
-    """np.median over the last axis, of finite values, for a tenth of what it costs on few."""
-    half = values.shape[-1] // 2
-    if values.shape[-1] % 2:
-        return np.partition(values, half, axis=-1)[..., half]
-    parts = np.partition(values, (half - 1, half), axis=-1)
-    return (parts[..., half - 1] + parts[..., half]) / 2
-
-
 def steady_state(
-    series: ArrayLike,
-    declared: int,
-    tolerance: float = 0.05,
-    width: float = 5.0,
-    fewest_drifting: int = FEWEST_DRIFTING,
+    series: ArrayLike, declared: int, fewest_drifting: int = FEWEST_DRIFTING
 ) -> SteadyState:
     """Compare a declared warm-up count with where ``series`` becomes steady.
 
     ``series`` holds times per step or epoch, [step] or [step, rank] (then the median over the
     ranks counts), the warm-up included; ``declared`` leading values are dropped by declaration.
-    Steady is what lies within ``width`` robust standard deviations, or ``tolerance`` of the
+    Steady is what lies within ``WIDTH`` robust standard deviations, or ``TOLERANCE`` of the
     value if that is more, around the median of the second half, together with the median of the
     five values that follow. Dropping more than needed is no disagreement. Fewer values than
     ``fewest_drifting`` are not said to drift.
-    Raises UserError if the declared warm-up leaves nothing.
     """
-    array: NDArray[Any] = finite_values(series)
+    array = finite_values(series)
     if array.ndim == 2:
-        array = _medians(array)
+        array = np.median(array, axis=1)
     n = array.size
-    if declared < 0:
-        raise ValueError("declared must not be negative")
-    if declared >= n:
-        raise UserError(f"a warm-up of {declared} leaves nothing of {n} values")
     if n < 4:
-        return SteadyState(declared, None, False, True, "")
+        return SteadyState(None, False, "")
     tail = array[n - max(3, n // 2) :]
-    centre = float(_medians(tail))
-    spread = width * MAD_TO_STD * float(_medians(np.abs(tail - centre)))
-    band = max(spread, tolerance * abs(centre))
+    centre = float(np.median(tail))
+    spread = WIDTH * MAD_TO_STD * float(np.median(np.abs(tail - centre)))
+    band = max(spread, TOLERANCE * abs(centre))
     values = array.tolist()
     detected = n
     for index, here in enumerate(values):
@@ -98,10 +77,10 @@ def steady_state(
         if abs(middle - centre) <= band:
             detected = index
             break
-    drifting = detected == n or _drifts(array[detected:], tolerance, fewest_drifting)
+    drifting = detected == n or _drifts(array[detected:], fewest_drifting)
     message = ""
     if detected > declared:
         message = f"warm-up declared: {declared}, but values are steady only from {detected} on"
     if drifting:
         message = f"values still drift after the declared warm-up of {declared}"
-    return SteadyState(declared, detected, drifting, not message, message)
+    return SteadyState(detected, drifting, message)

@@ -54,27 +54,7 @@ from scalesweep.analysis.step_work import (
 )
 from scalesweep.analysis.types import Floats
 
-# Terms of the ledger in the order of the formula, and what each is called.
-TERMS = {
-    "input": "Input",
-    "compute": "Computation",
-    "busy": "Input and computation",
-    "checkpoint": "Checkpoints",
-    "validation": "Validation",
-    "logging": "Logging",
-    "between": "Host",
-    "persistent": "Load imbalance",
-    "alternating": "Jitter",
-    "stalls": "Stalls",
-    "transfer": "Exposed communication",
-    "sharded": "Exchange of shards",
-    "tensor": "Tensor-parallel exchange",
-    "pipeline": "Pipeline wait",
-    "communication": "Exposed communication",
-    "barrier": "Barrier",
-    "unattributed": "Unattributed",
-}
-REST = "unattributed"
+REST = "unattributed"  # the term that is what no other explains
 STEPS, EPOCHS, PROFILE, NOEXCHANGE, TRACE = "steps", "epochs", "profile", "noexchange", "trace"
 FIRST = "first"  # of several epochs
 # What a step is called in each form.
@@ -96,7 +76,7 @@ Samples = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class StepAccount:
-    """Seconds per step of one run, by term of ``TERMS``; what it does not show is no term.
+    """Seconds per step of one run, by term; what it does not show is no term.
 
     ``form``: STEPS; EPOCHS of a run that kept its epochs only (a step is then an epoch, and an
     imbalance that alternates within it goes unseen); FIRST of the first of them; PROFILE if

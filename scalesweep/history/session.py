@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.parquet import read_frame
-from scalesweep.analysis.step_account import TERMS, StepAccount
+from scalesweep.analysis.step_account import StepAccount
 from scalesweep.analysis.table_io import read_table
+from scalesweep.aspects.steps.terms import TERMS
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.files import canonical_json, digest_of
 from scalesweep.core.formatting import text_of
@@ -115,11 +116,11 @@ def _noted(summary: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     for run_id, text in zip(summary["run_id"], summary.get(ACCOUNT, ()), strict=False):
         if isinstance(text, str):
             account = StepAccount(**json.loads(text))
-            terms = {title: account.term(term) for term, title in TERMS.items()}
+            terms = [(term.label, account.term(name)) for name, term in TERMS.items()]
             noted[run_id] = [
                 {**_plain(TERM), "metric": title, "phase": account.form, "value": value * _MS,
                  "unit": "ms"}
-                for title, value in (terms | {WHOLE: account.elapsed}).items()
+                for title, value in [*terms, (WHOLE, account.elapsed)]
                 if value is not None and math.isfinite(value)
             ]  # fmt: skip
     for run_id, text in zip(summary["run_id"], summary.get(PARTS, ()), strict=False):

@@ -45,7 +45,7 @@ def epoch_quantities(
                 for stat, value in zip(("mean", "std"), epoch_stats(taken), strict=True):
                     quantities[column(metric, stat, phase)] = float(value)
     whole = local if total is None else total
-    if whole is None or len(whole) < 2 or (state := steady_state(whole, 1)).agrees:
+    if whole is None or len(whole) < 2 or not (message := steady_state(whole, 1).message):
         return quantities, None
-    words = state.message.replace("values", "epochs")
+    words = message.replace("values", "epochs")
     return quantities, f"{words}; raise epochs, so that those before weigh less"

@@ -135,7 +135,7 @@ def _warmup_warning(record: Mapping[str, Any], samples: Arrays) -> str | None:
     warmup = samples["warmup_step_times"]
     steps = np.concatenate([warmup, samples["step_times"]])
     state = steady_state(steps, len(warmup))
-    if state.agrees:
+    if not state.message:
         return None
     late = not state.drifting and state.detected is not None
     advice = f"let the first {state.detected} steps warm up" if late else "run more steps"

@@ -44,7 +44,8 @@ def ranked(
         drawn = times(draw, int(point["ranks"]), repeat)
         if array == "local_times":
             whole = np.vstack([3 * drawn[:1], drawn])  # a first epoch, which is left out
-            found |= {"local_times": whole, "span_input": whole, "global_times": whole * 1.01}
+            ends = np.tile(1.01 * whole.max(axis=1, keepdims=True), int(point["ranks"]))
+            found |= {"local_times": whole, "span_input": whole, "global_times": ends}
         elif array == "span_input":
             local = np.full_like(drawn, 1.0)
             found |= {"local_times": local, "span_input": drawn, "global_times": local * 1.01}

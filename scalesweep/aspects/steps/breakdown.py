@@ -9,8 +9,9 @@ import numpy as np
 
 from scalesweep.analysis.stats import Estimate, mean_of, signed_mean_of
 from scalesweep.analysis.step_account import STEPS, StepAccount, companion_account
-from scalesweep.aspects.steps.efficiency import IMBALANCE, efficiency_rows
+from scalesweep.aspects.steps.efficiency import efficiency_rows
 from scalesweep.aspects.steps.measured_steps import main_rate, stated_accounts
+from scalesweep.aspects.steps.terms import IMBALANCE
 from scalesweep.core.errors import UserError
 from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.profilers import NOEXCHANGE as KIND

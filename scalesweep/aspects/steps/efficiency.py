@@ -21,31 +21,15 @@ from scalesweep.analysis.stats import (
     t_chance,
     t_quantile,
 )
-from scalesweep.analysis.step_account import PROFILE, STEPS, TERMS, TRACE, StepAccount
+from scalesweep.analysis.step_account import PROFILE, STEPS, TRACE, StepAccount
 from scalesweep.analysis.step_work import NAMED, PIPELINE, SHARDED, TENSOR
 from scalesweep.analysis.types import Floats
-from scalesweep.aspects.steps.measured_steps import OUTSIDE, MeasuredSteps, measured_steps
+from scalesweep.aspects.steps.measured_steps import MeasuredSteps, measured_steps
+from scalesweep.aspects.steps.terms import AT_REFERENCE, ELAPSED, IDEAL, LOCAL_BATCH, SLOWER, TERMS
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL
 from scalesweep.tables.points import ExperimentData, Measure, Point, place_of
 
-IDEAL, ELAPSED = "ideal", "elapsed"
-# Of a computation term, in the ledger: as at the reference, and what is slower than that.
-AT_REFERENCE, LOCAL_BATCH, SLOWER = "at_reference", "local_batch", "slower"
-OTHER = "other"  # small terms, for readers
-# Of a single epoch: whether another rank would be the slowest in others, it does not say.
-IMBALANCE = "imbalance"
-LABELS = {
-    **TERMS,
-    IDEAL: "Ideal step",
-    ELAPSED: "Measured step",
-    AT_REFERENCE: "Computation",
-    LOCAL_BATCH: "Smaller local batch",
-    SLOWER: "Slower computation",
-    IMBALANCE: "Load imbalance",
-    OUTSIDE: "Time outside of steps",
-    OTHER: "Other",
-}
 NOTABLE = 0.02  # of a step: what is shorter shares no variance with other terms
 _OF_TOOLS = (PROFILE, TRACE)  # they know no samples
 # Terms that a program shows only where it has them: none at a reference without them.
@@ -96,7 +80,7 @@ class _Points:
         own, terms = np.full(len(data.summary), math.nan), dict[Any, dict[Hashable, Floats]]()
         for steps in every:
             own[list(steps.accounts)] = steps.own
-            for name in (*TERMS, OUTSIDE):
+            for name in TERMS:
                 values, least = steps.term(name), NOTABLE * float(steps.elapsed.mean())
                 if values is not None and abs(float(values.mean())) >= least:
                     terms.setdefault(steps.point.source, {})[place_of(steps.point), name] = values
@@ -235,7 +219,7 @@ def _ledger(
     computation is split: as at the reference, and why the rest of it is slower."""
     base, ratio = reference or (None, 1.0)
     compared = base is not None and steps is not base
-    for name in (*TERMS, OUTSIDE):
+    for name in TERMS:
         if (here := points.term(steps, name)) is None:
             continue
         ideal = points.term(base, name, ratio) if compared else None

@@ -1,6 +1,6 @@
 """Figures of steps: where their time goes, and which ranks are slower."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,13 +8,11 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.rank_stats import READING
-from scalesweep.analysis.step_account import EPOCHS, FIRST, STEP_WORDS, STEPS
+from scalesweep.analysis.step_account import STEP_WORDS, STEPS
 from scalesweep.aspects.steps.breakdown import FirstEpochRow, LedgerRow
 from scalesweep.aspects.steps.causes import NOTABLE
-from scalesweep.aspects.steps.efficiency import IMBALANCE, LABELS, OTHER
 from scalesweep.aspects.steps.findings import TIME_WORDS, netted
 from scalesweep.aspects.steps.ledgers import (
-    SMALL,
     Ledger,
     farthest_series,
     largest_points,
@@ -22,7 +20,8 @@ from scalesweep.aspects.steps.ledgers import (
     with_other,
 )
 from scalesweep.aspects.steps.ranks import RankRow, StragglerRow
-from scalesweep.core.formatting import counted, number, with_interval
+from scalesweep.aspects.steps.terms import TERMS
+from scalesweep.core.formatting import counted, with_interval
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import MAX_BARS, Drawing, drawn, evenly, labels_of
 from scalesweep.figures.forms import Bars, Lines
@@ -31,27 +30,7 @@ from scalesweep.table.declared import Estimate
 
 MAX_PANELS, MOST_BARS = 4, 6
 FARTHEST, ALL = "ledger", "ledger-all"
-ROOM = 66  # characters above the bars
-ARTICLES = {EPOCHS: "an", FIRST: "the"}  # of what a step is called
-# Colours after Okabe and Ito: what was there at the reference is dark, what is lost is bright.
-_GROUPS: Mapping[str, Sequence[str]] = {
-    "#0072B2": ("compute", "busy", "at_reference"),
-    "#56B4E9": ("slower", "local_batch"),
-    "#009E73": ("input",),
-    "#7A5195": ("checkpoint", "validation", "logging", "between"),
-    "#D55E00": ("persistent", IMBALANCE),
-    "#E69F00": ("alternating", "stalls"),
-    "#CC79A7": ("transfer", "communication", "sharded", "tensor", "pipeline"),
-    "#F0E442": ("barrier",),
-    "#9aa1ab": ("unattributed", "outside", OTHER),
-}
-_HATCHES = ("", "////", "----", "xxxx", "\\\\\\\\")
-_BY_LABEL: Mapping[str, tuple[str, str]] = {
-    LABELS[name]: (colour, "" if name in ("busy", "at_reference", IMBALANCE) else _HATCHES[place])
-    for colour, names in _GROUPS.items()
-    for place, name in enumerate(names)
-    if name in LABELS
-}
+_LOOKS = {term.label: term.look for term in TERMS.values()}
 
 
 def ledger_figures(results: ExperimentResults) -> list[Drawing]:
@@ -84,7 +63,7 @@ def _ledger_figures(
         fixed = [name for name in results.series_labels if name in results.series_names]
         of = f", {words}" if (words := results.named(shown[0].row, fixed)) else ""
     bars = pd.DataFrame(
-        {"label": label, "part": LABELS[part], "lost": lost, "value": value * factor}
+        {"label": label, "part": TERMS[part].label, "lost": lost, "value": value * factor}
         for label, ledger in zip(names, shown, strict=True)
         for lost in (False, True)
         for part, term in ledger.parts.items()
@@ -95,40 +74,16 @@ def _ledger_figures(
         for label, ledger in zip(names, shown, strict=True)
         if ledger.ideal
     }
-    line = (f"ideal {what.partition(' ')[2]}", ideals) if ideals else None
+    line = (f"ideal {what}", ideals) if ideals else None
     full = ", in full colour: lost" if ideals else ""
-    axis, total = Axis(f"Time of {what} [{unit}]{full}"), _sum(shown[-1])
-    panel = Bars(bars, axis, _BY_LABEL, "" if name == ALL else total, line)
+    panel = Bars(bars, Axis(f"Time of the {what} [{unit}]{full}"), _LOOKS, line=line)
     note = "Means over repeats; at the end of a bar the measured time."
-    return drawn(results, name, f"where the time of {what} goes{of}", note, [panel],
+    return drawn(results, name, f"where the time of the {what} goes{of}", note, [panel],
                  len(every) - len(shown), detail="" if of else shared)  # fmt: skip
 
 
 def _more(term: LedgerRow) -> float:
     return max(term.more or 0.0, 0.0)
-
-
-def _sum(ledger: Ledger) -> str:
-    """``59 ideal + 40 load imbalance + 1.6 rest = 101 ms``; empty without losses."""
-    if ledger.ideal is None:
-        return ""
-    factor, unit = _unit([ledger])
-    whole, ideal = ledger.elapsed.ms, ledger.ideal.ms
-    losses = [(LABELS[name].lower(), term.more or 0.0)
-              for name, term in ledger.parts.items() if name != OTHER]  # fmt: skip
-    losses = sorted((item for item in losses if abs(item[1]) > NOTABLE * whole),
-                    key=lambda item: -abs(item[1]))  # fmt: skip
-    text = ""
-    for count in (2, 1):  # as there is room
-        rest = whole - ideal - sum(loss for _, loss in losses[:count])
-        named = [*losses[:count], *([("rest", rest)] if abs(rest) > SMALL * whole else [])]
-        added = [f"{'−' if loss < 0 else '+'} {number(abs(loss) * factor)} {name}"
-                 for name, loss in named]  # fmt: skip
-        ends = f"{number(ideal * factor)} ideal", f"= {number(whole * factor)} {unit}"
-        text = " ".join([ends[0], *added, ends[1]]) if added else ""
-        if len(text) <= ROOM:
-            break
-    return text
 
 
 def _unit(shown: Sequence[Ledger]) -> tuple[float, str]:
@@ -137,10 +92,9 @@ def _unit(shown: Sequence[Ledger]) -> tuple[float, str]:
 
 
 def step_words(shown: Sequence[Ledger]) -> str:
-    """What a step of these ledgers is called, with its article."""
+    """What a step of these ledgers is called."""
     forms = {ledger.form for ledger in shown}
-    form = forms.pop() if len(forms) == 1 else STEPS
-    return f"{ARTICLES.get(form, 'a')} {STEP_WORDS[form]}"
+    return STEP_WORDS[forms.pop() if len(forms) == 1 else STEPS]
 
 
 def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
@@ -151,14 +105,14 @@ def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
     shown = [with_other([each])[0] for each in evenly(last, MAX_PANELS)]
     factor, unit = _unit(shown)
     what = step_words(shown)
-    axis = Axis(f"Time of {what} [{unit}]")
+    axis = Axis(f"Time of the {what} [{unit}]")
     panels = []
     for ledger in shown:
         rows = _steps(ledger, factor)
         title = results.describe(ledger.row) if results.axes else ""
-        looks = {**_BY_LABEL, "Ideal": (FAINT, ""), "Measured": (INK, "")}
+        looks = {**_LOOKS, "Ideal": (FAINT, ""), "Measured": (INK, "")}
         panels.append(Bars(pd.DataFrame(rows), axis, looks, title))
-    head = f"from the ideal {what.split()[1]} to the measured one"
+    head = f"from the ideal {what} to the measured one"
     note = "Each bar begins where the one above it ends; lines and brackets: 95 % intervals."
     return drawn(results, "waterfall", head, note, panels, len(last) - len(shown))
 
@@ -172,7 +126,7 @@ def _steps(ledger: Ledger, factor: float) -> list[dict[str, Any]]:
         if term.loss is None:
             continue
         loss = term.loss.times(factor)
-        rows.append(_step(LABELS[name], at, loss, "+" if loss.value >= 0 else ""))
+        rows.append(_step(TERMS[name].label, at, loss, "+" if loss.value >= 0 else ""))
         at += loss.value
     if abs(whole - at) > 1e-6 * whole:  # a term that the reference or this point lacks
         rows.append(_step("Not compared", at, Estimate(whole - at)))

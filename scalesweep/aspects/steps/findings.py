@@ -24,11 +24,10 @@ from scalesweep.analysis.step_work import (
 from scalesweep.aspects.steps import pipeline
 from scalesweep.aspects.steps.breakdown import EfficiencyRow, FirstEpochRow, LedgerRow
 from scalesweep.aspects.steps.causes import NOTABLE
-from scalesweep.aspects.steps.efficiency import IMBALANCE, LABELS, SLOWER
 from scalesweep.aspects.steps.ledgers import Ledger, largest_points, ledgers
-from scalesweep.aspects.steps.measured_steps import OUTSIDE
 from scalesweep.aspects.steps.ranks import StragglerRow
 from scalesweep.aspects.steps.table import CauseRow
+from scalesweep.aspects.steps.terms import OUTSIDE, SLOWER, TERMS
 from scalesweep.core.formatting import counted
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
@@ -49,27 +48,6 @@ from scalesweep.findings.base import (
 from scalesweep.table.declared import Estimate
 
 LOSS = "largest loss"
-# What to do about a loss, by its term; what else the step is made of is no loss.
-DO = {
-    "local_batch": "give each rank a larger batch: a small one computes slowly",
-    SLOWER: "compare fewer threads per rank: ranks share cores, memory or disks",
-    "input": "compare more parallel reads, more prefetching or a cache",
-    "checkpoint": "write checkpoints less often, or beside the steps",
-    "validation": "validate less often, or on fewer samples",
-    "logging": "log less often, and on no rank alone",
-    "between": "look at what the program does between its steps: callbacks, logging, copies",
-    "persistent": "look at the slow rank and its host: it is late in every step",
-    IMBALANCE: "look at the ranks' times: one may have slower files",
-    "stalls": "look at the steps that stall: checkpoints, garbage collection, file systems",
-    "alternating": "look for jitter: other work on the nodes, threads that share cores",
-    "transfer": "profile the exchange (docs/guide/profiles.md)",
-    "sharded": "compare `reshard_after_forward: false`, or shards within a node",
-    "tensor": "keep `tp` within a node, or compare a smaller one",
-    "pipeline": "compare more micro-batches, or an interleaved schedule",
-    "communication": "record time stamps of each step: they tell waiting from transfer",
-    "barrier": "run longer epochs, or look at what ranks do at their ends",
-    OUTSIDE: "record what lies between steps (docs/guide/time_breakdown.md)",
-}
 # Why steps are shorter, or longer, than the rate of samples says.
 CONTRADICTS = (
     "most of the time is outside of the timed steps, or the two are of different samples",
@@ -99,7 +77,7 @@ def largest_loss(results: ExperimentResults) -> list[Finding]:
         _claim(results, term)
         for ledger in largest
         for name, term in ledger.parts.items()
-        if name in DO and term.loss is not None
+        if TERMS[name].do and term.loss is not None
     )
     tested = [Finding(results.name, LOSS, SILENT, claims=every)] if every else []
     said = [_largest(results, ledger) for ledger in largest]
@@ -111,7 +89,7 @@ def _largest(results: ExperimentResults, ledger: Ledger) -> Finding | None:
     assert ledger.ideal is not None
     whole, ideal = ledger.elapsed, ledger.ideal.ms
     parts = netted(ledger)
-    losses = {name: term.more for name, term in parts.items() if name in DO and term.more}
+    losses = {name: term.more for name, term in parts.items() if TERMS[name].do and term.more}
     if not losses or (whole.more or 0.0) < NOTABLE * ideal:
         return None
     name = max(losses, key=lambda term: losses[term])
@@ -124,7 +102,7 @@ def _largest(results: ExperimentResults, ledger: Ledger) -> Finding | None:
     words = {**made.words, "share": f"{100 * reached:.0f} %"}
     if name == SLOWER and ledger.form in (EPOCHS, NOEXCHANGE) and "input" not in ledger.parts:
         words["name"] = "slower input and computation"
-    return replace(made, reason=doubt, words=words, next=DO[name])
+    return replace(made, reason=doubt, words=words, next=TERMS[name].do)
 
 
 def _ms(name: str, estimate: Estimate | None, whole: LedgerRow) -> Number:
@@ -167,7 +145,7 @@ def main_loss(series: Sequence[Ledger]) -> str:
     losses = {name: term.more or 0.0 for name, term in netted(series[-1]).items()}
     term = max(losses, key=lambda name: losses[name], default="")
     share = losses[term] / whole if term else 0.0
-    return f"{LABELS[term].lower()} {100 * share:.0f} %" if share >= NOTABLE else ""
+    return f"{TERMS[term].label.lower()} {100 * share:.0f} %" if share >= NOTABLE else ""
 
 
 def _unnamed(results: ExperimentResults, ledger: Ledger, largest: float) -> Finding | None:
@@ -182,16 +160,7 @@ def _unnamed(results: ExperimentResults, ledger: Ledger, largest: float) -> Find
         made = _of_term(results, ledger, NOTE, rest, (_ms("loss", rest.loss, whole),))
         then = "run more and longer steps, or profile one run"
         return replace(made, reason="more than any term explains", next=then)
-    # Terms that the reference may have too, without their name.
-    nameless = [
-        term for name, term in ledger.parts.items()
-        if name in DO and term.loss is None and max(term.ms, term.value.high or 0.0) > largest
-    ]  # fmt: skip
-    if not nameless:
-        return None
-    term = max(nameless, key=lambda term: term.ms)
-    made = _of_term(results, ledger, NOTE, term, (_ms("loss", Estimate(term.ms), whole),))
-    return replace(made, reason="the reference, which does not print it, may have the same")
+    return None
 
 
 def _of_term(
@@ -202,7 +171,7 @@ def _of_term(
     return Finding(
         results.name, LOSS, state, numbers=numbers, claims=(_claim(results, term),),
         evidence=declared_evidence(results, term) | {"term": term.term},
-        words={"at": at, "step": STEP_WORDS[ledger.form], "name": LABELS[term.term].lower()},
+        words={"at": at, "step": STEP_WORDS[ledger.form], "name": TERMS[term.term].label.lower()},
     )  # fmt: skip
 
 

@@ -5,26 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from scalesweep.aspects.steps.breakdown import EfficiencyRow, LedgerRow
-from scalesweep.aspects.steps.efficiency import (
-    AT_REFERENCE,
-    ELAPSED,
-    IDEAL,
-    IMBALANCE,
-    LOCAL_BATCH,
-    OTHER,
-    SLOWER,
-)
-from scalesweep.aspects.steps.measured_steps import OUTSIDE
+from scalesweep.aspects.steps.terms import ELAPSED, IDEAL, OTHER, OUTSIDE, TERMS
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.table.declared import Estimate
-
-# The parts of a step in the order of the ledger; those of computation come in two ways.
-PARTS = (
-    "compute", "busy", AT_REFERENCE, LOCAL_BATCH, SLOWER, "input", "checkpoint",
-    "validation", "logging", "between", "persistent", "alternating", IMBALANCE, "stalls",
-    "transfer", "sharded", "tensor", "pipeline", "communication", "barrier", OTHER, OUTSIDE,
-    "unattributed",
-)  # fmt: skip
 
 # Shares of a step: of what is outside of the accounted steps, and by which these may be longer.
 MOST_OUTSIDE, LONGER_STEPS = 0.5, 0.05
@@ -84,7 +67,7 @@ def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) 
     ledgers = []
     for _, group in groupby(results.of(table), lambda row: results.point_key(row.row)):
         terms = {row.term: row for row in group}
-        parts = {name: terms[name] for name in PARTS if name in terms}
+        parts = {name: terms[name] for name in TERMS if name in terms}
         whole = terms[ELAPSED]
         ledgers.append(Ledger(whole.row, whole.form, parts, whole, terms.get(IDEAL)))
     return ledgers

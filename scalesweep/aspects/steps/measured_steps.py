@@ -14,6 +14,7 @@ import numpy as np
 from scalesweep.analysis.step_account import FINEST, REST, StepAccount
 from scalesweep.analysis.step_work import BETWEEN, NAMED
 from scalesweep.analysis.types import Floats
+from scalesweep.aspects.steps.terms import OUTSIDE
 from scalesweep.tables.bookkeeping import ACCOUNT
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
@@ -22,7 +23,6 @@ from scalesweep.tables.points import ExperimentData, Measure, Point
 _OTHER, _ONE_FACTOR = 2.0, 0.02
 # What is outside of the accounted steps has a line of its own from this share of a step on.
 NOTABLE_OUTSIDE = 0.005
-OUTSIDE = "outside"  # the term
 _OF_SAMPLES = ("samples/s", "images/s")
 _MS = 1e3
 

@@ -2,13 +2,14 @@
 they are, and how they are distributed, at the largest finished scale of every series."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from scalesweep.analysis.rank_stats import STEP, own_times, rank_matrix
 from scalesweep.analysis.step_delays import FEWEST_STEPS, SINGLE_FROM, causes_of, single_steps
@@ -28,12 +29,12 @@ from scalesweep.aspects.steps.pipeline import MAKER as PIPELINE
 from scalesweep.aspects.steps.ranks import RankRow, StepRun, StragglerRow, rank_rows
 from scalesweep.core.formatting import listed, number, percent
 from scalesweep.core.rank_columns import by_rank, machine_column
-from scalesweep.experiment.points_table import Cell, Column, Table, table_of
-from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.points_table import Shown, Table, declared_table
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
-from scalesweep.table.declared import Estimate, SourceRow, column
+from scalesweep.table.declared import Estimate, PointRow, SourceRow, column
 from scalesweep.tables.bookkeeping import run_seconds
-from scalesweep.tables.making import Maker, TableInputs
+from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.run_arrays import each_run, largest_finished, ranks_of
 
@@ -74,18 +75,16 @@ class CauseRow(SourceRow, table="causes"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepRow(SourceRow, table="steps"):
-    """The steps of a run, on the ranks' critical path."""
+class StepRow(PointRow, table="steps"):
+    """The steps of a point's runs, on the ranks' critical path: medians over the runs."""
 
-    run_id: str = column("the run")
-    repeat: int = column("its repeat")
-    steps: int = column("how many", "1")
+    steps: float = column("how many", "1")
     p50: float = column("median", "ms")
     p95: float = column("95 % quantile", "ms")
     p99: float = column("99 % quantile", "ms")
     max: float = column("the longest", "ms")
-    stalls: int = column("steps much longer than those around them", "1")
-    stall_steps: list[int] = column("the first 20 of these, from 1, as JSON")
+    stalls: float = column("steps much longer than those around them, mean over the runs", "1")
+    stall_steps: list[int] = column("the first 20 of the first run with any, from 1, as JSON")
     drift: float | None = column("median of the last third over that of the first, less 1", "1")
 
 
@@ -102,10 +101,8 @@ def steps_rows(inputs: TableInputs) -> Iterator[SourceRow]:
         yield from rank_rows(point, [run for run in read if run.times][:most])
         if accounted := [run.accounted for run in read if run.accounted is not None]:
             yield from (CauseRow(**head, **row) for row in cause_rows(accounted))
-        for run in read:
-            if run.whole is not None:
-                of = {"run_id": run.run_id, "repeat": run.repeat, **distribution_of(run.whole)}
-                yield StepRow(**head, **of)
+        if steps := [run.whole for run in read if run.whole is not None]:
+            yield StepRow(**point_columns(point), **distribution_of(steps))
 
 
 def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[StepRun]:
@@ -133,20 +130,26 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[StepRun]:
         yield StepRun(str(names["run_id"]), int(names["repeat"]), known, times, whole, accounted)
 
 
-def distribution_of(seconds: Floats) -> dict[str, Any]:
-    """The columns of `steps` on ``seconds[step]``."""
-    names = ("p50", "p95", "p99", "max")
-    quantiles = (np.quantile(seconds, (0.5, 0.95, 0.99, 1.0)) * _MS).tolist()
-    long = single_steps(seconds, SINGLE_FROM * float(np.median(seconds)))
-    stalls, drift = np.flatnonzero(long > 0), None
-    if len(seconds) >= FEWEST_STEPS:
-        usual, third = pd.Series(np.where(long > 0, np.nan, seconds)), len(seconds) // 3
-        change = float(usual[-third:].median() / usual[:third].median()) - 1
-        drift = change if math.isfinite(change) else None
+def distribution_of(runs: Sequence[Floats]) -> dict[str, Any]:
+    """The columns of `steps` on runs of ``[step]`` seconds."""
+    quantiles = np.median([np.quantile(run, (0.5, 0.95, 0.99, 1.0)) for run in runs], axis=0) * _MS
+    long = [single_steps(run, SINGLE_FROM * float(np.median(run))) > 0 for run in runs]
+    drifts = pd.Series([_drift(*each) for each in zip(runs, long, strict=True)], dtype=float)
+    stalled = next((odd for odd in long if odd.any()), long[0])
     return {
-        "steps": len(seconds), **dict(zip(names, quantiles, strict=True)),
-        "stalls": int(stalls.size), "stall_steps": (stalls[:20] + 1).tolist(), "drift": drift,
-    }  # fmt: skip
+        "steps": float(np.median([run.size for run in runs])),
+        **dict(zip(("p50", "p95", "p99", "max"), quantiles.tolist(), strict=True)),
+        "stalls": float(np.mean([odd.sum() for odd in long])),
+        "stall_steps": (np.flatnonzero(stalled)[:20] + 1).tolist(),
+        "drift": float(drifts.median()) if drifts.notna().any() else None,
+    }
+
+
+def _drift(seconds: Floats, long: NDArray[np.bool_]) -> float:
+    if len(seconds) < FEWEST_STEPS:
+        return math.nan
+    usual, third = pd.Series(seconds).mask(long), len(seconds) // 3
+    return float(usual[-third:].median() / usual[:third].median()) - 1
 
 
 MAKERS = (
@@ -170,42 +173,21 @@ _NOTE = (
 
 def steps_table(results: ExperimentResults, limit: int) -> Table | None:
     """The steps of every point that keeps them; None where none does."""
-    groups: dict[tuple[Any, ...], list[StepRow]] = {}
-    for row in results.of(StepRow):
-        groups.setdefault(results.point_key(row.row), []).append(row)
-    planned = {results.point_key(row): row["planned"] for row in results.points}
-    rows = [_merged(runs, planned[key]) for key, runs in groups.items()]
-    columns = [
-        *(Column(head, _number(name), name) for head, name in _SHOWN.items()),
-        Column("Stalls in a run", _stalls, "stalls"),
-        Column("Drift in a run", lambda row: Cell(percent(row["drift"])), "drift"),
+    columns: list[Shown] = [
+        ("p50", "p50", lambda row: number(row.p50)),
+        ("p95", "p95", lambda row: number(row.p95)),
+        ("p99", "p99", lambda row: number(row.p99)),
+        ("Longest", "max", lambda row: number(row.max)),
+        ("Stalls in a run", "stalls", _stalls),
+        ("Drift in a run", "drift", lambda row: percent(row.drift)),
     ]
-    return table_of(results, rows, [("", columns)], limit) if rows else None
+    return declared_table(results, results.of(StepRow), columns, limit)
 
 
-_SHOWN = {"p50": "p50", "p95": "p95", "p99": "p99", "Longest": "max"}
-
-
-def _number(name: str) -> Callable[[Row], Cell]:
-    return lambda row: Cell(number(row[name]))
-
-
-def _merged(runs: Sequence[StepRow], planned: int) -> Row:
-    """Medians over the runs of a point; of stalls the mean, and those of the first with any."""
-    drifts = [run.drift for run in runs if run.drift is not None]
-    return {
-        **{name: float(np.median([getattr(r, name) for r in runs])) for name in _SHOWN.values()},
-        **runs[0].row, "repeats": len(runs), "planned": planned,
-        "drift": float(np.median(drifts)) if drifts else None,
-        "stalls": float(np.mean([run.stalls for run in runs])),
-        "places": next((run.stall_steps for run in runs if run.stall_steps), []),
-    }  # fmt: skip
-
-
-def _stalls(row: Row) -> Cell:
+def _stalls(row: StepRow) -> str:
     """How many a run has, and in which steps those of the first run with any are."""
-    where = listed([str(place) for place in row["places"]], 6)
-    return Cell(f"{row['stalls']:.3g}" + (f" (steps {where})" if where else ""))
+    where = listed([str(place) for place in row.stall_steps], 6)
+    return f"{row.stalls:.3g}" + (f" (steps {where})" if where else "")
 
 
 SECTION = Section("Steps", steps_table, lambda _results: [_NOTE])

@@ -142,4 +142,3 @@ def test_the_parts_of_a_bar_are_the_measured_step(tmp_path: Path) -> None:
     assert last["value"].sum() == pytest.approx(series[-1].elapsed.ms, rel=0.01)
     lost = last[last["lost"]].set_index("part")["value"]
     assert lost["Load imbalance"] == pytest.approx(40, abs=2)
-    assert re.match(r"[\d.]+ ideal \+ [\d.]+ load imbalance", panel.title)

@@ -113,7 +113,7 @@ def card_of(results: ExperimentResults) -> tuple[list[str], list[list[str]]]:
 def test_the_first_screen_has_a_line_for_each_scale(small: ExperimentResults) -> None:
     head, lines = card_of(small)
     assert head[:6] == [
-        "Setting", "gpus", "Best layout", "Rate [tokens/s]", "MFU (FLOP not stated)", "Memory [GB]"
+        "Setting", "gpus", "Best layout", "Rate [tokens/s]", "MFU unstated", "Memory [GB]"
     ]  # fmt: skip
     assert [line[:2] for line in lines] == [
         ["model a", "8"], ["model a", "16"], ["model a", "32"], ["model b", "8"]
