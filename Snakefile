@@ -39,8 +39,7 @@ from scalesweep.core.log import VERBOSITY
 from scalesweep.core.visible import visible
 from scalesweep.smk import snakemake_facts as facts
 from scalesweep.smk.startup import prepare
-from scalesweep.smk.progress import Progress
-from scalesweep.smk.terminal_lines import one_line_a_job
+from scalesweep.smk.progress import Progress, one_line_a_job
 
 # For what the library logs, here and in the scripts that rules start.
 os.environ[VERBOSITY] = facts.verbosity(workflow)
@@ -65,7 +64,6 @@ signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 if SWEEP.away:
     from scalesweep.smk.batch_queue import BatchQueue
-    from scalesweep.smk.leaving import leave_now, leave_on_sigterm
     from snakemake_executor_plugin_scalesweep import Executor
 
     Executor.rules, Executor.queue = JOBS, SWEEP.submission or BatchQueue(JOBS)
@@ -79,7 +77,7 @@ one_line_a_job(workflow, PROGRESS)
 rule all:
     default_target: True
     input:
-        SWEEP.pending_markers(),
+        SWEEP.markers(SWEEP.pending),
         SWEEP.session(),
         lambda wildcards: SWEEP.parts(checkpoints.summarise.get()),
         # Each by name: Snakemake makes a lost file again only if it is asked for.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.doctor import probe
-from scalesweep.doctor.judge import FAILED, OK, STATES, Asked, Check, examine_sbatch, judge
+from scalesweep.doctor.judge import FAILED, OK, STATES, Check, examine_sbatch, judge
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.smk.campaign_args import open_campaign
 from scalesweep.state.stock import lacks_framework
@@ -20,17 +20,14 @@ def examine(campaign: Campaign, cluster: bool) -> Iterator[Check]:
     if cluster:
         yield examine_sbatch(campaign)
     folder = probe.new_folder(campaign.results)
-    first = True
     for number, needs in enumerate(probe.needs_of(campaign)):
         part = probe.part_of(campaign, needs, folder, cluster)
         try:
-            said = probe.ask(campaign, part, cluster)
+            said = probe.Said([], "") if part.lacks else probe.ask(campaign, part, cluster)
         except UserError as error:
             yield Check("launcher", FAILED, str(error), f"correct slurm in {campaign.site.file}")
             return
-        asked = Asked(campaign.site, part, said, folder.name)
-        yield from judge(asked, first, f" ({needs})" if number else "")
-        first &= not said.ranks
+        yield from judge(campaign.site, part, said, folder.name, first=number == 0)
 
 
 def examine_programs(campaign: Campaign, cluster: bool) -> Check:

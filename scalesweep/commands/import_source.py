@@ -32,7 +32,6 @@ from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import runs_of as rows_of
 from scalesweep.importers.which_importer import kind_of
 from scalesweep.importers.write_campaign import Rules
-from scalesweep.smk.campaign_args import check_apart
 from scalesweep.state.results_folder import claim_folder
 
 _DIGITS = re.compile(r"[0-9a-f]{7,64}", re.IGNORECASE)
@@ -61,7 +60,6 @@ def run(args: argparse.Namespace) -> None:
     if args.baseline and not args.history:
         raise UserError("--baseline: is of a history; add --history FOLDER")
     if args.history:
-        check_apart(Path(args.history), Path(args.results), "--history")
         claim_folder(Path(args.history), "--history", write=False)
     if kind == TABLE and not args.map:
         _print_draft(args)

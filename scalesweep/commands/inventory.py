@@ -1,19 +1,20 @@
 """Plan a campaign: print it, or write plan.csv and plan.json."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
-from scalesweep.jobs.batch_request import request_lines
-from scalesweep.jobs.job_cost import spent_jobs
 from scalesweep.jobs.job_requests import shapes_for
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.planning.plan import build_plan, kept_profiles, write_plan
 from scalesweep.planning.plan_text import plan_text
-from scalesweep.slurm.job_watch import why_pending
+from scalesweep.slurm.job_end import why_pending
+from scalesweep.slurm.job_table import spent
+from scalesweep.smk.batch_queue import filled, run_request
 from scalesweep.smk.campaign_args import plan_of
 from scalesweep.smk.submission import Submission
 from scalesweep.state.stock import note_state, take_stock, tell_stale
@@ -47,7 +48,9 @@ def inventory(
         print(_word_of_slurm(Submission(planned, states, runs), shapes))
     if submit_cmd:
         pending = [run_id for run_id in runs if not states[run_id].settled]
-        lines = request_lines(planned.site, runs, pending, submit_cmd)
+        requests = [run_request(planned.site, *runs[run_id]) for run_id in pending]
+        counts = Counter(filled(submit_cmd, request) for request in requests)
+        lines = [f"{count} x {words}" for words, count in counts.items()]
         print("\n".join(["\nhow the pending runs are submitted:", *lines]))
     if stale := tell_stale(planned, runs, states):
         print(f"\n{stale}")
@@ -70,8 +73,8 @@ def _word_of_slurm(submission: Submission, run_ids: Iterable[str]) -> str:
 
 def _jobs(campaign: Campaign) -> list[dict[str, Any]]:
     """The campaign's jobs so far, those of calls that were killed too."""
-    jobs = spent_jobs(campaign)
-    for note in jobs.notes:
+    jobs = spent(campaign.unique_runs(), campaign.runs_folder)
+    if jobs.note:
         level = logging.INFO if campaign.budget_node_hours is None else logging.WARNING
-        _log.log(level, "node-hours spent: %s", note)
+        _log.log(level, "node-hours spent: %s", jobs.note)
     return jobs.rows

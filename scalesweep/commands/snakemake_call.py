@@ -15,7 +15,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import PROFILES, SNAKEFILE
 from scalesweep.smk.context import FIRST, LAST, LATER, ROUND
-from scalesweep.smk.report_command import setting
+from scalesweep.smk.snakemake_facts import setting
 
 if TYPE_CHECKING:
     from scalesweep.adaptive.policy import RunPlan

@@ -84,8 +84,8 @@ def accounting(plan: Path, runs: Path, out: Path) -> None:
         for run in (*experiment["runs"], *experiment["profiles"])
     }
     jobs = collect(run_ids, runs, out)
-    for note in jobs.notes:
-        print(f"accounting: {note}")
+    if jobs.note:
+        print(f"accounting: {jobs.note}")
     print(f"{counted(len(jobs.rows), 'job')} in {out}")
 
 

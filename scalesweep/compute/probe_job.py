@@ -2,7 +2,7 @@
 
     python -I -S probe_job.py PROBE
 
-Starts it as the program of a run is, and leaves what it prints and ``outcome.json`` in its folder.
+Starts it as the program of a run is, and leaves in its folder what it prints, and why it failed.
 Standard library only.
 """
 
@@ -13,12 +13,11 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scalesweep.compute.job_spec import PowerOrder, Start
-from scalesweep.compute.power.counters import host_name, nothing_here
+from scalesweep.compute.job_spec import Start
 from scalesweep.compute.program import run_apart
 from scalesweep.core.files import write_atomic
 
-LOG, OUTCOME = "probe.log", "outcome.json"
+LOG, OUTCOME = "probe.log", "outcome"
 PROBE_S = 45.0  # of one probe; it imports a framework
 
 
@@ -27,17 +26,13 @@ class Probe(Start):
 
     folder: str
     argv: list[str]
-    power: PowerOrder | None
 
 
 def carry_out(probe: Probe) -> None:
-    """Start a probe, and leave why it failed and why no power can be sampled here: empty if neither
-    is so, and None of power that is switched off."""
-    work, asked = Path(probe["folder"]), probe["power"]
+    """Start a probe, and leave why it failed, or an empty file."""
+    work = Path(probe["folder"])
     work.mkdir(parents=True, exist_ok=True)
-    wrong = run_apart(probe, probe["argv"], work, LOG, PROBE_S)
-    power = asked and (nothing_here(asked["sysfs"], asked["sources"], host_name()) or "")
-    write_atomic(work / OUTCOME, json.dumps({"wrong": wrong, "power": power}))
+    write_atomic(work / OUTCOME, run_apart(probe, probe["argv"], work, LOG, PROBE_S))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import secrets
 import shlex
 import shutil
 import sys
@@ -19,7 +18,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.paths import REPO
 from scalesweep.core.record import last_lines
-from scalesweep.jobs.run_spec import power_order, site_environment
+from scalesweep.jobs.run_spec import site_environment
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_shape import run_shape
 from scalesweep.slurm.sacct import FINAL
@@ -31,9 +30,9 @@ HOROVOD, TORCH, PLAIN = "horovod", "torch", ""
 RANKS = 2
 TOKEN = "here"  # a file in the call's folder, which each rank reads
 QUEUE_S = 50.0  # how long the job may wait in the queue
-LATE_S = 5.0  # a network file system may show the last lines of a job so much later
+LATE_LOOKS = 5  # at a job that is over: a network file system may show its last lines later
+_LOOK_S = 1.0
 _ENDING_S = 12.0  # a program's end and the job's
-_OLD_S = 3600.0  # what an earlier call has left is removed after this time
 
 
 class Part(NamedTuple):
@@ -42,7 +41,6 @@ class Part(NamedTuple):
     needs: str  # HOROVOD, TORCH or PLAIN
     lacks: str  # why the site cannot start it, and what mends that; empty: it can
     needs_ranks: bool  # whether a run of several ranks uses the site's launcher
-    launch: str  # the key of the site file that has the launcher's words
     cpus_per_rank: int | None  # None: the launcher is asked for no binding
     probe: Probe
 
@@ -52,15 +50,13 @@ class Said(NamedTuple):
 
     ranks: list[dict[str, Any]]
     wrong: str
-    power: str | None = ""  # why no power can be sampled; None: switched off
 
 
 def new_folder(results: Path) -> Path:
     """A new folder for one call, below the results, with the file ``TOKEN`` in it."""
-    folder = results.absolute() / f".doctor/{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-    for earlier in folder.parent.glob("*-*"):
-        if time.time() - earlier.stat().st_mtime > _OLD_S:
-            shutil.rmtree(earlier, ignore_errors=True)
+    shutil.rmtree(results / ".doctor", ignore_errors=True)  # of earlier calls
+    # Not a name of before: nodes may remember what was in it.
+    folder = results.absolute() / ".doctor" / f"{time.time_ns()}"
     folder.mkdir(parents=True)
     (folder / TOKEN).write_text(folder.name)
     return folder
@@ -84,10 +80,8 @@ def needs_of(campaign: Campaign) -> list[str]:
 
 def _point_of(campaign: Campaign) -> dict[str, int]:
     """The two ranks to start: on two nodes if a run of the campaign takes several."""
-    site = campaign.site
-    several = site.nodes > 1 and any(
-        site.nodes_for(point) > 1 for e in campaign.experiments for point in e.points
-    )
+    site, points = campaign.site, [point for e in campaign.experiments for point in e.points]
+    several = site.nodes > 1 and any(site.nodes_for(point) > 1 for point in points)
     return {"ranks": RANKS, "ranks_per_node": 1 if several else RANKS}
 
 
@@ -96,25 +90,22 @@ def part_of(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Par
     site, point = campaign.site, _point_of(campaign)
     framework = TORCH if needs == TORCH else None
     ours = [e for e in campaign.experiments if (_need_of(e.benchmark) == TORCH) == bool(framework)]
-    launch = site.launch_for(framework)
-    own = launch["multi"] != site.launch_for(None)["multi"]
-    binds = any("{cpus_per_rank}" in word for word in launch["multi"])
-    python, nodes = site.python_for(framework), site.nodes_for(point)
+    binds = any("{cpus_per_rank}" in word for word in site.launch_for(framework)["multi"])
+    python = site.python_for(framework)
     launcher = site.launcher(point, framework=framework, python=python)
     # Two ranks on a node with a single GPU can only meet without it.
     few = framework and 0 < site.gpus_per_node < site.ranks_on_node(point)
     hidden = {"CUDA_VISIBLE_DEVICES": ""} if few else {}
     # With ``asked`` Slurm's variables are taken away, as in the job of a run.
+    nodes = site.nodes_for(point)
     asked: Asked = {"nodes": nodes, "minutes": None, "limit_s": PROBE_S, "mem_mb": None}
+    lacks = (lacks_framework(site, e.benchmark) for e in ours if framework)
     return Part(
         needs=needs,
-        lacks=next(filter(None, (lacks_framework(site, e.benchmark) for e in ours)), "")
-        if framework
-        else "",
+        lacks=next(filter(None, lacks), ""),
         needs_ranks=any(
             point["ranks"] > 1 for e in ours if e.benchmark.launch is None for point in e.points
         ),
-        launch=f"launch.{needs}.multi" if own else "launch.multi",
         cpus_per_rank=max(1, site.cores_per_node // point["ranks_per_node"]) if binds else None,
         probe={
             "folder": str(folder / f"probe{needs}"),
@@ -122,7 +113,6 @@ def part_of(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Par
             "env": {"TF_CPP_MIN_LOG_LEVEL": "3", **site_environment(site), **hidden},
             "prologue": list(site.prologue),
             "asked": asked if in_slurm else None,
-            "power": power_order(site, nodes),
         },
     )
 
@@ -131,19 +121,16 @@ def ask(campaign: Campaign, part: Part, in_slurm: bool) -> Said:
     """What the probe of a part says, here or in a Slurm job; raises UserError if that does not
     start."""
     work = Path(part.probe["folder"])
-    if part.lacks:
-        return Said([], part.lacks)
     if in_slurm:
         _in_a_job(campaign, part.probe)
     else:
         probe_job.carry_out(part.probe)
     try:
-        outcome = json.loads((work / OUTCOME).read_bytes())
+        wrong = (work / OUTCOME).read_text()
         text = (work / LOG).read_text(errors="replace")
     except OSError:
         return Said([], f"its job ended without an answer{_last(work / 'job.log')}")
-    wrong = outcome["wrong"] and f"{outcome['wrong']}{_last(work / LOG)}"
-    return Said(said_in(text), wrong, outcome["power"])
+    return Said(said_in(text), wrong and f"{wrong}{_last(work / LOG)}")
 
 
 def _last(log: Path) -> str:
@@ -173,19 +160,15 @@ def _in_a_job(campaign: Campaign, probe: Probe) -> None:
     words = [*shape.sbatch_words(), "--job-name=scalesweep-doctor", f"--output={folder}/job.log"]
     job, why = commands.sbatch(words, shlex.join(command))
     if job is None:
-        raise UserError(why.strip().partition("\n")[0].removeprefix("sbatch: error: "))
-    last, too_long, late = folder / OUTCOME, time.monotonic() + QUEUE_S, None
+        raise UserError(commands.last_line(why))
+    too_long, over = time.monotonic() + QUEUE_S, 0
     try:
-        while not last.exists() and (late is None or time.monotonic() < late):
-            state, reason = "", ""
-            with contextlib.suppress(UserError):
-                if seen := commands.queue_states().get(job):
-                    state, reason = seen.state, seen.reason
-            if state in ("PENDING", "CONFIGURING") and time.monotonic() > too_long:
-                raise UserError(f"no node within {QUEUE_S:g} s (Slurm: {reason or state})")
-            if not state or state in FINAL:
-                late = late or time.monotonic() + LATE_S
-            time.sleep(0.5)
+        while not (folder / OUTCOME).exists() and over < LATE_LOOKS:
+            time.sleep(_LOOK_S)
+            seen = commands.queue_states().get(job)
+            if seen and seen.state == "PENDING" and time.monotonic() > too_long:
+                raise UserError(f"no node within {QUEUE_S:g} s (Slurm: {seen.reason})")
+            over += seen is None or seen.state in FINAL
     finally:
         with contextlib.suppress(UserError):
             commands.ask("scancel", str(job))

@@ -22,7 +22,7 @@ from scalesweep.importers.write_campaign import (
     write_campaign,
 )
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
-from scalesweep.smk.report_command import report_command
+from scalesweep.smk.snakemake_facts import report_command
 from scalesweep.state.results_folder import claim_folder
 
 CAMPAIGN = "campaign.yaml"

@@ -28,10 +28,11 @@ def failure_lines(failures: Iterable[Failure], limit: int = SHOWN) -> list[str]:
     """
     unique = list({failure.run_id: failure for failure in failures}.values())
     several = len({failure.experiment for failure in unique}) > 1
-    groups: dict[tuple[tuple[str, str], str], list[Failure]] = {}
+    groups: dict[tuple[str, str, str], list[Failure]] = {}
     for failed in unique:
-        kind = kind_of(failed.run_id, failed.cause, failed.detail)
-        groups.setdefault((kind, failed.experiment), []).append(failed)
+        # Alike is what differs in measured numbers and its own paths alone.
+        kind = re.sub(r"\d+\.\d+|\battempt-\d+", "#", _shared(failed))
+        groups.setdefault((failed.cause, kind, failed.experiment), []).append(failed)
     ordered = sorted(groups.values(), key=len, reverse=True)
     lines = [_line(runs, several) for runs in ordered[:limit]]
     if more := sum(map(len, ordered[limit:])):
@@ -40,49 +41,32 @@ def failure_lines(failures: Iterable[Failure], limit: int = SHOWN) -> list[str]:
 
 
 def _line(runs: Sequence[Failure], several: bool) -> str:
-    first = runs[0]
-    detail = first.detail
-    if len(runs) > 1:
-        detail = _without_job(detail).replace(first.run_id, "*")
+    first, alone = runs[0], len(runs) == 1
+    detail = first.detail if alone else _shared(first)
     where = [first.experiment] if several else []
-    where += [_values(name, [run.point[name] for run in runs]) for name in _names(runs)]
-    head = f"{first.cause}: {detail}" if detail else first.cause
-    who = first.run_id if len(runs) == 1 else counted(len(runs), "run")
-    return f"{head}: {', '.join(where)} ({who})" if where else f"{head} ({who})"
-
-
-def _values(name: str, values: Sequence[Any]) -> str:
-    unique = _unique(values)
-    if len(unique) == 1:
-        return f"{name}={text_of(unique[0])}"
-    return f"{name} {', '.join(map(text_of, unique))}"
+    # All combinations of these values have failed, or all runs have this one.
+    values = {name: _unique(run.point[name] for run in runs) for name in first.point}
+    points = {tuple(str(run.point[name]) for name in values) for run in runs}
+    full = len(points) == math.prod(map(len, values.values()))
+    for name, distinct in values.items():
+        if len(distinct) == 1:
+            where.append(f"{name}={text_of(distinct[0])}")
+        elif full:
+            where.append(f"{name} {', '.join(map(text_of, distinct))}")
+    who = f" ({first.run_id if alone else counted(len(runs), 'run')})"
+    return ": ".join(filter(None, [first.cause, detail, ", ".join(where)])) + who
 
 
 def _unique(values: Iterable[Any]) -> list[Any]:
     """Values in the order in which they appear, numbers by size."""
     unique = list({str(value): value for value in values}.values())
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in unique)
+    numbers = all(isinstance(value, int | float) for value in unique)
     return sorted(unique) if numbers else unique
 
 
-def _names(runs: Sequence[Failure]) -> list[str]:
-    """The parameters to name: all, if runs have every combination of their values, else those that
-    have one value."""
-    values = {name: _unique(run.point[name] for run in runs) for name in runs[0].point}
-    points = {tuple(str(run.point[name]) for name in values) for run in runs}
-    full = len(points) == math.prod(map(len, values.values()))
-    return [name for name, distinct in values.items() if full or len(distinct) == 1]
-
-
-def _without_job(detail: str) -> str:
-    """A detail without what differs between runs that failed for one reason: the job, the node it
-    lost, and which rank was first on which node."""
-    detail = re.sub(r" \(ranks? [\d,-]+ on [^()]+\)$", "", detail)
+def _shared(failure: Failure) -> str:
+    """A detail without what differs between runs that failed for one reason: the run, the job, the
+    node it lost, and which rank was first on which node."""
+    detail = re.sub(r" \(ranks? [\d,-]+ on [^()]+\)$", "", failure.detail)
     detail = re.sub(r"\b(lost a node of|a node of) \S+", r"\1 its allocation", detail)
-    return re.sub(r"\b([Jj]ob) \d+", r"\1", detail)
-
-
-def kind_of(run_id: str, cause: str, detail: str) -> tuple[str, str]:
-    """What failures of one kind have in common: all but jobs, measured numbers and own paths."""
-    plain = _without_job(detail).replace(run_id, "")
-    return cause, re.sub(r"\d+\.\d+|\battempt-\d+", "#", plain)
+    return re.sub(r"\b([Jj]ob) \d+", r"\1", detail).replace(failure.run_id, "*")

@@ -5,26 +5,10 @@ from statistics import median
 from typing import Any
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import JobShapeEntry, PlanJobs
 from scalesweep.jobs.runtime_estimates import BASES, Estimates
 from scalesweep.slurm.job_shape import Shape
-from scalesweep.slurm.job_table import Collected, overhead_s, spent
-
-
-def spent_jobs(campaign: Campaign, budget: float | None = None) -> Collected:
-    """The jobs of a campaign so far (``job_table.spent``).
-
-    Raises UserError where there is a ``budget`` and nothing says what jobs have cost.
-    """
-    spent_ = spent(campaign.unique_runs(), campaign.runs_folder)
-    if spent_.blind and budget is not None:
-        raise UserError(
-            f"{campaign.file}: {budget:g} node-hours are the budget, and what was spent is not "
-            f"known: {'; '.join(spent_.notes)}; submit again once the accounting answers, or "
-            "without a budget"
-        )
-    return spent_
+from scalesweep.slurm.job_table import overhead_s
 
 
 def cost_of_jobs(
@@ -65,8 +49,9 @@ def _lines(
         groups.setdefault(shape, []).append(run_id)
     lines: list[JobShapeEntry] = []
     for shape, run_ids in groups.items():
-        known = [s for run_id in run_ids if (s := estimates.seconds(*runs[run_id])) is not None]
-        bases = {estimates.basis(*runs[run_id]) for run_id in run_ids}
+        guesses = [estimates.estimate(*runs[run_id]) for run_id in run_ids]
+        known = [seconds for seconds, _ in guesses if seconds is not None]
+        bases = {basis for _, basis in guesses}
         expected = shape.nodes * (sum(known) + len(known) * each) / 3600
         lines.append(
             {

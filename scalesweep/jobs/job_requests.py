@@ -11,7 +11,7 @@ from scalesweep.config.repeats import Run
 from scalesweep.core.causes import Given, NextJob, facts_of
 from scalesweep.core.record import read_failure
 from scalesweep.jobs.runtime_estimates import SAME_POINT, Estimates
-from scalesweep.slurm.failure import BY_SLURM
+from scalesweep.slurm.job_end import BY_SLURM
 from scalesweep.slurm.job_shape import MB_PER_GB, Shape, of_slurm, run_shape
 from scalesweep.state.run_state import RunState
 
@@ -53,8 +53,8 @@ def request_for(
     """
     site, slurm = campaign.site, of_slurm(campaign.site)
     limit_s = experiment.time_limit_minutes * 60
-    expected_s = estimates.seconds(experiment, run)
-    if expected_s is not None and estimates.basis(experiment, run) == SAME_POINT:
+    expected_s, basis = estimates.estimate(experiment, run)
+    if expected_s is not None and basis == SAME_POINT:
         limit_s = min(limit_s, max(LEAST_LIMIT_S, expected_s * slurm.margin))
     mem_mb = None
     asked = (failure or {}).get("asked") or {}
@@ -98,8 +98,7 @@ def may_mend(
             most_s = longest_s(campaign, experiment)
             return asked["limit_s"] is not None and asked["limit_s"] < most_s
         case NextJob.MORE_MEMORY:
-            less = asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
-            return less
+            return asked["mem_mb"] is not None and asked["mem_mb"] < _largest_mb(campaign)
         case next_job:
             return next_job is not NextJob.NONE
 

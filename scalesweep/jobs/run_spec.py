@@ -5,10 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scalesweep.compute.job_spec import (
-    Order,
-    PowerOrder,
-)
+from scalesweep.compute.job_spec import Order
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
@@ -44,18 +41,6 @@ def site_environment(site: Site) -> dict[str, str]:
     return {**(cluster if site.slurm else {}), **site.env}
 
 
-def power_order(site: Site, nodes: int) -> PowerOrder | None:
-    """How power is sampled on so many nodes of a site; None where it is switched off."""
-    if site.power is None:
-        return None
-    return {
-        "interval_s": site.power.interval_s,
-        "sources": site.power.sources,
-        "sysfs": site.power.sysfs,
-        "nodes": nodes,
-    }
-
-
 def run_spec(
     campaign: Campaign, experiment: Experiment, run: Run, request: Request | None = None
 ) -> Order:
@@ -86,7 +71,14 @@ def run_spec(
         "prologue": list(site.prologue),
         "time_limit_s": request.limit_s if request else experiment.time_limit_minutes * 60,
         "asked": request.asked() if request else None,
-        "power": power_order(site, site.nodes_for(point)),
+        "power": None
+        if site.power is None
+        else {
+            "interval_s": site.power.interval_s,
+            "sources": site.power.sources,
+            "sysfs": site.power.sysfs,
+            "nodes": site.nodes_for(point),
+        },
         "program": program_order(campaign, benchmark, point),
     }
     # Nothing but these words tells the labels of ``srun --label`` from the first column of a table.

@@ -43,12 +43,10 @@ class Estimates:
         # Seconds of finished runs, and what runs had that were ended at their time limit, by point.
         self._points: dict[str, list[float]] = {}
         self._least_s: dict[str, float] = {}
-        # Keys by the id of a point, which repeats share; the point is kept, and so is its id.
-        self._keys: dict[int, tuple[Mapping[str, Any], str]] = {}
         # By benchmark and data set, and rank count: seconds for each unit of work.
         self._groups: dict[str, dict[int, list[float]]] = {}
         for run_id, (experiment, run) in campaign.unique_runs().items():
-            state, point = states[run_id], self._key(experiment.benchmark, run.point)
+            state, point = states[run_id], _key(experiment.benchmark, run.point)
             if state.given_s is not None:
                 self._least_s[point] = max(state.given_s, self._least_s.get(point, 0.0))
             if state.status != Status.DONE or not state.wall_s or state.source != "measured":
@@ -60,23 +58,19 @@ class Estimates:
 
     def seconds(self, experiment: Experiment, run: Run) -> float | None:
         """Expected wall time of the run's program in seconds; None if nothing is known."""
-        return self._estimate(experiment, run)[0]
+        return self.estimate(experiment, run)[0]
 
-    def basis(self, experiment: Experiment, run: Run) -> str:
-        """What ``seconds`` rests on: one of ``BASES``."""
-        return self._estimate(experiment, run)[1]
-
-    def _estimate(self, experiment: Experiment, run: Run) -> tuple[float | None, str]:
-        point = self._key(experiment.benchmark, run.point)
-        seconds: float | None
+    def estimate(self, experiment: Experiment, run: Run) -> tuple[float | None, str]:
+        """The same, and what it rests on: one of ``BASES``."""
+        point = _key(experiment.benchmark, run.point)
+        seconds: float | None = None
+        basis = UNKNOWN
         if point in self._points:
             seconds, basis = median(self._points[point]), SAME_POINT
         elif (scaled := self._scaled(experiment.benchmark, run.point)) is not None:
             seconds, basis = scaled, SCALED
         elif experiment.expected_minutes is not None:
             seconds, basis = experiment.expected_minutes * 60, CAMPAIGN
-        else:
-            seconds, basis = None, UNKNOWN
         least_s = self._least_s.get(point, 0.0)
         return (least_s, TIMED_OUT) if least_s > (seconds or 0.0) else (seconds, basis)
 
@@ -88,10 +82,9 @@ class Estimates:
         nearest = min(group, key=lambda ranks: abs(math.log(ranks / point["ranks"])))
         return median(group[nearest]) * work
 
-    def _key(self, benchmark: Benchmark, point: Mapping[str, Any]) -> str:
-        if id(point) not in self._keys:
-            self._keys[id(point)] = point, f"{benchmark.name} {sorted(point.items())!r}"
-        return self._keys[id(point)][1]
+
+def _key(benchmark: Benchmark, point: Mapping[str, Any]) -> str:
+    return f"{benchmark.name} {sorted(point.items())!r}"
 
 
 def _form(benchmark: Benchmark, point: Mapping[str, Any]) -> str:

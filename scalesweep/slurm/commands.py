@@ -1,4 +1,10 @@
-"""How Slurm is asked; what is in its queue, and what it has against a request."""
+"""How Slurm is asked; what is in its queue and whose it is, and what it has against a request.
+
+All jobs of a site's runs in a results folder have one name, which holds a digest of the folder's
+real path: two clones that share a results folder see each other's jobs, two results folders never
+do, and jobs of a killed Snakemake are still in queue and accounting by that name. Which run a job
+is of its comment says, and, as many accountings keep no comments, the folder that its log lies in.
+"""
 
 import getpass
 import logging
@@ -8,16 +14,20 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
-from scalesweep.slurm.job_identity import PREFIX, is_run, job_name
+from scalesweep.core.paths import MARKER
 
 _log = logging.getLogger(__name__)
 
+PREFIX = "scalesweep_"
+_STAGE = "stage "
 # The Slurm job that this process was started in, for what it tells of others (``leave_job``).
 HEAD_JOB = "SCALESWEEP_HEAD_JOB"
 COMMANDS = ("sbatch", "squeue", "sinfo", "srun")
@@ -25,9 +35,7 @@ LEFT_TO_RUN = "`scalesweep run` waits for them, `scalesweep cancel` ends them"
 # slurmctld restarts, fails over or is overloaded for minutes; the jobs know nothing of it.
 PATIENCE_S = 600.0
 _TIMEOUT_S = 120
-# Between two looks at jobs of earlier calls.
-_SHORTEST_S, _LONGEST_S = 2.0, 30.0
-_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 15.0)
+_LONGEST_S = 30.0  # between two questions
 # What Slurm's commands print while a daemon of Slurm does not answer (slurm_errno.c), and would
 # not print once it does.
 _AWAY = re.compile(
@@ -43,12 +51,11 @@ _AWAY = re.compile(
 _FULL = re.compile(r"\b((?:QOS|Assoc)\w*SubmitJob\w*Limit)\b")
 # Said of nodes that do not exist, and of those that are drained.
 _LACKING = "Requested node configuration is not available"
-_POLICY = re.compile(r"violates accounting/QOS policy \(job submit limit")
 
 
 @dataclass(frozen=True, slots=True)
 class LiveJob:
-    """A job of this user in the queue; whose it is name and comment say (``job_identity``).
+    """A job of this user in the queue; whose it is name and comment say.
 
     ``reason`` is Slurm's word for why a pending job does not start (Resources, Priority, ...).
     """
@@ -86,14 +93,15 @@ def is_away(said: object) -> bool:
     return _AWAY.search(str(said)) is not None
 
 
-def passes(said: str, queued: int) -> bool:
-    """Whether what sbatch met passes by itself: Slurm does not answer, or takes no more jobs.
+def passes(said: str) -> bool:
+    """Whether what sbatch met passes by itself: Slurm does not answer, or takes no more jobs."""
+    return is_away(said) or _FULL.search(said) is not None
 
-    Some versions say of such a limit only that a policy was violated: with jobs of the same call in
-    the queue (``queued``), all of whose requests Slurm has accepted before, that is their number.
-    """
-    full = _FULL.search(said) or (queued and _POLICY.search(said))
-    return is_away(said) or bool(full)
+
+def last_line(said: str) -> str:
+    """What came of a submission; what precedes it may be a warning of the site's."""
+    lines = said.strip().splitlines() or ["no reason given"]
+    return lines[-1].removeprefix("sbatch: ").removeprefix("error: ")
 
 
 def ask(*words: str, patience_s: float = 0.0) -> str:
@@ -101,22 +109,21 @@ def ask(*words: str, patience_s: float = 0.0) -> str:
 
     For ``patience_s`` it is asked again while Slurm does not answer.
     """
-    last, attempt = time.monotonic() + patience_s, 0
+    last, pause_s = time.monotonic() + patience_s, 1.0
     while True:
         try:
             return _ask_once(*words)
         except UserError as error:
             if not is_away(error) or time.monotonic() >= last:
                 raise
-            if not attempt:
+            if pause_s == 1.0:
                 _log.warning("%s; asking again for up to %.0f s", error, patience_s)
-        time.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
-        attempt += 1
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_S)
 
 
 def sbatch(words: Sequence[str], script: str) -> tuple[int | None, str]:
-    """Submit a shell script: the job's id, or None and what sbatch has against it, which is nothing
-    if it was ended."""
+    """Submit a shell script: the job's id, or None and what sbatch has against it."""
     command = ["sbatch", "--parsable", *words]
     script = f"#!/bin/sh\n{script}\n"
     try:
@@ -163,14 +170,9 @@ def queue_states() -> dict[int, LiveJob]:
 def _queue(patience_s: float, *words: str) -> list[LiveJob]:
     user = f"--user={getpass.getuser()}"
     form = "--format=%A|%T|%N|%j|%r|%k"
-    return parse_queue(ask("squeue", "--noheader", user, *words, form, patience_s=patience_s))
-
-
-def parse_queue(text: str) -> list[LiveJob]:
-    """Jobs of ``squeue --format=%A|%T|%N|%j|%r|%k``; a comment may hold any character."""
     jobs = []
-    for line in text.splitlines():
-        job_id, *rest = line.split("|", maxsplit=5)
+    for line in ask("squeue", "--noheader", user, *words, form, patience_s=patience_s).splitlines():
+        job_id, *rest = line.split("|", maxsplit=5)  # a comment may hold any character
         if job_id.isdecimal() and len(rest) == 5:
             state, nodes, name, reason, comment = rest
             jobs.append(LiveJob(int(job_id), state, name, comment, reason, nodes))
@@ -198,6 +200,50 @@ def refusal(
     return None
 
 
+def job_name(runs_folder: Path) -> str:
+    """The name of the Slurm jobs of the runs in ``runs_folder``, which is of one site."""
+    return f"{PREFIX}{digest_of(str(runs_folder.resolve()), 6)}"
+
+
+def staging_comment(folder: Path) -> str:
+    """The comment of a job that makes a data set in this folder; that of a run's job is its id."""
+    return f"{_STAGE}{folder.resolve()}"
+
+
+def is_run(comment: str) -> bool:
+    """Whether a job is of some run, and not of staging."""
+    return not comment.startswith(_STAGE)
+
+
+def stages_into(comment: str, data: Path) -> bool:
+    """Whether a job makes a data set in the folder ``data``, for whatever results folder."""
+    return comment.startswith(f"{staging_comment(data)}/")
+
+
+def logs_folder(runs_folder: Path) -> Path:
+    """Where the logs of a site's jobs lie: ``<run id>/<job id>.log``, of staging in ``stage``."""
+    return runs_folder.parents[1] / "logs" / "slurm" / runs_folder.name
+
+
+def logs_of(runs_folder: Path, run_ids: Collection[str]) -> Iterator[tuple[str, int, Path]]:
+    """Run, job and log of each job of these runs (a set or the like) that has begun."""
+    for log in logs_folder(runs_folder).glob("*/*.log"):
+        if log.parent.name in run_ids and log.stem.isdecimal():
+            yield log.parent.name, int(log.stem), log
+
+
+def first_submission(runs_folder: Path) -> str | None:
+    """From when on the accounting may have jobs of these runs, UTC as sacct takes it: since their
+    results folder was made; None if no job was submitted."""
+    try:
+        made = (runs_folder.parents[1] / MARKER).stat().st_mtime
+    except OSError:
+        return None
+    # An hour earlier, for clocks differ.
+    since = datetime.fromtimestamp(made - 3600, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return since if logs_folder(runs_folder).is_dir() else None
+
+
 def jobs_in_queue(runs_folder: Path) -> list[LiveJob]:
     """This user's jobs for the runs in a folder. Raises UserError if Slurm does not answer."""
     name = job_name(runs_folder)
@@ -209,7 +255,7 @@ def await_jobs(runs_folder: Path) -> None:
 
     Raises UserError if Slurm does not answer, SystemExit at Ctrl-C.
     """
-    left, pause_s = "", _SHORTEST_S
+    left, pause_s = "", 2.0
     try:
         while jobs := jobs_in_queue(runs_folder):
             if not left:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.config.sbatch_options import Extra, split_extra
+from scalesweep.config.sbatch_options import split_extra
 from scalesweep.config.site import Site
 from scalesweep.config.site_keys import SlurmSite
 from scalesweep.core.errors import UserError
@@ -14,8 +14,6 @@ MB_PER_GB = 1024
 # The launcher, its samplers and srun take less than this on the first node of a job, beside the
 # ranks (measured: 60 MiB).
 STARTUP_MB = 128
-# In front of an experiment's constraint: the nodes must meet the site's too.
-EXTENDS = "+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +111,8 @@ def run_shape(
         gpus_per_node=0 if slurm.gres else site.gpus_per_node,
         gres=slurm.gres,
         exclusive=slurm.exclusive,
-        exclude=",".join(_given(site).exclude),
-        constraint=features(slurm.constraint, fill(constraint or "", point)),
+        exclude=",".join(split_extra(slurm.extra).exclude),
+        constraint=features(slurm.constraint, (constraint or "").format_map(point)),
         account=slurm.account,
         partition=slurm.partition,
         qos=slurm.qos,
@@ -132,7 +130,7 @@ def staging_shape(site: Site) -> Shape:
         cpus_per_task=min(site.stage_workers, site.cores_per_node),
         minutes=math.ceil(slurm.staging.minutes),
         mem_mb=math.ceil(slurm.staging.memory_gib * MB_PER_GB),
-        exclude=",".join(_given(site).exclude),
+        exclude=",".join(split_extra(slurm.extra).exclude),
         constraint=slurm.constraint,
         account=slurm.account,
         partition=slurm.partition,
@@ -151,26 +149,18 @@ def of_slurm(site: Site) -> SlurmSite:
 def features(site: str, own: str) -> str:
     """The node features that an experiment asks for: its ``own`` in place of the site's, or, where
     they begin with ``+``, besides these."""
-    if not own.startswith(EXTENDS):
+    if not own.startswith("+"):
         return own or site
-    parts = [part for part in (site, own.removeprefix(EXTENDS)) if part]
+    parts = [part for part in (site, own.removeprefix("+")) if part]
     # Slurm reads an expression from left to right; brackets hold a choice together.
     single = len(parts) == 1
     return "&".join(part if single or "|" not in part else f"({part})" for part in parts)
 
 
-def fill(template: str, point: Mapping[str, Any]) -> str:
-    """A constraint with its parameters in braces filled in."""
-    return template.format_map(point)
-
-
-def _given(site: Site) -> Extra:
-    return split_extra(of_slurm(site).extra)
-
-
 def _extra(site: Site, alone: bool = False) -> tuple[str, ...]:
     """Further options: scalesweep's with what the user says of the same, then the user's others."""
-    slurm, given = of_slurm(site), _given(site)
+    slurm = of_slurm(site)
+    given = split_extra(slurm.extra)
     # Requeued, a job would start again two minutes later, behind the workflow's back.
     own = {"requeue": "--requeue" if slurm.requeue else "--no-requeue"}
     if slurm.reservation:

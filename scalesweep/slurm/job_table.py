@@ -5,7 +5,7 @@ import io
 import os
 import time
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,14 +14,8 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, write_atomic
 from scalesweep.core.formatting import finite
 from scalesweep.core.record import PREVIOUS_FAILURE, RECORD, read_failure
-from scalesweep.slurm.commands import is_away
-from scalesweep.slurm.failure import BY_SLURM, epoch_s, written_in
-from scalesweep.slurm.job_identity import (
-    first_submission,
-    is_run,
-    job_name,
-    logs_of,
-)
+from scalesweep.slurm.commands import first_submission, is_away, is_run, job_name, logs_of
+from scalesweep.slurm.job_end import BY_SLURM, epoch_s, written_in
 from scalesweep.slurm.sacct import FINAL, Job, cause_of, named
 
 JOBS = "jobs.csv"  # in the results folder
@@ -45,14 +39,14 @@ _OF_JOB = (
 
 @dataclass
 class Collected:
-    """Rows of the planned runs' jobs, and a note on what is missing.
+    """Rows of the planned runs' jobs.
 
-    ``blind``: jobs were submitted, and there is no accounting; ``away``: it does not answer now.
+    ``note``: why there are none though jobs were submitted: there is no accounting, or it does not
+    answer now (``away``).
     """
 
     rows: list[Row]
-    notes: list[str] = field(default_factory=list)
-    blind: bool = False
+    note: str = ""
     away: bool = False
 
 
@@ -63,8 +57,6 @@ def collect(run_ids: Collection[str], runs: Path, out: Path) -> Collected:
     Snakemake makes it again.
     """
     mine = spent(run_ids, runs, LAG_S)
-    if not mine.rows and not mine.notes:
-        mine.notes.append("no job was submitted for this campaign")
     out.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -94,9 +86,7 @@ def spent(run_ids: Collection[str], runs: Path, patience_s: float = 0.0) -> Coll
             try:
                 jobs = named(job_name(runs), since)
             except UserError as error:
-                mine.blind, mine.away = True, is_away(error)
-                mine.notes.append(f"no accounting data: {error}")
-                return mine
+                return Collected([], f"no accounting data: {error}", is_away(error))
             over = {job_id for job_id, job in jobs.items() if job.state in FINAL}
             if recent <= over or time.monotonic() >= last:
                 break
@@ -135,7 +125,7 @@ def _launcher_notes(folder: Path, job: Job) -> tuple[float | None, str]:
     if isinstance(slurm, dict) and written_in(job, slurm.get("job_id"), record.get("ended")):
         wall_s = record.get("wall_s")
         return (round(float(wall_s), 3) if finite(wall_s) else None), ""
-    earlier = (read_failure(path, PREVIOUS_FAILURE) for path in sorted(folder.glob("attempt-*")))
+    earlier = (read_failure(path, PREVIOUS_FAILURE) for path in folder.glob("attempt-*"))
     for failure in (read_failure(folder), *earlier):
         if failure and written_in(job, failure.get("job_id"), failure.get("ended")):
             # If the launcher was killed, it is unknown when its program began and ended.

@@ -23,7 +23,6 @@ FINAL = (
     *("OUT_OF_MEMORY", "PREEMPTED", "RECONFIG_FAIL", "REVOKED", "TIMEOUT"),
 )
 GONE = "GONE"  # no state of Slurm's: purged, or never accounted for
-_JOBS_PER_CALL = 200
 _UNITS = {"": 1, **{unit: 1024 ** (n + 1) for n, unit in enumerate("KMGTP")}}
 # Above it memory is Slurm's "no value".
 _NO_MEMORY = 2**60
@@ -69,10 +68,7 @@ def query(job_ids: Sequence[int]) -> dict[int, Job]:
 
     Raises UserError if sacct is missing, fails (accounting is off) or does not answer.
     """
-    jobs: dict[int, Job] = {}
-    for start in range(0, len(job_ids), _JOBS_PER_CALL):
-        jobs |= _ask("-j", ",".join(map(str, job_ids[start : start + _JOBS_PER_CALL])))
-    return jobs
+    return _ask("-j", ",".join(map(str, job_ids))) if job_ids else {}
 
 
 def named(name: str, since: str) -> dict[int, Job]:

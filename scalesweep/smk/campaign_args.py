@@ -70,16 +70,14 @@ def read_campaign(
     campaign = _load(path, options, in_slurm)
     keys = ("results", "history")
     where = {key: f"{prefix}{key}" if options.get(key) else f"{path}: {key}" for key in keys}
-    if campaign.history:
-        check_apart(campaign.history.folder, campaign.results, where["history"])
     claim_results(campaign, options, where["results"], write)
-    if options.get("baseline") and campaign.history is None:
-        raise UserError(
-            f"{prefix}baseline: {path} names no history, which it is for; add {prefix}history"
-        )
     if campaign.history:
         # Made when the first session is kept.
         claim_folder(campaign.history.folder, where["history"], write=False)
+    elif options.get("baseline"):
+        raise UserError(
+            f"{prefix}baseline: {path} names no history, which it is for; add {prefix}history"
+        )
     if in_slurm and campaign.site.slurm is None:
         site = f"{prefix}site{' ' if prefix == OPTION else '='}NAME"
         raise UserError(
@@ -123,12 +121,3 @@ def warn(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> None
         _log.warning("%s", tell_set_aside(broken, to_be=True))
     if stale := tell_stale(campaign, runs, states):
         _log.warning("%s", stale)
-
-
-def check_apart(history: Path, results: Path, where: str) -> None:
-    """Raise UserError where the history is the results folder: both have a folder ``tables``, and
-    the next report would replace that of the history."""
-    if history.resolve() == results.resolve():
-        raise UserError(
-            f"{where}: {history} is the results folder; name one of its own for the history"
-        )

@@ -15,7 +15,6 @@ from scalesweep.core.visible import visible
 # what Snakemake itself writes its messages to.
 SNAKEMAKE = "SCALESWEEP_SNAKEMAKE"
 _TERMINAL = 3
-_state = {"in_rule": False}
 
 
 def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
@@ -25,9 +24,8 @@ def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
     A full disk, a missing file or a lacking permission is reported in one line too. A script of a
     rule ends with its Snakemake: it never writes at the same time as the next one.
     """
-    _state["in_rule"] = SNAKEMAKE in os.environ
-    if _state["in_rule"]:
-        end_with_snakemake(int(os.environ.pop(SNAKEMAKE)))
+    if snakemake := os.environ.pop(SNAKEMAKE, ""):
+        end_with_snakemake(int(snakemake))
     try:
         main = load()
         if "logging" in sys.modules:  # milliseconds, which a launch is spared: it logs nothing
@@ -41,7 +39,7 @@ def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
             error.filename = "standard output"
             raise
     except UserError as error:
-        _fail(f"error: {error}")
+        _fail(f"error: {error}", bool(snakemake))
     except KeyboardInterrupt:
         sys.exit("error: interrupted")
     except BrokenPipeError:
@@ -50,14 +48,14 @@ def run_main(load: Callable[[], Callable[[], None]]) -> NoReturn:
         sys.exit(0)
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
-        _fail(f"error: {error.strerror or error}{place}")
+        _fail(f"error: {error.strerror or error}{place}", bool(snakemake))
     sys.exit(0)
 
 
-def _fail(line: str) -> NoReturn:
+def _fail(line: str, in_rule: bool) -> NoReturn:
     """Exit with 1 and a line that is seen where Snakemake writes its messages too, if standard
     error is the log of a rule, which may be on a disk that is full."""
     with contextlib.suppress(OSError):
-        if _state["in_rule"] and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
+        if in_rule and stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
             os.write(_TERMINAL, f"{visible(line)}\n".encode())
     sys.exit(line)

@@ -11,9 +11,10 @@ import shlex
 import shutil
 import time
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from scalesweep.adaptive.policy import RunPlan, new_runs, plan_runs
 from scalesweep.config.campaign import Campaign
@@ -88,11 +89,7 @@ class SnakemakeContext:
 
         def shape(run_id: str) -> Hashable:
             experiment, run = self.runs[run_id]
-            size = experiment.name, site.nodes_for(run.point), run.point["ranks"], run.profile
-            if self.submission is None:
-                return size
-            # Limits differ by what is known of each run.
-            return size, replace(self.submission.request(run_id, 1).shape, minutes=0)
+            return experiment.name, site.nodes_for(run.point), run.point["ranks"], run.profile
 
         tried = {shape(i) for i, state in self.states.items() if i in self.runs and state.settled}
         trials: dict[Hashable, str] = {}
@@ -112,9 +109,12 @@ class SnakemakeContext:
         """Position of each run in the order of the campaign, from 1."""
         return self.campaign.positions()
 
-    def pending_markers(self) -> list[str]:
-        """The markers that the jobs of the pending runs leave."""
-        return self.markers(self.pending)
+    def varying(self, run_id: str) -> dict[str, Any]:
+        """Of a run's point the parameters that vary in its experiment."""
+        experiment, run = self.runs[run_id]
+        point = experiment.benchmark.scaled(run.point)
+        axes = dict.fromkeys((*experiment.axes, *experiment.linked))
+        return {name: point[name] for name in axes if name in point}
 
     def markers(self, run_ids: Iterable[str]) -> list[str]:
         """The markers that the jobs of these runs leave."""
@@ -131,7 +131,7 @@ class SnakemakeContext:
         """What the plan and all behind it wait for: the markers of the pending runs, or, with none
         awaited, the noted state, which is newer than the plan if the plan is of another state."""
         if self.pending and not only_reports:
-            return self.pending_markers()
+            return self.markers(self.pending)
         state = self.campaign.results / STATE
         return [str(state)] if state.exists() else []
 
@@ -166,13 +166,10 @@ class SnakemakeContext:
         if self.round == LAST:  # earlier calls have run them
             begun = list(self.campaign.experiments)
         names = {experiment.part_of or experiment.name for experiment in begun}
-        there = [
-            {path.name for path in self.campaign.results.glob(f"{folder}/*/")} for folder in FOLDERS
-        ]
         stale = [
             name
             for name in shown_experiments(self.campaign)
-            if name in names or not all(name in of for of in there)
+            if name in names or not all(Path(self.results, it, name).is_dir() for it in FOLDERS)
         ]
         return stale if len(stale) > 1 else []
 

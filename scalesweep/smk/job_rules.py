@@ -21,7 +21,6 @@ from scalesweep.core.formatting import shorten
 from scalesweep.core.paths import REPO
 from scalesweep.core.profilers import NONE
 from scalesweep.core.visible import visible
-from scalesweep.jobs.batch_request import batch_resources, run_request, staging_request
 from scalesweep.jobs.dataset_staging import Staging
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.slurm.job_shape import of_slurm
@@ -73,9 +72,7 @@ class JobRules:
         """A run in words, for people: ``toy ranks=2 size=8, repeat 1: 3 of 27``; in a ``dry`` run
         its id too."""
         experiment, run = self.context.runs[run_id]
-        point = experiment.benchmark.scaled(run.point)
-        axes = dict.fromkeys((*experiment.axes, *experiment.linked))
-        values = [f"{name}={point[name]}" for name in axes if name in point]
+        values = [f"{name}={value}" for name, value in self.context.varying(run_id).items()]
         kind = f" under {run.profile}" if run.profile != NONE else ""
         head = " ".join([experiment.benchmark.name, *values]) + kind
         place = f"{self.context.positions[run_id]:,} of {len(self.context.positions):,}"
@@ -83,18 +80,11 @@ class JobRules:
         return visible(f"{shorten(head, 160)}, repeat {run.repeat + 1}: {place}{name}")
 
     def run_resources(self) -> dict[str, Callable[[Any], int]]:
-        """What the job of a run asks of a batch system, or how many nodes it takes of the Slurm job
-        that Snakemake is in. A job of Slurm has it from elsewhere (``Submission.submit``)."""
+        """How many nodes a run takes of the Slurm job that Snakemake is in. What a job of its own
+        asks for, its queue knows (``Submission.submit``)."""
         runs, site = self.context.runs, self.context.campaign.site
-        if self.context.batch:
-            return batch_resources(lambda wildcards: run_request(site, *runs[wildcards.run_id]))
         nodes = {"nodes": lambda wildcards: site.nodes_for(runs[wildcards.run_id][1].point)}
         return nodes if self.by_nodes and not self.context.away else {}
-
-    def stage_resources(self) -> dict[str, Callable[[Any], int]]:
-        """What a staging job asks of a batch system."""
-        request = staging_request(self.context.campaign.site)
-        return batch_resources(lambda _: request) if self.context.batch else {}
 
     def run_order(self, run_id: str) -> str:
         """Path of the launcher's order, which is there when the run's job starts.
@@ -102,7 +92,7 @@ class JobRules:
         Snakemake asks while it plans, and again when the job is about to start.
         """
         path = f"{self.context.runs_folder}/{run_id}/{ORDER}"
-        if self.preflight.claims.begun and self.context.submission is None:
+        if self.preflight.begun and self.context.submission is None:
             try:
                 self.leave_order(run_id)
             except OSError as error:

@@ -1,4 +1,8 @@
-"""What is looked at before any job starts: programs, other Snakemakes, Slurm, the budget."""
+"""What is looked at before any job starts: programs, other Snakemakes, Slurm, the budget.
+
+One Snakemake has to itself while it works the runs of a results folder, or what is made of them.
+Any number may look at the same folder meanwhile (`plan`, `-n`).
+"""
 
 import logging
 import os
@@ -6,28 +10,34 @@ import shutil
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import cached_property
+from io import FileIO
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.locks import REPORT, RUNS, claim
+from scalesweep.core.orphans import end_orphans, marked
 from scalesweep.core.record import RECORD
-from scalesweep.jobs.job_cost import cost_of_jobs, spent_jobs
+from scalesweep.jobs.job_cost import cost_of_jobs
 from scalesweep.jobs.job_requests import shapes_for
 from scalesweep.jobs.missing_programs import missing_programs
-from scalesweep.planning.plan import budget_left, check_budget
-from scalesweep.slurm.commands import PATIENCE_S, live_jobs
+from scalesweep.planning.plan import check_budget
+from scalesweep.slurm.commands import PATIENCE_S
+from scalesweep.slurm.job_table import spent
 from scalesweep.smk.campaign_args import claim_results
 from scalesweep.smk.context import CALLS, SnakemakeContext
-from scalesweep.smk.results_lock import Claims
+from scalesweep.smk.submission import Submission
 from scalesweep.state.run_state import forget_unsupported, scan
 from scalesweep.state.stock import untrusted
 
 _log = logging.getLogger(__name__)
 
 STAGING_POLL_S = 10.0
+# A launcher whose Snakemake was killed ends its program within this time.
+LEFTOVERS_S = 30.0
+_POLL_S = 0.1
 EXECUTOR = "scalesweep"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Preflight:
     """The checks of one Snakemake, and what it has to itself of the results folder."""
 
@@ -35,6 +45,9 @@ class Preflight:
     # Found while Snakemake builds its DAG, where an exception would come out as a traceback; the
     # Snakefile ends with the first of them before any job starts.
     problems: dict[str, str] = field(default_factory=dict)
+    # Locks, which end with this process, however it ends.
+    held: dict[str, FileIO] = field(default_factory=dict)
+    begun: bool = False
 
     def look_at(self, run_id: str) -> bool:
         """Note a run that is to be made, and what hinders it; False if its site makes none."""
@@ -49,19 +62,12 @@ class Preflight:
                 "`snakemake report` reports on the others"
             )
             return False
-        benchmark = experiment.benchmark
-        here = not context.away
-        campaign, point = context.campaign, run.point
-        self.problems.update(missing_programs(campaign, benchmark, point, here, run.profile))
+        where = context.campaign, experiment.benchmark, run.point
+        self.problems.update(missing_programs(*where, not context.away, run.profile))
         return True
 
-    @cached_property
-    def claims(self) -> Claims:
-        """What this Snakemake has to itself of the results folder."""
-        return Claims(self.context.campaign.results, self.context.campaign.runs_folder)
-
-    def begin(self, rules: Collection[str], executor: str | None) -> None:
-        """Before jobs of these ``rules`` start: raise UserError for whatever hinders them.
+    def begin(self, executor: str | None) -> None:
+        """Before jobs start: raise UserError for whatever hinders them.
 
         ``executor``: the name of Snakemake's. Keeps other Snakemakes out of what the jobs write.
         """
@@ -71,22 +77,50 @@ class Preflight:
         results = self.context.campaign.results
         if not os.access(results, os.W_OK):  # every call keeps its log there
             raise UserError(f"{results}: cannot write to this folder: it is read-only")
-        submission = self.context.submission
         to_run = self.context.to_run
-        submits = bool(to_run)
-        if submission and submits and executor != EXECUTOR:
+        if self.context.submission and to_run and executor != EXECUTOR:
             raise UserError(
                 f"--executor {executor}: runs are submitted by the executor {EXECUTOR} of "
                 "profiles/slurm, which writes what their jobs read; leave out --executor"
             )
         states = self.context.states
         pending = {run_id for run_id in to_run if not states[run_id].settled}
-        self.claims.begin(rules, bool(pending), here=not self.context.away)
         if pending:
+            self.claim_runs()
             self._make_way(pending)
-        if submits:
-            self._check_submission()
-        self._await_staging()
+        self.begun = True
+        if self.context.submission and to_run:
+            self._check_submission(self.context.submission)
+            self._await_staging(self.context.submission)
+
+    def claim_runs(self) -> None:
+        """Claim the folder's runs; raises UserError if another Snakemake is at work there, or
+        something that a killed one has left on this machine."""
+        campaign = self.context.campaign
+        self.held[RUNS] = claim(campaign.results)
+        deadline = time.monotonic() + LEFTOVERS_S
+        while not self.context.away:  # of jobs their batch system tells
+            end_orphans(campaign.runs_folder)
+            left = marked(campaign.runs_folder)
+            if not left:
+                return
+            launcher = left[0].launcher
+            if time.monotonic() > deadline:
+                raise UserError(
+                    f"{campaign.runs_folder}: {left[0].run_id} is still being measured by process "
+                    f"{launcher}, started by an earlier snakemake; measurements never overlap: "
+                    f"wait for it to finish, or run `kill {launcher}`"
+                )
+            time.sleep(_POLL_S)
+
+    def claim_report(self) -> None:
+        """Claim what is made of the runs, when the first job of it starts; waits for another's end.
+
+        Not before: `snakemake report` may be called while runs are made.
+        """
+        # Snakemake evaluates a rule's parameters once more while it plans.
+        if self.begun and REPORT not in self.held:
+            self.held[REPORT] = claim(self.context.campaign.results, REPORT, wait=True)
 
     def _make_way(self, pending: Collection[str]) -> None:
         """Take away what pending runs have left: a launcher that finds a record measures nothing.
@@ -105,28 +139,25 @@ class Preflight:
                 "pending runs; run snakemake again for the rest"
             )
 
-    def _check_submission(self) -> None:
+    def _check_submission(self, submission: Submission) -> None:
         """Look before jobs are submitted; raises UserError if Slurm or the budget says no."""
-        submission = self.context.submission
-        if submission is None:
-            return
         submission.check(self.context.to_run, PATIENCE_S)
         campaign = self.context.campaign
         if campaign.budget_node_hours is not None:
             shapes = shapes_for(campaign, self.context.states, submission.estimates) or {}
-            jobs = spent_jobs(campaign, campaign.budget_node_hours)
-            for note in jobs.notes:
-                _log.warning("node-hours spent: %s", note)
+            jobs = spent(campaign.unique_runs(), campaign.runs_folder)
+            if jobs.note:
+                raise UserError(
+                    f"{campaign.file}: there is a budget, and what was spent is not known: "
+                    f"{jobs.note}; submit again once the accounting answers, or without a budget"
+                )
             cost = cost_of_jobs(campaign, shapes, jobs.rows, submission.estimates)
             check_budget(campaign, cost)
-            submission.budget_left = budget_left(cost)
 
-    def _await_staging(self) -> None:
+    def _await_staging(self, submission: Submission) -> None:
         """Wait for the staging jobs of an earlier Snakemake: two must not make the same files."""
-        staging = self.context.submission.staging if self.context.submission else []
-        while staging:
+        while staging := submission.staging:
             names = ", ".join(str(job.job_id) for job in staging)
             _log.info("waiting for staging job(s) %s", names)
             time.sleep(STAGING_POLL_S)
-            here = {job.job_id for job in live_jobs(PATIENCE_S)}
-            staging = [job for job in staging if job.job_id in here]
+            submission.find_live(PATIENCE_S)

@@ -1,15 +1,21 @@
-"""What is read of Snakemake's own objects, beyond what it documents.
+"""What is read of Snakemake's own objects, beyond what it documents, and how it is called.
 
 All of it is here, for whoever updates Snakemake. ``workflow`` is the object that a Snakefile finds
 under that name.
 """
 
+import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.paths import SNAKEFILE
+
+# What Snakemake takes for a text as it is, unless it can be read as a number or truth value.
+_PLAIN = re.compile(r"[A-Za-z_./@+~][\w./@+~-]*", re.ASCII)
 
 
 def configfiles(workflow: Any) -> Sequence[Path]:
@@ -61,11 +67,6 @@ def submit_command(workflow: Any) -> str:
     return str(workflow.executor_settings.submit_cmd)
 
 
-def rules_to_run(workflow: Any) -> set[str]:
-    """Names of the rules whose jobs will be run."""
-    return {job.rule.name for job in workflow.dag.needrun_jobs()}
-
-
 def verbosity(workflow: Any) -> str:
     """How much is to be logged, by --verbose and --quiet: a value of ``core.log.VERBOSITY``.
 
@@ -74,3 +75,31 @@ def verbosity(workflow: Any) -> str:
     settings = workflow.output_settings
     quiet = {kind.name for kind in settings.quiet or ()} & {"ALL", "PROGRESS", "RULES"}
     return "verbose" if settings.verbose else "quiet" if quiet else "normal"
+
+
+def setting(key: str, value: str) -> str:
+    """A word of ``--config`` that Snakemake reads as this text.
+
+    Snakemake strips quotes and reads the rest as YAML, where 007 would be 7, and `a #b` be `a`.
+    """
+    plain = _PLAIN.fullmatch(value) and value not in ("True", "False")
+    try:
+        float(value)
+    except ValueError:
+        if plain:
+            return f"{key}={value}"
+    return f"{key}= {json.dumps(value, ensure_ascii=False)} "
+
+
+def report_command(
+    campaign: Path, site: str, results: str, options: Mapping[str, str] | None = None
+) -> list[str]:
+    """Command that builds a campaign's report from what exists and runs nothing.
+
+    ``options``: further keys of ``--config``.
+    """
+    words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
+    words += ["--cores", "1", "--quiet", "all", "--configfile", str(campaign)]
+    settings = {"site": site, "results": results, **(options or {})}
+    words += ["--config", *(setting(key, value) for key, value in settings.items())]
+    return [*words, "--", "report"]

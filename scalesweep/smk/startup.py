@@ -4,10 +4,10 @@ import contextlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scalesweep.config.campaign import Campaign
 from scalesweep.config.overrides import read_options
 from scalesweep.config.study import campaign_file, shown
 from scalesweep.core.errors import UserError
@@ -21,7 +21,7 @@ from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 from scalesweep.smk.submission import Submission
 from scalesweep.state.run_state import RunState
-from scalesweep.state.stock import leave_unsupported, note_state, take_stock, tell_lacking
+from scalesweep.state.stock import Runs, leave_unsupported, note_state, take_stock, tell_lacking
 
 _log = logging.getLogger(__name__)
 
@@ -54,30 +54,21 @@ def prepare(
     plan = read_campaign(path, options, cluster, write=False)
     campaign = plan.campaign
     runs = campaign.unique_runs()
-    states = take_stock(campaign, runs)
+    states = _states(campaign, runs, options)
     warn(campaign, runs, states)
     for line in tell_lacking(states):
         _log.warning("%s", line)
-    if "retry" in options:
-        new = {i: RunState(Status.NEW) for i, s in states.items() if s.status == Status.UNSUPPORTED}
-        states = leave_unsupported(campaign.site, runs, {**states, **new})
     submission = Submission(campaign, states, runs) if cluster else None
+    left = not all(state.settled for state in states.values())
+    if submission and left and _ended_unseen(submission, dry):
+        states = submission.states = _states(campaign, runs, options)
+    round_ = os.environ.get(ROUND, "")
     context = SnakemakeContext(
-        campaign,
-        states,
-        options,
-        runs,
-        submission,
-        batch,
-        plan,
-        os.environ.get(ROUND, ""),
-        collects,
+        campaign, states, options, runs, submission, batch, plan, round_, collects
     )
     if context.awaited and campaign.results.exists() and not os.access(campaign.results, os.W_OK):
         # Snakemake would list its outputs as protected.
         raise UserError(f"{campaign.results}: cannot write to this folder: it is read-only")
-    if submission and context.awaited:
-        context = _with_past(context, submission, dry)
     preflight = Preflight(context)
     # While parsing: of an existing file Snakemake takes a missing input for something that it may
     # skip, and only a newer one for a reason to make it again.
@@ -87,21 +78,27 @@ def prepare(
     return context, preflight, JobRules(context, preflight, by_nodes and bool(campaign.site.slurm))
 
 
-def _with_past(context: SnakemakeContext, submission: Submission, dry: bool) -> SnakemakeContext:
-    """What earlier Snakemake calls have left: jobs in the queue, and jobs that ended unseen."""
+def _states(campaign: Campaign, runs: Runs, options: Mapping[str, str]) -> Mapping[str, RunState]:
+    """The state of every run, those that are tried again for `retry` among the new ones."""
+    states = take_stock(campaign, runs)
+    if "retry" not in options:
+        return states
+    new = {i: RunState(Status.NEW) for i, s in states.items() if s.status == Status.UNSUPPORTED}
+    return leave_unsupported(campaign.site, runs, {**states, **new})
+
+
+def _ended_unseen(submission: Submission, dry: bool) -> bool:
+    """Note the jobs of earlier Snakemake calls in the queue; whether some had ended unseen, of
+    which the runs now have a failure."""
     try:
         submission.find_live(PATIENCE_S)
     except UserError as error:
         submission.blind = str(error)  # reported when jobs are to be submitted; a plan does without
-        return context
+        return False
     if submission.live:
         jobs = counted(len(submission.live), "run")
         _log.info("%s left out: jobs of an earlier call; %s", jobs, LEFT_TO_RUN)
-    if not dry and submission.settle_past(context.pending):
-        states = take_stock(context.campaign, context.runs)
-        submission.states = states
-        return replace(context, states=states)
-    return context
+    return not dry and submission.settle_past()
 
 
 def _campaign_file(configfiles: Sequence[Path], options: Mapping[str, str]) -> Path:

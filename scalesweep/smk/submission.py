@@ -6,6 +6,7 @@ Its jobs are Snakemake's: ``name`` of the rule, ``wildcards_dict``, ``attempt``.
 
 import contextlib
 import logging
+import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,6 @@ from scalesweep.compute.job_spec import ORDER, Asked, read_order
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
-from scalesweep.core import disk_full
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
@@ -30,24 +30,16 @@ from scalesweep.jobs.job_requests import (
     request_for,
     tried_again,
 )
-from scalesweep.jobs.run_spec import data_folder
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm import commands, sacct
-from scalesweep.slurm.failure import settle
-from scalesweep.slurm.job_identity import (
-    job_name,
-    logs_folder,
-    logs_of,
-    stages_into,
-    staging_comment,
-)
+from scalesweep.slurm.job_end import JobWatch, settle
 from scalesweep.slurm.job_shape import Shape, of_slurm, staging_shape
-from scalesweep.slurm.job_watch import JobWatch
 from scalesweep.state.run_state import RunState, set_aside
 
 _log = logging.getLogger(__name__)
 
 RUN = "run"  # the rule
+AGAIN_S = 10.0  # between two submissions of a job
 
 
 @dataclass
@@ -55,7 +47,6 @@ class Submission:
     """A campaign's pending runs on their way into Slurm's queue and out of it."""
 
     LEFT: ClassVar = commands.LEFT_TO_RUN
-    passes: ClassVar = staticmethod(commands.passes)
 
     campaign: Campaign
     states: Mapping[str, RunState]
@@ -63,8 +54,6 @@ class Submission:
     # Jobs of earlier calls, by the run that they are at work on, and those that make data sets.
     live: dict[str, commands.LiveJob] = field(default_factory=dict)
     staging: list[commands.LiveJob] = field(default_factory=list)
-    # Node-hours that retries may still ask for; None without a budget.
-    budget_left: float | None = None
     # Why the queue cannot be read: then nothing may be submitted.
     blind: str = ""
     # Runs of this Snakemake that are to be submitted, are in the queue, or are tried again.
@@ -78,21 +67,22 @@ class Submission:
     # Runs whose request Slurm does not take, and its words.
     refused: dict[str, str] = field(default_factory=dict)
     watch: JobWatch = field(default_factory=JobWatch)
-    # How the jobs ended that are over without what they were to make.
-    _ends: dict[int, sacct.Job] = field(default_factory=dict)
     _requests: dict[tuple[str, int], Request] = field(default_factory=dict)
-    # Whether Slurm takes a request that leaves out nodes.
-    _accepted: dict[Shape, bool] = field(default_factory=dict)
+    # Comments of the jobs that this Snakemake has handed to sbatch, and ids that it has said.
+    _sent: set[str] = field(default_factory=set)
+    _taken: set[int] = field(default_factory=set)
+    # What sbatch was last said to have against a job.
+    _said: str = ""
 
     @property
     def name(self) -> str:
         """The name of every job of the campaign's runs, which the next call knows them by."""
-        return job_name(self.campaign.runs_folder)
+        return commands.job_name(self.campaign.runs_folder)
 
     @property
     def logs(self) -> Path:
         """Where Slurm's logs lie."""
-        return logs_folder(self.campaign.runs_folder).absolute()
+        return commands.logs_folder(self.campaign.runs_folder).absolute()
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -110,15 +100,16 @@ class Submission:
         mine = {job.comment: job for job in queue if job.name == self.name}
         self.live = {i: mine[i] for i in self.runs if i in mine and not self.states[i].settled}
         data = Path(self.campaign.site.data)
-        self.staging = [job for job in queue if stages_into(job.comment, data)]
+        self.staging = [job for job in queue if commands.stages_into(job.comment, data)]
 
-    def settle_past(self, run_ids: Collection[str]) -> bool:
+    def settle_past(self) -> bool:
         """Write failure.json for the runs whose job ended while no Snakemake was there to see.
 
         True if there was any. What was cancelled has not failed.
         """
         unseen: dict[str, int] = {}
-        for run_id, job_id, _ in logs_of(self.campaign.runs_folder, set(run_ids)):
+        left = {run_id for run_id in self.runs if not self.states[run_id].settled}
+        for run_id, job_id, _ in commands.logs_of(self.campaign.runs_folder, left):
             known = (read_failure(self._folder(run_id)) or {}).get("job_id") or 0
             if run_id not in self.live and job_id > max(known, unseen.get(run_id, 0)):
                 unseen[run_id] = job_id
@@ -153,20 +144,11 @@ class Submission:
             shape = request.shape
             if lost := nodes_at_fault(failure):
                 less = replace(shape, exclude=",".join(filter(None, (shape.exclude, lost))))
-                request = replace(request, shape=less) if self._may_be(less) else request
+                # Of those that are left none may be of the kind that is asked for.
+                refused = commands.refusal(less.sbatch_words(), waits_for_nodes=False)
+                request = request if refused else replace(request, shape=less)
             self._requests[key] = request
         return self._requests[key]
-
-    def _may_be(self, shape: Shape) -> bool:
-        """Whether a request that leaves out nodes can be met."""
-        key = replace(shape, minutes=0)
-        if key not in self._accepted:
-            left = self.campaign.site.nodes - len({*node_names(shape.exclude)})
-            # Of those that are left none may be of the kind that is asked for.
-            self._accepted[key] = left >= shape.nodes and not commands.refusal(
-                shape.sbatch_words(), waits_for_nodes=False
-            )
-        return self._accepted[key]
 
     def check(self, run_ids: Iterable[str], patience_s: float = 0.0) -> None:
         """Ask Slurm once per shape whether it would take the jobs, for ``patience_s`` while it does
@@ -179,11 +161,6 @@ class Submission:
         if self.blind:
             raise UserError(self.blind)
         shapes = {run_id: self.request(run_id, 1).shape for run_id in sorted(run_ids)}
-        reading = (data_folder(self.campaign, e.benchmark, run.point)
-                   for e, run in map(self.runs.__getitem__, shapes))  # fmt: skip
-        staging = staging_shape(self.campaign.site) if any(reading) else None
-        if staging and (why := self._against(staging, patience_s)):
-            raise UserError(f"{why} (for staging)")
         # Limits may differ from point to point: Slurm that takes the longest of equal requests
         # takes the others.
         taken: set[Shape] = set()
@@ -191,8 +168,10 @@ class Submission:
         for shape in sorted({*shapes.values()}, key=lambda s: (-s.minutes, -s.nodes)):
             if replace(shape, minutes=0) in taken:
                 continue
-            if why := self._against(shape, patience_s):
-                refused[shape] = why
+            words = shape.sbatch_words()
+            if why := commands.refusal(words, patience_s):
+                where = f"{self.campaign.site.file}: slurm: Slurm refuses sbatch"
+                refused[shape] = f"{where} {' '.join(words)}: {why}"
             else:
                 taken.add(replace(shape, minutes=0))
         if refused and not taken:
@@ -202,15 +181,13 @@ class Submission:
             self.refused.update(dict.fromkeys(runs, why))
             _log.warning("%s: not submitted: %s", counted(len(runs), "run"), why)
 
-    def _against(self, shape: Shape, patience_s: float) -> str:
-        """What Slurm has against a request, with the words to change; empty for nothing."""
-        words = shape.sbatch_words()
-        why = commands.refusal(words, patience_s)
-        where = f"{self.campaign.site.file}: slurm: Slurm refuses sbatch {' '.join(words)}"
-        return f"{where}: {why}" if why else ""
-
     def submit(self, job: Any, script: str) -> tuple[int | None, str]:
-        """Hand a job to sbatch once, as ``commands.sbatch``. Raises OSError."""
+        """Hand a job to sbatch: its id, or None and why Slurm does not take it.
+
+        While Slurm does not answer, or takes no more jobs of this user, the job is submitted again,
+        unless it is in the queue in spite of that. Raises OSError; UserError if Slurm is away for
+        minutes.
+        """
         words = job.wildcards_dict
         if job.name == RUN:
             shape, folder = self.request(words["run_id"], job.attempt).shape, words["run_id"]
@@ -220,7 +197,24 @@ class Submission:
         logs.mkdir(parents=True, exist_ok=True)
         log = str(logs).replace("%", "%%") + "/%j.log"
         own = [f"--job-name={self.name}", f"--comment={_comment(job)}", f"--output={log}"]
-        return commands.sbatch([*own, "--export=ALL", *shape.sbatch_words()], script)
+        request = [*own, "--export=ALL", *shape.sbatch_words()]
+        self._sent.add(_comment(job))
+        job_id, said = commands.sbatch(request, script)
+        while job_id is None and commands.passes(said):
+            if (why := commands.last_line(said)) != self._said:
+                self._said = why
+                _log.warning("sbatch: %s; submitting again until Slurm takes it", why)
+            time.sleep(AGAIN_S)
+            queue = commands.live_jobs(commands.PATIENCE_S)
+            there = {live.job_id for live in queue if self._is_of(live, {_comment(job)})}
+            job_id = max(there - self._taken, default=None)
+            if job_id is None:
+                job_id, said = commands.sbatch(request, script)
+        self._taken |= {job_id} if job_id else set()
+        return job_id, "" if job_id else commands.last_line(said)
+
+    def _is_of(self, job: commands.LiveJob, comments: Collection[str]) -> bool:
+        return job.name == self.name and job.comment in comments
 
     def begin(self, run_id: str) -> None:
         """Note a run that is to be submitted. Raises UserError if Slurm does not take its shape."""
@@ -228,27 +222,17 @@ class Submission:
             raise UserError(why)
         self.in_hand.add(run_id)
 
-    def queued(self, job: Any, known: Collection[int], patient: bool) -> int | None:
-        """Id of this job in the queue, which sbatch left there without saying so.
-
-        ``known``: ids that sbatch has said. ``patient``: wait for Slurm, which did not answer a
-        moment ago. Raises UserError if it does not answer.
-        """
-        ours = (self.name, _comment(job))
-        for live in commands.live_jobs(commands.PATIENCE_S if patient else 0.0):
-            if (live.name, live.comment) == ours and live.job_id not in known:
-                return live.job_id
-        return None
-
-    def ended(self, jobs: Mapping[int, Any]) -> dict[int, bool]:
-        """Those of these Slurm jobs that are over: whether they left what they were to make."""
+    def ended(self, jobs: Mapping[int, Any]) -> dict[int, tuple[bool, str]]:
+        """Those of these Slurm jobs that are over: whether what waits for them may begin, and a
+        line on those that failed."""
         ends = self.watch.ended(list(jobs))
         seen = [self.watch.seen[i].state for i in jobs if i in self.watch.seen]
         queued, running = seen.count("PENDING"), seen.count("RUNNING")
         self.in_queue = f", {queued} queued, {running} running" if seen else ""
-        made = {job_id: self._is_made(jobs[job_id], end) for job_id, end in ends.items()}
-        self._ends |= {job_id: end for job_id, end in ends.items() if not made[job_id]}
-        return made
+        return {
+            i: (True, "") if self._is_made(jobs[i], end) else self.judge(jobs[i], end)
+            for i, end in ends.items()
+        }
 
     def _is_made(self, job: Any, end: sacct.Job) -> bool:
         """Whether a job's output is there: also of one that was killed in its last seconds.
@@ -269,72 +253,45 @@ class Submission:
             set_aside(folder, f"{why}program's", Cause.SUSPENDED, more)
         return not end.suspended_s
 
-    def judge(self, job: Any, job_id: int) -> tuple[bool, str]:
+    def judge(self, job: Any, end: sacct.Job) -> tuple[bool, str]:
         """Whether the run of a job that failed is over, as no other one may end better, and a line
-        on it.
-
-        Writes failure.json, and takes what the next job may cost off the budget: to be asked once
-        per job that has failed.
-        """
-        end, words = self._ends.pop(job_id), job.wildcards_dict
+        on it. Writes failure.json. Raises OSError."""
+        job_id, words = end.job_id, job.wildcards_dict
         if job.name != RUN:
             log = self.logs / job.name / f"{job_id}.log"
             return False, f"{job.name} {words.get('folder', '')}: {end.state}: see {log}"
         run_id = words["run_id"]
         if self.ending:
             return False, f"{run_id}: job {job_id} cancelled"
-        folder, asked = self._folder(run_id), self._asked(run_id)
-        try:
-            cause = self._settle(run_id, end)
-            failure = read_failure(folder) or {}
-        except OSError as error:
-            if not disk_full.is_full(error):
-                raise
-            cause, failure = Cause.DISK_FULL, {"detail": disk_full.failure_text(error, folder)}
-        if cause is None:
-            cause = Cause.KILLED
-            failure = {"detail": f"job {job_id} left neither record nor failure"}
+        asked, cause = self._asked(run_id), self._settle(run_id, end)
+        if cause is None:  # its record has shown up meanwhile
+            return True, ""
+        failure = read_failure(self._folder(run_id)) or {}
         detail = str(failure.get("detail") or "")
-        again, why_not = self._another(run_id, job.attempt, cause, asked)
         line = f"{run_id}: {ended_so(cause, detail, asked)}"
-        if again is None:
+        most = of_slurm(self.campaign.site).max_attempts
+        experiment, _ = self.runs[run_id]
+        may = may_mend(self.campaign, experiment, cause, asked, job.attempt)
+        if job.attempt >= most or not may:
             self.give_up(run_id, cause, detail)
-            return True, f"{line}, not tried again: {why_not}" if why_not else line
+            return True, line
+        again = self.request(run_id, job.attempt + 1)
         left_out = node_names(again.shape.exclude)
         avoided = [node for node in node_names(nodes_at_fault(failure)) if node in left_out]
-        retry, most = tried_again(cause, again, avoided), of_slurm(self.campaign.site).max_attempts
+        retry = tried_again(cause, again, avoided)
         return False, f"{line}, {retry} (job {job.attempt + 1} of {most})"
 
-    def _another(
-        self, run_id: str, attempt: int, cause: str, asked: Asked
-    ) -> tuple[Request | None, str]:
-        """What the next job of a run asks for; None if it has had its last, and why where that is
-        not a matter of the failure."""
-        experiment, _ = self.runs[run_id]
-        if attempt >= of_slurm(self.campaign.site).max_attempts:
-            return None, ""
-        if not may_mend(self.campaign, experiment, cause, asked, attempt):
-            return None, ""
-        request = self.request(run_id, attempt + 1)
-        if self.budget_left is not None:
-            cost = request.shape.node_hours
-            if cost > self.budget_left:
-                left = max(self.budget_left, 0.0)
-                return None, (
-                    f"the budget has {left:.3g} node-hours left, the next job may take {cost:.3g}"
-                )
-            self.budget_left -= cost
-        return request, ""
-
     def call_off(self, job_ids: Collection[int], left: bool) -> None:
-        """Cancel these jobs, the last of this Snakemake; or all are ``left`` to the next one."""
+        """Cancel the jobs of this Snakemake, also one that sbatch was ended over; or all are
+        ``left`` to the next one."""
         if left:
             self.in_hand.clear()
             return
         self.ending = True
-        if job_ids:
-            with contextlib.suppress(UserError):  # it does not answer: they stay
-                commands.ask("scancel", "--quiet", *map(str, job_ids))
+        with contextlib.suppress(UserError):  # it does not answer: they stay
+            ids = [str(job.job_id) for job in commands.live_jobs() if self._is_of(job, self._sent)]
+            if ids:
+                commands.ask("scancel", "--quiet", *ids)
 
     def give_up(self, run_id: str, cause: str, detail: str) -> None:
         """Note that this Snakemake does not try a run again."""
@@ -368,5 +325,6 @@ class Submission:
 
 def _comment(job: Any) -> str:
     """By which a job is known in the queue."""
-    words = job.wildcards_dict
-    return str(words["run_id"]) if job.name == RUN else staging_comment(Path(words["folder"]))
+    if job.name == RUN:
+        return str(job.wildcards_dict["run_id"])
+    return commands.staging_comment(Path(job.wildcards_dict["folder"]))

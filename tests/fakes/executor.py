@@ -15,36 +15,20 @@ class Hooks:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
-        self.answers: list[str] = []
-        self.over: dict[int, bool] = {}
-        self.verdict = True
-        self.in_queue: int | None = None
-        self.away = False
-        self.patient: bool | None = None
+        self.over: dict[int, tuple[bool, str]] = {}
 
     def before(self, job: "Stub") -> None:
         self.calls.append(("before", job.run_id))
         if job.run_id == "full":
             raise OSError(28, "no space left", "order.json")
 
-    def passes(self, said: str, queued: int) -> bool:
-        return "Unable to contact" in said or "QOSLimit" in said
-
     def command(self, job: "Stub") -> str:
         return f"launch {job.run_id}"
 
     def submit(self, job: "Stub", script: str) -> tuple[int | None, str]:
-        """Meets what ``answers`` has, one after the other; then Slurm takes the job."""
         assert script == f"launch {job.run_id}"
         self.calls.append(("submit", job.run_id))
-        return (None, self.answers.pop(0)) if self.answers else (7, "")
-
-    def queued(self, job: "Stub", known: Collection[int], patient: bool) -> int | None:
-        self.calls.append(("queued", job.run_id))
-        self.patient = patient
-        if self.away and not patient:
-            raise OSError("Slurm does not answer")
-        return self.in_queue
+        return (None, "Invalid node name specified") if job.run_id == "wrong" else (7, "")
 
     def refuse(self, job: "Stub", why: str) -> tuple[bool, str]:
         self.calls.append(("refuse", job.run_id, why))
@@ -54,17 +38,13 @@ class Hooks:
         self.calls.append(("release", job.run_id))
         return True
 
-    def ended(self, jobs: Mapping[int, "Stub"]) -> dict[int, bool]:
+    def ended(self, jobs: Mapping[int, "Stub"]) -> dict[int, tuple[bool, str]]:
         if 13 in jobs:
             raise OSError("disk full")
-        return {job_id: made for job_id, made in self.over.items() if job_id in jobs}
+        return {job_id: end for job_id, end in self.over.items() if job_id in jobs}
 
     def call_off(self, job_ids: Collection[int], left: bool) -> None:
         self.calls.append(("call_off", [*job_ids], left))
-
-    def judge(self, job: "Stub", job_id: int) -> tuple[bool, str]:
-        self.calls.append(("judge", job.run_id, job_id))
-        return self.verdict, "TIMEOUT after 60 s"
 
 
 class Stub:

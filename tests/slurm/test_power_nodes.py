@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.sysfs import Rising, zone
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm
-from tests.slurm.support import SlurmProject, slurm_project
+from tests.slurm.support import slurm_project
 
 pytestmark = needs_slurm
 
@@ -19,15 +19,8 @@ site: toy_cluster
 experiments:
   e:
     benchmark: toy
-    fixed: {{ranks: 2, ranks_per_node: 1, behaviour: {behaviour}}}
+    fixed: {ranks: 2, ranks_per_node: 1, behaviour: slow}
 """
-
-
-def project_with_power(folder: Path, cluster: Cluster, behaviour: str) -> SlurmProject:
-    power = f"power: {{interval_s: 0.2, sources: [rapl], sysfs: {folder / 'sys'}}}\n"
-    project = slurm_project(folder / "p", cluster, more=power)
-    project.write("c.yaml", CAMPAIGN.format(behaviour=behaviour))
-    return project
 
 
 def samplers(folder: Path) -> list[str]:
@@ -40,7 +33,9 @@ def samplers(folder: Path) -> list[str]:
 @pytest.mark.measured
 def test_power_of_two_nodes(cluster: Cluster, tmp_path: Path) -> None:
     package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
-    project = project_with_power(tmp_path, cluster, "slow")
+    power = f"power: {{interval_s: 0.2, sources: [rapl], sysfs: {tmp_path / 'sys'}}}\n"
+    project = slurm_project(tmp_path / "p", cluster, more=power)
+    project.write("c.yaml", CAMPAIGN)
     with Rising({package: 100.0}):
         code, said = project.slurm("--configfile", "c.yaml")
     assert code == 0, said

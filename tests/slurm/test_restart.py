@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.slurm.job_identity import first_submission, job_name
+from scalesweep.slurm.commands import first_submission, job_name
 from scalesweep.slurm.sacct import named
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm

@@ -7,13 +7,15 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import MARK, mark, marked
-from scalesweep.smk import results_lock
-from scalesweep.smk.results_lock import Claims
+from scalesweep.smk import preflight
+from scalesweep.smk.preflight import Preflight
 from tests.conftest import Project
 from tests.fakes.snakemake_calls import python
 from tests.soak.launching import wait_until
@@ -109,61 +111,56 @@ def test_a_record_outlives_the_failure_of_its_job(project: Project) -> None:
 
 
 # In a process of its own each would end with it.
-def make_claims(tmp_path: Path) -> Claims:
-    return Claims(tmp_path, tmp_path / "runs")
+def make_preflight(tmp_path: Path, away: bool = False) -> Preflight:
+    campaign = SimpleNamespace(results=tmp_path, runs_folder=tmp_path / "runs")
+    context: Any = SimpleNamespace(campaign=campaign, away=away)
+    return Preflight(context, begun=True)
+
+
+def end(preflight: Preflight) -> None:
+    while preflight.held:
+        preflight.held.popitem()[1].close()
 
 
 def test_who_makes_runs_and_who_reports_do_not_hinder_each_other(tmp_path: Path) -> None:
-    one, two, three = (make_claims(tmp_path) for _ in range(3))
-    one.begin({"run", "inventory", "page"}, pending=True, here=True)
-    two.begin({"inventory", "page"}, pending=False, here=True)
+    one, two, three = (make_preflight(tmp_path) for _ in range(3))
+    one.claim_runs()
+    two.claim_report()
     with pytest.raises(
         UserError, match=f"process {os.getpid()} on .* is already using this results"
     ):
-        three.begin({"run"}, pending=True, here=True)
-    with pytest.raises(
-        UserError, match=f"process {os.getpid()} on .* is already writing the report of this"
-    ):
-        three.begin({"figures", "page"}, pending=False, here=True)
-    three.begin({"plan"}, pending=False, here=True)  # prints
+        three.claim_runs()
     # The first waits with its own report for the end of the other's.
-    waiting = threading.Thread(target=one.report)
+    waiting = threading.Thread(target=one.claim_report)
     waiting.start()
     waiting.join(0.2)
     assert waiting.is_alive()
-    two.end()
+    end(two)
     waiting.join(20)
     assert not waiting.is_alive()
-    with pytest.raises(UserError, match="is already writing the report"):
-        three.begin({"page"}, pending=False, here=True)
-    for each in (one, two, three):
-        each.end()
+    end(one)
 
 
 def test_nothing_is_measured_beside_a_launcher_of_an_earlier_snakemake(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level("INFO", "scalesweep")
     # This process is the launcher.
     environment = {**os.environ, MARK: mark(tmp_path / "runs" / "a" / "attempt-1")}
-    told = f"a is still being measured by process {os.getpid()}"
     program = subprocess.Popen(["sleep", "600"], env=environment)
     while not marked(tmp_path / "runs"):  # the kernel shows its variables a moment later
         time.sleep(0.01)
-    refused, slurm, one = (make_claims(tmp_path) for _ in range(3))
+    refused, slurm, one = (make_preflight(tmp_path, away) for away in (False, True, False))
     try:
-        monkeypatch.setattr(results_lock, "LEFTOVERS_S", 0.2)
-        with pytest.raises(UserError, match=told):
-            refused.begin({"run"}, pending=True, here=True)
-        refused.end()
-        slurm.begin({"run"}, pending=True, here=False)  # of its jobs Slurm tells
-        slurm.end()
-        monkeypatch.setattr(results_lock, "LEFTOVERS_S", 30.0)
+        monkeypatch.setattr(preflight, "LEFTOVERS_S", 0.2)
+        with pytest.raises(UserError, match=f"a is still being measured by process {os.getpid()}"):
+            refused.claim_runs()
+        end(refused)
+        slurm.claim_runs()  # of its jobs Slurm tells
+        end(slurm)
+        monkeypatch.setattr(preflight, "LEFTOVERS_S", 30.0)
         threading.Timer(0.3, program.kill).start()
-        one.begin({"run"}, pending=True, here=True)
+        one.claim_runs()
     finally:
         program.kill()
         program.wait()
-        one.end()
-    waits = [line for line in caplog.messages if line.startswith(f"{told}, started by an earlier")]
-    assert len(waits) == 2
+        end(one)

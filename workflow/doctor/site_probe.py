@@ -90,7 +90,6 @@ def main():
         "rank": rank_and_size(os.environ)[0],
         "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         "cpus": sorted(os.sched_getaffinity(0)),
-        "load": [os.getloadavg()[0], os.cpu_count()],
         "python": f"{sys.version.split()[0]} ({sys.executable})",
         "gpus": gpus(),
         "versions": {},

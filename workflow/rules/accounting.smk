@@ -1,4 +1,4 @@
-from scalesweep.slurm.job_identity import first_submission
+from scalesweep.slurm.commands import first_submission
 
 # Slurm jobs of the runs: what each requested and used, from Slurm's accounting.
 

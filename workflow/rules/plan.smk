@@ -42,7 +42,7 @@ rule inventory:
         script=f"{SCRIPT} inventory",
         campaign=SWEEP.campaign_arguments(),
         # Evaluated once more when the job starts: from then on no other report is made.
-        claim=lambda wildcards: PREFLIGHT.claims.report(),
+        claim=lambda wildcards: PREFLIGHT.claim_report(),
     message:
         f"Collecting run states in {RUNS}"
     shell:
@@ -52,5 +52,5 @@ rule inventory:
 # For `scalesweep run`: the runs of one block, and what follows from them.
 rule block:
     input:
-        SWEEP.pending_markers(),
+        SWEEP.markers(SWEEP.pending),
         f"{RESULTS}/plan.json",

@@ -64,11 +64,11 @@ onstart:
     if SWEEP.to_run:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
-        PREFLIGHT.begin(facts.rules_to_run(workflow), facts.executor(workflow))
+        PREFLIGHT.begin(facts.executor(workflow))
     except UserError as error:
         sys.exit(f"error: {error}")
     if SWEEP.submission:
-        leave_on_sigterm(Executor)
+        signal.signal(signal.SIGTERM, Executor.leave)
 
 
 onsuccess:
@@ -88,9 +88,12 @@ onsuccess:
 
 # Not for a run that failed: its job succeeds once its failure is told.
 onerror:
-    if SWEEP.submission and Executor.leaving.is_set():
-        # Within seconds: the next call settles and reports.
+    if SWEEP.submission and Executor.leaving:
+        # Within seconds: the next call settles and reports. What was started here ends with this
+        # process; an exit of Python's would wait for the threads of local jobs.
         PROGRESS.finish()
-        leave_now()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(128 + signal.SIGTERM)
     if (PROGRESS.finish() or SWEEP.round) and (where := SWEEP.report_line()):
         print(where, file=sys.stderr)

@@ -10,8 +10,6 @@ rule stage:
         files=r"[a-z0-9-]+",
     # All cores, for the same reason as in run.smk: no staging during a measurement.
     threads: 1 if SWEEP.away else workflow.cores or 1
-    resources:
-        **JOBS.stage_resources(),
     params:
         command=lambda wildcards, threads: JOBS.stage_command(
             wildcards.folder, wildcards.files, threads

@@ -36,7 +36,6 @@ def test_a_history_is_no_results_folder(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("FUNCTION SUMMARY")
     for words, message in (
-        (["--history", "r"], "--history: r is the results folder"),
         (["--baseline", "v1"], "--baseline: is of a history; add --history FOLDER"),
     ):
         _, args = read(["import", "a.txt", "--as", "profiles", "--results", "r", *words])

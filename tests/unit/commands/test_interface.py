@@ -15,7 +15,7 @@ from scalesweep.commands.interface import COMMANDS, overview, parser_of, read
 from scalesweep.commands.snakemake_call import words_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import REPO
-from scalesweep.smk.report_command import setting
+from scalesweep.smk.snakemake_facts import setting
 from tests.conftest import ROOT
 
 

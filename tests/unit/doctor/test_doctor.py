@@ -12,7 +12,7 @@ import pytest
 from scalesweep.commands import doctor
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.doctor import probe
-from scalesweep.doctor.judge import FAILED, OK, WARNING, Asked, Check, judge
+from scalesweep.doctor.judge import FAILED, OK, WARNING, Check, judge
 from scalesweep.doctor.probe import Part, Said
 from tests.conftest import ROOT
 
@@ -46,7 +46,7 @@ def make(toy: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
             (bin_folder / name).chmod(0o755)
         (toy / "sites" / "toy.yaml").write_text(
             f"site: toy\nnodes: 2\ncores_per_node: 2\npython: {sys.executable}\n"
-            f"launch: {{single: [], multi: [{launch}]}}\npower: off\n{more}"
+            f"launch: {{single: [], multi: [{launch}]}}\n{more}"
         )
         (toy / "c.yaml").write_text(
             "campaign: c\nsite: toy\nexperiments:\n"
@@ -68,8 +68,8 @@ def rank(number: int = 0, **more: Any) -> dict[str, Any]:
     """What a rank says."""
     versions = {"numpy": "2.0"}
     return {
-        "rank": number, "host": "n1", "cpus": [number], "load": [0.3, 2],
-        "python": "3.9 (/py)", "gpus": [], "versions": versions, "wrong": {}, "token": "t",
+        "rank": number, "host": "n1", "cpus": [number], "python": "3.9 (/py)", "gpus": [],
+        "versions": versions, "wrong": {}, "token": "t",
     } | more  # fmt: skip
 
 
@@ -92,12 +92,9 @@ NO_TORCH = {"torch": "ModuleNotFoundError: No module named 'torch'"}
         (both(rank=0), {}, "launcher", FAILED, "2 processes started, each as rank 0: each alone"),
         (both(rank=None), {}, "launcher", OK, "2 ranks on n1 started"),
         (both(token="x"), {}, "results folder", FAILED, "n1 does not see /r: another folder"),
-        (both(load=[16.0, 2]), {}, "load", WARNING, "16.0 processes at work"),
-        (both(load=[60.0, 128]), {}, "load", OK, "60.0 processes at work"),
         (both(), {"gpus": 1}, "GPUs", FAILED, "n1 shows 0, s.yaml says 1"),
         (both(gpus=["A", "A"]), {"gpus": 1}, "GPUs", WARNING, "n1 shows 2, s.yaml says 1"),
         (both(gpus="nvidia-smi: no driver"), {"gpus": 1}, "GPUs", FAILED, "n1: nvidia-smi: no dr"),
-        (both(), {}, "power counters", WARNING, "no RAPL"),
         (
             both(exchange=MET), {"needs": "horovod"}, "launcher", OK,
             "2 ranks on n1 exchange data through Horovod over Gloo",
@@ -129,18 +126,15 @@ def test_judges(
     site: Any = SimpleNamespace(file="s.yaml", gpus_per_node=asked.get("gpus", 0))
     started: Any = {"folder": "/r/.doctor/t/probe", "argv": ["run"], "env": {}}
     needs, cpus = asked.get("needs", ""), asked.get("cpus_per_rank", 1)
-    part = Part(needs, "", True, "launch.multi", cpus, started)
-    checks = {
-        check.name: check
-        for check in judge(Asked(site, part, Said(ranks, "", "no RAPL"), "t"), True)
-    }
+    part = Part(needs, "", True, cpus, started)
+    checks = {check.name: check for check in judge(site, part, Said(ranks, ""), "t", True)}
     assert checks[name].state == state and words in checks[name].detail
     assert bool(checks[name].mend) == (state in WARNED)
 
 
 def test_a_site_without_slurm(make: Make) -> None:
     checks = outcomes(make())
-    assert [*checks] == ["programs", "results folder", "load", "GPUs", "software", "launcher"]
+    assert [*checks] == ["programs", "results folder", "GPUs", "software", "launcher"]
     assert checks["launcher"].detail.startswith("2 ranks on ")
     assert checks["software"].detail.startswith(".".join(map(str, sys.version_info[:3])))
     failed = outcomes(make(more="prologue: ['echo no module >&2; false']\n"))
@@ -153,7 +147,7 @@ def test_slurm_without_a_free_node_or_without_an_answer(
     make: Make, toy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "QUEUE_S", 0.1)
-    monkeypatch.setattr(probe, "LATE_S", 0.1)
+    monkeypatch.setattr(probe, "_LOOK_S", 0.2)
     checks = outcomes(make(more="slurm: {}\n", **SLURM), cluster=True)
     assert checks["launcher"].detail == "no node within 0.1 s (Slurm: Resources)"
     assert (toy / "cancelled").read_text() == "77\n"

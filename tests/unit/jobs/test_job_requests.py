@@ -74,7 +74,7 @@ def test_only_runs_of_the_same_point_undercut_the_users_limit(campaign: Campaign
     first, *_, last = experiment.runs
     states[first.run_id] = RunState(Status.DONE, "s", wall_s=9.0, source="measured")
     estimates = Estimates(campaign, states)
-    assert estimates.basis(experiment, last) == "scaled by work"
+    assert estimates.estimate(experiment, last)[1] == "scaled by work"
     assert request_for(campaign, experiment, last, estimates).limit_s == 600
     # After a timeout too: the finished run says less than the one that was not done in 300 s.
     states[last.run_id] = RunState(Status.FAILED, "s", "TIMEOUT", given_s=300.0)

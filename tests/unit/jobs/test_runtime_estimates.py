@@ -73,7 +73,7 @@ def last(made: tuple[Campaign, Estimates]) -> tuple[float | None, str]:
     campaign, estimates = made
     experiment = campaign.experiments[-1]
     run = experiment.runs[-1]
-    return estimates.seconds(experiment, run), estimates.basis(experiment, run)
+    return estimates.estimate(experiment, run)
 
 
 def test_the_same_point_comes_first(campaign_of: Callable[..., Campaign]) -> None:
@@ -85,8 +85,7 @@ def test_the_same_point_comes_first(campaign_of: Callable[..., Campaign]) -> Non
         states[run.run_id] = RunState("done", "1", wall_s=wall_s, source="measured")
     estimates = Estimates(campaign, states)
     for run, seconds in zip(experiment.runs[6:], (11.0, 71.0, 11.0, 71.0), strict=True):
-        assert estimates.seconds(experiment, run) == seconds
-        assert estimates.basis(experiment, run) == "same point"
+        assert estimates.estimate(experiment, run) == (seconds, "same point")
 
 
 TWO, EIGHT = ({"ranks": 2}, 10.0), ({"ranks": 8}, 30.0)

@@ -11,17 +11,8 @@ import pytest
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import MARKER
 from scalesweep.slurm import job_table
-from scalesweep.slurm.job_identity import (
-    job_name,
-    logs_folder,
-    staging_comment,
-)
-from scalesweep.slurm.job_table import (
-    COLUMNS,
-    collect,
-    read_jobs,
-    spent,
-)
+from scalesweep.slurm.commands import job_name, logs_folder, staging_comment
+from scalesweep.slurm.job_table import COLUMNS, collect, read_jobs, spent
 from scalesweep.slurm.sacct import Job
 from tests.fakes.slurm_jobs import JOB, TIMEOUT
 
@@ -54,8 +45,8 @@ class Books:
         for job_id in job_ids:
             (folder / f"{job_id}.log").touch()
 
-    def collect(self, *run_ids: str) -> list[str]:
-        return collect(run_ids or ("a", "b"), self.runs, self.out).notes
+    def collect(self, *run_ids: str) -> str:
+        return collect(run_ids or ("a", "b"), self.runs, self.out).note
 
     def rows(self) -> dict[int, dict[str, Any]]:
         return {row["job_id"]: row for row in read_jobs(self.out)}
@@ -77,7 +68,7 @@ def record(folder: Path, job_id: Any, wall_s: float, **asked: int) -> None:
 
 
 def test_whose_a_job_is_its_log_or_its_comment_says(books: Books) -> None:
-    assert books.collect() == ["no job was submitted for this campaign"]
+    assert books.collect() == "" and books.rows() == {}
     books.noted("a", 12)
     comments = {
         12: "",
@@ -90,7 +81,7 @@ def test_whose_a_job_is_its_log_or_its_comment_says(books: Books) -> None:
     (books.runs / "of_another_campaign").mkdir()
     found = spent(("a", "b"), books.runs).rows
     assert books.rows() == {}  # nothing is written
-    assert books.collect() == [] and found == [*books.rows().values()]
+    assert books.collect() == "" and found == [*books.rows().values()]
     owners = {job_id: row["run_id"] for job_id, row in books.rows().items()}
     assert owners == {12: "a", 13: "b", 14: None, 15: None}
     # The other campaign of the folder has its own run's job, and what no run is charged with.
@@ -106,7 +97,7 @@ def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:
         14: replace(JOB, job_id=14, state="CANCELLED", started=None, elapsed_s=0, node_list=""),
     }
     record(books.runs / "a", 13, 590.25)
-    assert books.collect() == []
+    assert books.collect() == ""
     rows = books.rows()
     assert list(rows[12]) == list(COLUMNS) and list(rows) == [12, 13, 14]
     assert rows[13] == {
@@ -133,7 +124,7 @@ def test_without_a_word_of_the_accounting_there_is_a_note(
     books.noted("a", 12)
     os.utime(books.folder / "results" / MARKER, (1e9, 1e9))
     books.broken = f"sacct: {why}"
-    assert books.collect() == [f"no accounting data: sacct: {why}"] and books.rows() == {}
+    assert books.collect() == f"no accounting data: sacct: {why}" and books.rows() == {}
     # Snakemake asks again, where it may answer another time.
     assert (books.out.stat().st_mtime == 0) is away and books.asked == ["2001-09-09T00:46:40"]
-    assert spent(("a", "b"), books.runs).blind
+    assert spent(("a", "b"), books.runs).note

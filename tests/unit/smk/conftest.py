@@ -1,9 +1,5 @@
 """An executor of profiles/slurm without Snakemake."""
 
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +14,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
     hooks = Hooks()
     monkeypatch.setattr(Executor, "rules", hooks)
     monkeypatch.setattr(Executor, "queue", hooks)
-    monkeypatch.setattr(Executor, "leaving", threading.Event())
+    monkeypatch.setattr(Executor, "leaving", False)
     for name in ("report_job_submission", "report_job_error", "report_job_success"):
         monkeypatch.setattr(
             Executor, name, lambda self, job, *, _name=name: hooks.calls.append((_name,))
@@ -29,9 +25,5 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
 @pytest.fixture
 def executor(hooks: Hooks) -> Any:
     executor: Any = object.__new__(Executor)
-    executor._live, executor._ending, executor._said = {}, threading.Event(), ""
-    executor._submitting, executor.logger = ThreadPoolExecutor(1), Log()
-    settings = SimpleNamespace(seconds_between_status_checks=5)
-    executor.workflow = SimpleNamespace(remote_execution_settings=settings)
-    executor._next_seconds_between_status_checks, executor._quiet_since = 5, time.monotonic()
+    executor._live, executor.logger = set(), Log()
     return executor

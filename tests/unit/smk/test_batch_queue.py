@@ -8,24 +8,28 @@ from typing import Any
 import pytest
 
 from scalesweep.core.errors import UserError
-from scalesweep.jobs.batch_request import request_lines
-from scalesweep.smk.batch_queue import BatchQueue
+from scalesweep.smk.batch_queue import BatchQueue, filled, run_request
 from tests.fakes.executor import Stub
+
+SITE: Any = SimpleNamespace(
+    nodes_for=lambda point: 1, cores_per_node=4, memory_gib_per_node=None, gpus_per_node=0
+)
+RUN: Any = SimpleNamespace(point={"ranks": 2})
 
 
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BatchQueue:
     monkeypatch.chdir(tmp_path)
-    rules: Any = SimpleNamespace(
-        context=SimpleNamespace(runs_folder="runs"), made=lambda job: Path("made", job.run_id)
-    )
+    experiment = SimpleNamespace(memory_gib_per_rank=None, time_limit_minutes=1)
+    campaign, runs = SimpleNamespace(site=SITE), {"a": (experiment, RUN)}
+    context = SimpleNamespace(runs_folder="runs", campaign=campaign, runs=runs)
+    rules: Any = SimpleNamespace(context=context, made=lambda job: Path("made", job.run_id))
     commands = SimpleNamespace(submit_cmd="", queue_cmd="cat queue", cancel_cmd="")
-    monkeypatch.setattr(Stub, "format_wildcards", lambda self, text: text, raising=False)
     return BatchQueue(rules, commands, latency_s=0.0)
 
 
 def test_a_job_is_submitted_and_cancelled(queue: BatchQueue) -> None:
-    queue.commands.submit_cmd = "echo your job 17 is; cp -t ."
+    queue.commands.submit_cmd = "echo your job 17 is {resources.slots}; cp -t ."
     assert queue.submit(Stub("a"), "launch") == (17, "")
     assert Path("job.sh").read_text() == f"#!/bin/sh\ncd {Path.cwd()} && launch\n"
     for command, why in (
@@ -50,21 +54,18 @@ def test_what_left_the_queue_is_over(queue: BatchQueue, caplog: pytest.LogCaptur
     Path("made").mkdir()
     Path("made/a").touch()
     Path("queue").write_text("job-ID  prior\n-----\n     19 0.5 scalesweep\n")
-    assert queue.ended(jobs) == {17: True, 18: False}
-    over, line = queue.judge(jobs[18], 18)
+    ended = queue.ended(jobs)
+    over, line = ended[18]
+    assert ended.keys() == {17, 18} and ended[17] == (True, "")
     assert over and "b: KILLED: job 18 left the queue before" in line
     queue.latency_s = 60.0  # on a network file system
-    assert queue.ended(jobs) == {17: True}
+    assert queue.ended(jobs) == {17: (True, "")}
 
 
 def test_the_submit_command_names_resources() -> None:
-    site: Any = SimpleNamespace(
-        nodes_for=lambda point: 1, cores_per_node=4, memory_gib_per_node=None, gpus_per_node=0
-    )
-    experiment = SimpleNamespace(memory_gib_per_rank=None, time_limit_minutes=1)
-    runs: Any = {run: (experiment, SimpleNamespace(point={"ranks": 2})) for run in "ab"}
-    assert request_lines(site, runs, "ab", "qsub {resources.slots}") == ["2 x qsub 4"]
-    with pytest.raises(UserError, match="unknown 'slot' in braces; did you mean"):
-        request_lines(site, runs, "ab", "qsub {resources.slot}")
-    with pytest.raises(UserError, match="unknown 'log' in braces"):
-        request_lines(site, runs, "ab", "qsub {log}")
+    experiment: Any = SimpleNamespace(memory_gib_per_rank=None, time_limit_minutes=1)
+    request = run_request(SITE, experiment, RUN)
+    assert filled("qsub {resources.slots} {resources.runtime}", request) == "qsub 4 3"
+    for wrong in ("{resources.slot}", "{log}"):
+        with pytest.raises(UserError, match=r"submit-cmd: .*allowed: \{resources.nodes\}, "):
+            filled(f"qsub {wrong}", request)

@@ -27,17 +27,3 @@ def test_what_was_typed_is_blamed_and_not_the_campaign(key: str, tmp_path: Path)
     assert refusal(**{**results, key: f"{folder}"}).startswith(
         f"--{key}: {folder}: holds files that"
     )
-
-
-def test_a_history_in_the_results_folder_is_refused(tmp_path: Path) -> None:
-    """Both have `tables`: the next report would replace the history's."""
-    folder, link = tmp_path / "results", tmp_path / "link"
-    folder.mkdir()
-    link.symlink_to(folder)
-    for history in (folder, link):
-        said = refusal(results=f"{folder}", history=f"{history}")
-        assert said == (
-            f"--history: {history} is the results folder; name one of its own for the history"
-        )
-    inside = {"results": f"{folder}", "history": f"{folder}/history"}
-    read_campaign(DEMO, inside, in_slurm=False, write=False, prefix=OPTION)

@@ -9,8 +9,7 @@ import pytest
 from scalesweep.adaptive.policy import plan_runs
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.status import Status
-from scalesweep.slurm.commands import LiveJob
-from scalesweep.slurm.job_identity import job_name, staging_comment
+from scalesweep.slurm.commands import LiveJob, job_name, staging_comment
 from scalesweep.smk.context import LATER, SnakemakeContext
 from scalesweep.smk.preflight import Preflight
 from scalesweep.smk.submission import Submission
@@ -52,7 +51,7 @@ def test_another_executor_is_refused(campaign: Campaign) -> None:
     preflight = Preflight(context)
     preflight.look_at(next(iter(context.runs)))
     with pytest.raises(Exception, match="--executor slurm: runs are submitted by the executor"):
-        preflight.begin({"run"}, "slurm")
+        preflight.begin("slurm")
 
 
 def test_live_jobs_are_known_by_name_and_comment(

@@ -10,6 +10,7 @@ import pytest
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
+from scalesweep.core.locks import RUNS
 from scalesweep.core.record import FAILURE, RECORD, write_record
 from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.smk.context import SnakemakeContext
@@ -129,8 +130,8 @@ def test_what_is_in_the_way_of_pending_runs_is_set_aside_before_the_first(
     context, preflight, _ = prepare([campaign.file], {"retry": "unsupported"}, False)
     assert sorted(context.pending) == sorted((done, unsupported, failed))
     preflight.context.to_run.update(context.pending)
-    preflight.begin({"run"}, "local")
-    preflight.claims.end()
+    preflight.begin("local")
+    preflight.held[RUNS].close()
     for run_id, name in ((done, "record.json.broken"), (unsupported, "record.json.unsupported")):
         assert (campaign.runs_folder / run_id / name).exists()
         assert not (campaign.runs_folder / run_id / RECORD).exists()
@@ -142,8 +143,8 @@ def test_runs_that_were_finished_meanwhile_are_not_started(campaign: Campaign) -
     context.to_run.add(failed)
     write_record(campaign.runs_folder / failed, record_of(context.runs[failed][1]))
     with pytest.raises(UserError, match="meanwhile finished 1 of the pending runs; run snakemake"):
-        preflight.begin({"run"}, "local")
-    preflight.claims.end()
+        preflight.begin("local")
+    preflight.held[RUNS].close()
 
 
 @pytest.mark.parametrize("dry", [True, False])
@@ -154,6 +155,6 @@ def test_a_dry_run_settles_nothing(
     site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
     settled: list[object] = []
     monkeypatch.setattr(Submission, "find_live", lambda *_: None)
-    monkeypatch.setattr(Submission, "settle_past", lambda _, runs: settled.append(runs))
+    monkeypatch.setattr(Submission, "settle_past", lambda _: settled.append(dry))
     prepare([campaign.file], {}, cluster=True, dry=dry)
     assert bool(settled) is not dry

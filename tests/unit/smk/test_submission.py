@@ -1,7 +1,5 @@
 """What comes of a job that has failed, in one line, and of one that was not submitted."""
 
-import errno
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
 from scalesweep.slurm import commands, sacct
+from scalesweep.slurm.commands import LiveJob
 from scalesweep.slurm.sacct import Job
 from scalesweep.smk.submission import Submission
 from scalesweep.state.run_state import RunState
@@ -23,8 +22,7 @@ from tests.fakes.slurm_jobs import JOB, TIMEOUT
 
 
 def judge(submission: Submission, run_id: str, attempt: int, job: Job) -> tuple[bool, str]:
-    submission._ends[job.job_id] = job
-    return submission.judge(Stub(run_id, attempt), job.job_id)
+    return submission.judge(Stub(run_id, attempt), job)
 
 
 ASKED = {"nodes": 1, "minutes": 2, "limit_s": 60.0, "mem_mb": 612}
@@ -91,31 +89,6 @@ def test_a_failed_job_is_told_in_one_line(
     assert "None assigned" not in (submission.request(run_id, attempt + 1).shape.exclude)
 
 
-def test_a_budget_that_is_used_up_ends_the_tries(submission: Submission) -> None:
-    (run_id,) = submission.runs
-    submission.budget_left = 0.01
-    assert judge(submission, run_id, 1, TIMEOUT) == (
-        True,
-        f"{run_id}: TIMEOUT after 60 s, not tried again: the budget has 0.01 node-hours "
-        "left, the next job may take 0.05",
-    )
-
-
-def test_a_full_disk_is_the_cause_where_nothing_can_be_written(
-    submission: Submission, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (run_id,) = submission.runs
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("scalesweep.core.record.write_atomic", full)
-    over, line = judge(submission, run_id, 1, JOB)
-    assert over and "DISK_FULL: no space left on device in " in line
-    assert submission.given_up[run_id][0] == "DISK_FULL"
-    submission.refuse(Stub(run_id), "Invalid account")  # leaves no traceback either
-
-
 def test_a_job_after_the_loss_of_a_node_leaves_out_what_slurm_can_spare(
     submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +104,29 @@ def test_a_job_after_the_loss_of_a_node_leaves_out_what_slurm_can_spare(
     later = Submission(submission.campaign, submission.states, submission.runs)
     assert later.request(run_id, 1).shape.exclude == ""
     assert judge(later, run_id, 1, lost)[1].endswith("trying again (job 2 of 3)")
+
+
+def test_a_job_is_submitted_until_slurm_has_it_and_never_twice(
+    submission: Submission, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (run_id,) = submission.runs
+    full = "sbatch: error: QOSMaxSubmitJobLimit\nsbatch: error: Job violates a policy"
+    answers = [(7, ""), (None, full), (None, full), (8, ""), (None, full), (None, "error: No such")]
+    queue = [LiveJob(7, "COMPLETING", submission.name, run_id)]
+    cancelled: list[str] = []
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr(commands, "sbatch", lambda *_: answers.pop(0))
+    monkeypatch.setattr(commands, "live_jobs", lambda *_: queue)
+    monkeypatch.setattr(commands, "ask", lambda *words: cancelled.extend(words[2:]))
+    ids = [submission.submit(Stub(run_id), "launch") for _ in range(2)]
+    assert ids == [(7, ""), (8, "")] and caplog.text.count("Job violates a policy; submitting") == 1
+    # Slurm has taken it without saying so.
+    queue.append(LiveJob(9, "PENDING", submission.name, run_id))
+    assert submission.submit(Stub(run_id), "launch") == (9, "")
+    assert submission.submit(Stub(run_id), "launch") == (None, "No such")
+    queue.append(LiveJob(10, "PENDING", submission.name, "of an earlier call"))
+    submission.call_off([], left=False)
+    assert cancelled == ["7", "9"]
 
 
 def test_a_shape_is_refused_and_not_the_campaign(
@@ -161,15 +157,15 @@ def test_what_ended_while_no_snakemake_was_there_is_settled(
     folder = submission.campaign.runs_folder / run_id
     books = {n: replace(JOB, job_id=n) for n in (12, 14)}
     monkeypatch.setattr(sacct, "query", lambda ids: {n: books[n] for n in ids if n in books})
-    assert not submission.settle_past([run_id])  # no job has begun
+    assert not submission.settle_past()  # no job has begun
     logs = submission.logs / run_id
     logs.mkdir(parents=True)
     for job_id in (12, 14):
         (logs / f"{job_id}.log").touch()
-    assert submission.settle_past([run_id])
+    assert submission.settle_past()
     assert (read_failure(folder) or {})["job_id"] == 14
-    assert not submission.settle_past([run_id])  # it is known
+    assert not submission.settle_past()  # it is known
     # What was cancelled has not failed.
     (logs / "16.log").touch()
     books[16] = replace(JOB, job_id=16, state="CANCELLED")
-    assert submission.settle_past([run_id]) and (read_failure(folder) or {})["job_id"] == 14
+    assert submission.settle_past() and (read_failure(folder) or {})["job_id"] == 14

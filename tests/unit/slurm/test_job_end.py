@@ -1,32 +1,41 @@
-"""Which jobs are over: queue and accounting together, each of which may be wrong alone."""
+"""Which jobs are over, by queue and accounting, each of which may be wrong alone; and the last word
+on their runs."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scalesweep.core.errors import UserError
-from scalesweep.slurm import sacct
+from scalesweep.core.status import Status
+from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.commands import LiveJob
-from scalesweep.slurm.job_watch import JobWatch, why_pending
+from scalesweep.slurm.job_end import JobWatch, settle, why_pending
 from scalesweep.slurm.sacct import FINAL, Job
-from tests.fakes.slurm_jobs import JOB
+from scalesweep.state.run_state import scan
+from tests.fakes.slurm_jobs import ASKED, JOB, TIMEOUT, by_launcher
 
 LIVE = (
     *("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"),
-    *("RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED"),
+    *("RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "COMPLETING"),
 )
-RUNNING, LOST = replace(JOB, state="RUNNING"), replace(JOB, state="NODE_FAIL")
+RUNNING = replace(JOB, state="RUNNING")
 
 
 class Slurm:
     """What queue and accounting say; None: they do not answer."""
 
-    def __init__(self, queue: str | None = "", books: Job | None = None) -> None:
-        self.queue: dict[int, str] | None = None if queue is None else {12: queue} if queue else {}
-        self.books: dict[int, Job] | None = {} if books is None else {12: books}
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.queue: dict[int, str] | None = {}
+        self.books: dict[int, Job] = {}
         self.now = 0.0
-        self.watch = JobWatch(self.squeue, self.sacct, lambda: self.now)
+        self.watch = JobWatch()
+        patch.setattr(commands, "queue_states", self.squeue)
+        patch.setattr(sacct, "query", self.sacct)
+        patch.setattr("time.monotonic", lambda: self.now)
 
     def squeue(self) -> dict[int, LiveJob]:
         if self.queue is None:
@@ -34,8 +43,6 @@ class Slurm:
         return {job: LiveJob(job, state) for job, state in self.queue.items()}
 
     def sacct(self, job_ids: Sequence[int]) -> dict[int, Job]:
-        if self.books is None:
-            raise UserError("sacct: Slurm accounting storage is disabled")
         return {job: self.books[job] for job in job_ids if job in self.books}
 
     def state(self, after_s: float = 0.0) -> str | None:
@@ -45,6 +52,11 @@ class Slurm:
         return None if job is None else job.state
 
 
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    return Slurm(monkeypatch)
+
+
 def of_sacct(state: str) -> Job:
     """Job 12 as it is read of a line that sacct prints."""
     row = dict.fromkeys(sacct.FIELDS, "") | {"JobIDRaw": "12", "State": state, "Partition": "main"}
@@ -52,16 +64,16 @@ def of_sacct(state: str) -> Job:
 
 
 @pytest.mark.parametrize("said", [*FINAL, "CANCELLED by 0", "CANCELLED by 1000", "CANCELLED+"])
-def test_every_state_that_ends_a_job_ends_the_wait(said: str) -> None:
-    slurm, state = Slurm(books=of_sacct(said)), said.split(maxsplit=1)[0].rstrip("+")
+def test_every_state_that_ends_a_job_ends_the_wait(slurm: Slurm, said: str) -> None:
+    slurm.books, state = {12: of_sacct(said)}, said.split(maxsplit=1)[0].rstrip("+")
     assert slurm.state() == state
     slurm.queue = {12: state}  # which may still have it, for minutes
     assert slurm.state() == state
 
 
 @pytest.mark.parametrize("state", LIVE)
-def test_a_job_in_the_queue_lives_whatever_the_accounting_says(state: str) -> None:
-    slurm = Slurm(state)
+def test_a_job_in_the_queue_lives_whatever_the_accounting_says(slurm: Slurm, state: str) -> None:
+    slurm.queue = {12: state}
     for ended in (None, of_sacct("NODE_FAIL"), of_sacct("PREEMPTED")):  # requeued
         slurm.books = {} if ended is None else {12: ended}
         assert slurm.state(1000) is None
@@ -77,20 +89,21 @@ def test_a_job_in_the_queue_lives_whatever_the_accounting_says(state: str) -> No
         # Purged, or RUNNING in the books of a slurmctld that lost it.
         ("", None, [0, 50, 11], sacct.GONE),
         ("", RUNNING, [0, 50, 11], sacct.GONE),
-        # A node may take its time to be rid of a job.
-        ("COMPLETING", LOST, [0, 60, 61], "NODE_FAIL"),
     ],
 )
 def test_what_is_waited_for_and_how_long(
-    queue: str, books: Job | None, waits: list[float], state: str
+    slurm: Slurm, queue: str, books: Job | None, waits: list[float], state: str
 ) -> None:
-    slurm = Slurm(queue, books)
+    slurm.queue = {12: queue} if queue else {}
+    slurm.books = {12: books} if books else {}
     assert [slurm.state(wait) for wait in waits] == [None] * (len(waits) - 1) + [state]
 
 
-def test_while_slurm_does_not_answer_nothing_is_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_while_slurm_does_not_answer_nothing_is_over(
+    slurm: Slurm, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
-    slurm = Slurm(None, JOB)
+    slurm.queue, slurm.books = None, {12: JOB}
     assert [slurm.state(10) for _ in range(100)] == [None] * 100
     (said,) = caplog.messages
     assert said.startswith("Slurm does not answer (squeue: Unable to contact")
@@ -123,3 +136,57 @@ def test_why_jobs_are_pending(
     assert why_pending([*jobs, LiveJob(99, "RUNNING")]) == said
     monkeypatch.setenv("SCALESWEEP_HEAD_JOB", "17")  # which holds nodes itself
     assert ("job 17, which this call runs in" in why_pending(jobs)) == ("Resources" in reasons)
+
+
+def failure_in(folder: Path) -> dict[str, Any]:
+    content = json.loads((folder / "failure.json").read_bytes())
+    assert isinstance(content, dict)
+    return content
+
+
+@pytest.mark.parametrize(
+    ("job", "more"),
+    [
+        (JOB, {"cause": "NON_ZERO_EXIT"}),
+        (TIMEOUT, {"cause": "TIMEOUT", "detail": "job 12 reached its limit of 60 min"}),
+    ],
+)
+def test_the_launchers_word_stands_unless_slurm_knows_better(
+    tmp_path: Path, job: Job, more: dict[str, str]
+) -> None:
+    failure = by_launcher(tmp_path)
+    assert settle(tmp_path, job, ASKED) == more["cause"]
+    assert failure_in(tmp_path) == {**failure, **more, "asked": ASKED, "nodes": "node[1-2]"}
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        {},
+        {"job_id": 11},
+        {"job_id": None},
+        # The same job, before Slurm requeued it.
+        {"ended": "2026-03-01T07:59:00+00:00"},
+    ],
+)
+def test_a_killed_launcher_is_spoken_for(tmp_path: Path, old: dict[str, Any]) -> None:
+    folder = tmp_path / "a"
+    if old:
+        by_launcher(folder, **old)
+    log = tmp_path / "12.log"
+    log.write_text("first\n\n" + "line\n" * 30 + "slurmstepd: error\n")
+    killed = replace(JOB, exit_code=0, signal=9)
+    for _ in range(2):  # doing it again changes nothing
+        assert settle(folder, killed, ASKED, log) == "KILLED"
+        found = failure_in(folder)
+        assert found["detail"] == (
+            "Slurm job 12 ended (FAILED, exit code 0, signal 9) before the launcher wrote a result"
+        )
+        assert (found["job_id"], found["attempt"]) == (12, 0)
+        assert (found["exit_code"], found["signal"]) == (None, 9)
+        assert (found["asked"], found["nodes"]) == (ASKED, "node[1-2]")
+        assert found["last_lines"] == [*["line"] * 19, "slurmstepd: error"]
+    state = scan(tmp_path, ["a"])["a"]
+    assert (state.status, state.cause, state.detail) == (Status.FAILED, "KILLED", found["detail"])
+    # The accounting is complete a moment later.
+    assert settle(folder, TIMEOUT, ASKED) == "TIMEOUT"
