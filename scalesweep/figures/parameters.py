@@ -1,5 +1,5 @@
-"""Figures over the parameters that vary: heat maps and lines of two, a panel of one; and of the
-control point, of which none does."""
+"""Figures over the parameters that vary: heat maps of two, panels of one; and of the control point,
+of which none does."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ import pandas as pd
 from scalesweep.core.formatting import PHASES, finite, text_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.core.status import Status
-from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, PointState, Row
 from scalesweep.experiment.timeline import timeline
 from scalesweep.figures.drawing import Drawing, bounds, drawn
@@ -76,43 +75,22 @@ def _tells(cells: Mapping[Key, Row]) -> bool:
 
 
 def plane_figures(results: ExperimentResults) -> list[Drawing]:
-    """The main metric over two parameters: for each phase a heat map, and, of parameters other than
-    the scale, a line for each value of one over the values of the other."""
+    """The main metric over two parameters, a heat map for each phase."""
     plane, main = plane_of(results), results.main
     if plane is None or main is None or results.rows("best_layouts", ["layout"]):
         return []  # of layouts a plane has few of hundreds
     ranked = not any(parameter_of(results.entry, name).get("workload") for name in plane.sides)
     best = ("higher" if main.higher else "lower") if ranked else ""
-    held, (first, second) = plane.words(results), plane.sides
+    held = plane.words(results)
     note = "Each cell is one point, the mean over its repeats; outlined: the best drawn."
-    maps, lines = [], []
+    drawings = []
     for phase in sorted(main.phases, key=lambda phase: phase != main.steady_phase):
         means = {key: main.value(row, "mean", phase) for key, row in plane.cells.items()}
-        when = f"{PHASES[phase]}{f', {held}' if held else ''}"
         name = "heatmap" if phase == main.steady_phase else f"heatmap-{phase}"
+        what = f"{main.label.lower()}, {PHASES[phase]}{f', {held}' if held else ''}"
         panels = _heat(results, plane, means, best, main.unit)
-        maps += drawn(results, name, f"{main.label.lower()}, {when}", note, panels)
-        if results.scale not in plane.sides and any(map(results.numeric, plane.sides)):
-            turned = {key[::-1]: value for key, value in means.items()}
-            both = [_lines(results, second, first, turned), _lines(results, first, second, means)]
-            what = f"{main.label.lower()} by {first} and {second}, {when}"
-            lines += drawn(results, f"groups-{phase}", what, "Each point is the mean over its "
-                           "repeats.", both, columns=2)  # fmt: skip
-    return maps + lines
-
-
-def _lines(
-    results: ExperimentResults, over: str, by: str, values: Mapping[Key, float | None]
-) -> Lines:
-    """A line for each value of ``by`` over those of ``over``, which come first in the keys."""
-    frame = pd.DataFrame(
-        {"x": x, "series": f"{by} {text_of(group)}", "y": values.get((x, group))}
-        for x in results.values(over)
-        for group in results.values(by)
-    ).astype({"y": float})
-    kind = "values" if results.numeric(over) else "linear"
-    assert results.main is not None
-    return Lines(frame, Axis(results.label(over), kind), Axis(results.main.axis_label))
+        drawings += drawn(results, name, what, note, panels)
+    return drawings
 
 
 def _heat(
@@ -173,32 +151,31 @@ def control_figures(results: ExperimentResults) -> list[Drawing]:
     return drawn(results, "control", what, note, [Lines(frame, start, Axis(main.axis_label))])
 
 
-def single_panel(
-    results: ExperimentResults,
-    main: Measure,
-    name: str,
-    phase: str,
-    points: Sequence[Row],
-    title: str,
-) -> Bars | Lines:
-    """Points that differ in one parameter: lines over numbers, bars by names."""
-    rows = [_value(results, main, name, phase, row) for row in points]
-    frame = pd.DataFrame(rows)
+def panels_of(
+    results: ExperimentResults, name: str, phase: str, groups: Mapping[str, Sequence[Row]]
+) -> list[Bars] | list[Lines]:
+    """Points that differ in one parameter, by what they agree in: a line for each over numbers,
+    which share a panel, else a panel of bars for each."""
+    rows = {
+        title: [_value(results, name, phase, row) for row in of] for title, of in groups.items()
+    }
+    axis = results.main.axis_label if results.main else ""
     if not results.numeric(name):
-        return Bars(frame, Axis(main.axis_label), title=title)
-    holes = {row["x"]: row["note"] for row in rows if row["value"] is None}
-    frame = frame.rename(columns={"value": "y"}).sort_values("x")
-    return Lines(
-        frame, Axis(results.label(name), "values"), Axis(main.axis_label, "zero"), title, holes
-    )
+        return [Bars(pd.DataFrame(of), Axis(axis), title=title) for title, of in rows.items()]
+    every = [{**row, "series": title} for title, of in rows.items() for row in of]
+    alone = every if len(rows) == 1 else ()
+    holes = {row["x"]: row["note"] for row in alone if row["y"] is None}
+    frame = pd.DataFrame(every).drop(columns="label").astype({"y": float})
+    frame = frame.sort_values("x", kind="stable")
+    return [Lines(frame, Axis(results.label(name), "values"), Axis(axis, "zero"), "", holes)]
 
 
-def _value(
-    results: ExperimentResults, main: Measure, name: str, phase: str, row: Row
-) -> dict[str, Any]:
+def _value(results: ExperimentResults, name: str, phase: str, row: Row) -> dict[str, Any]:
     """A point's value for a frame; its note says why there is none."""
-    mean, (low, high) = main.value(row, "mean", phase), bounds(main, row, phase)
+    assert results.main is not None
+    mean = results.main.value(row, "mean", phase)
+    low, high = bounds(results.main, row, phase)
     label = ", ".join(text_of(row[each]) for each in (name, *results.named_with(name)))
     note = "" if mean is not None else _word(results.states[results.key(row)])
-    return {"x": row[name], "label": label, "value": mean, "low": low,
-            "high": high, "note": note}  # fmt: skip
+    return {"x": row[name], "y": mean, "label": label, "value": mean, "low": low, "high": high,
+            "note": note}  # fmt: skip

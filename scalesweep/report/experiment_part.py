@@ -53,7 +53,7 @@ _SERIES = {
     "#cc79a7": "var(--s4)",
 }
 STEP = "ledger"  # beside the figure that answers an experiment's question
-_LINES = ("scaling", "compare", "groups", "warm-up", "control", STEP)
+_LINES = ("scaling", "compare", "warm-up", "control", STEP)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.figures.drawing import Drawing, drawn, evenly, interval
 from scalesweep.figures.forms import Dots
-from scalesweep.figures.parameters import plane_figures, single_panel
+from scalesweep.figures.parameters import panels_of, plane_figures
 from scalesweep.figures.theme import Axis
 from scalesweep.tables.comparisons import (
     RATIO,
@@ -26,23 +26,25 @@ MAX_PARAMETERS, MAX_PANELS, MAX_ROWS, MAX_RATIOS = 4, 8, 40, 36
 
 
 def comparison_figures(results: ExperimentResults) -> list[Drawing]:
-    """A figure for each parameter whose values are names or switches, or for the only one that
-    varies, and the ratios of two values."""
-    main, alone = results.main, results.grid if len(results.leaders) == 1 else []
-    choices = compared_parameters(results.entry) or [(name,) for name in alone]
+    """A figure for each parameter whose values are names or switches, without any and without a
+    scale for each parameter that varies; and the ratios of two values."""
+    main, grid = results.main, () if results.scale in results.leaders else results.grid
+    choices = compared_parameters(results.entry) or [(name,) for name in grid]
     drawings: list[Drawing] = []
     for names in choices[:MAX_PARAMETERS]:
         for phase in main.phases if main else ():
             assert main is not None
-            drawings += _bars(results, main, names, phase)
+            drawings += _side_by_side(results, main, names, phase)
             rest = [other for other in results.leaders if other not in names]
             if rows := _compared(results, main, names, phase):
                 drawings += _ratios(results, main, ", ".join(names), phase, rows, rest)
     return drawings
 
 
-def _bars(results: ExperimentResults, main: Measure, names: Choice, phase: str) -> list[Drawing]:
-    """The main metric by the values of a choice, a panel for points that agree in all else."""
+def _side_by_side(
+    results: ExperimentResults, main: Measure, names: Choice, phase: str
+) -> list[Drawing]:
+    """The main metric by the values of a choice, apart for points that agree in all else."""
     rest = [other for other in results.leaders if other not in names]
     groups: dict[Key, list[Row]] = {}
     for row in results.points:
@@ -50,20 +52,18 @@ def _bars(results: ExperimentResults, main: Measure, names: Choice, phase: str) 
         if main.value(row, "mean", phase) is not None or not row["repeats"]:
             groups.setdefault((*results.key(row, rest), source), []).append(row)
     order = [*dict.fromkeys(choice_of(names, point) for point in planned_points(results.entry))]
-    shown = [
-        sorted(rows, key=lambda row: order.index(choice_of(names, row)))
-        for rows in groups.values()
-        if len(rows) > 1 and any(row["repeats"] for row in rows)
-    ]
-    titles = [results.describe(rows[0], rest) if rest else "" for rows in shown]
-    panels = [
-        single_panel(results, main, names[0], phase, evenly(rows, MAX_ROWS), title)
-        for rows, title in zip(shown[:MAX_PANELS], titles, strict=False)
-    ]
+    shown: dict[str, list[Row]] = {}
+    for (*_, source), rows in groups.items():
+        if len(rows) > 1 and any(row["repeats"] for row in rows):
+            held = [results.describe(rows[0], rest)] if rest else []
+            title = ", ".join(held + ([source] if len(results.sources) > 1 else []))
+            shown[title] = sorted(rows, key=lambda row: order.index(choice_of(names, row)))
+    kept = {title: evenly(rows, MAX_ROWS) for title, rows in [*shown.items()][:MAX_PANELS]}
+    panels = panels_of(results, names[0], phase, kept) if kept else []
     name = ", ".join(names)
     what = f"{main.label.lower()} by {name}{_phase_words(main, phase)}"
     note = "Each panel has its own scale. Lines: 95 % intervals, ± std of a single repeat."
-    left_out = sum(map(len, shown)) - sum(len(panel.frame) for panel in panels)
+    left_out = sum(map(len, shown.values())) - sum(len(panel.frame) for panel in panels)
     return drawn(results, f"compare-{_file_part(name)}-{phase}", what, note, panels, left_out,
                  columns=min(2, len(panels)))  # fmt: skip
 

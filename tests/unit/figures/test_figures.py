@@ -54,7 +54,9 @@ def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None
     scaling = ["scaling-init", "scaling-later"]
     heat = ["heatmap", "heatmap-init"]
     assert names["io_weak_scaling"] == [*scaling, "ledger", "waterfall", "ranks-epoch"]
-    assert names["thread_pools"] == [*heat, "groups-later", "groups-init"]
+    by = [f"compare-{kind}_threads-{phase}" for kind in ("inter", "intra")
+          for phase in ("init", "later")]  # fmt: skip
+    assert names["thread_pools"] == [*heat, *by]
     assert names["batch_sizes"][:4] == [*scaling, *heat]
     assert names["models"] == ["compare-model-init", "compare-model-later"]  # names
     assert names["allreduce"] == ["compare-message_bytes-run"]  # numbers
@@ -123,7 +125,7 @@ def test_a_plane_is_of_numbers_if_there_are_any(
 
 
 def test_lines_of_a_plane_bridge_no_hole(studies: dict[str, ExperimentResults]) -> None:
-    frame = named(studies["thread_pools"], "groups-later").panels[0].frame
+    frame = named(studies["thread_pools"], "compare-intra_threads-later").panels[0].frame
     line = frame[frame["series"] == "inter_threads 3"].set_index("x")["y"]
     row = next(r for r in studies["thread_pools"].points
                if (r["inter_threads"], r["intra_threads"]) == (3, 12))  # fmt: skip
