@@ -68,6 +68,11 @@ def number_of(name: str, value: Any, unit: str, low: Any = None, high: Any = Non
     )
 
 
+def counts_of(**counts: Any) -> tuple[Number, ...]:
+    """Counts and shares as numbers of a sentence."""
+    return tuple(number_of(name, value, "1") for name, value in counts.items())
+
+
 def estimate_of(name: str, estimate: TableEstimate, unit: str) -> Number:
     """An estimate of a declared table as a number of a sentence."""
     return number_of(name, estimate.value, unit, estimate.low, estimate.high)

@@ -6,7 +6,16 @@ from scalesweep.analysis.drift import LEAST_RUNS, trend
 from scalesweep.core.formatting import PHASES
 from scalesweep.experiment.results import ExperimentResults, Key
 from scalesweep.experiment.timeline import timeline
-from scalesweep.findings.base import ATTENTION, NOTE, OPEN, Finding, Number, Rule, number_of
+from scalesweep.findings.base import (
+    ATTENTION,
+    NOTE,
+    OPEN,
+    Finding,
+    Number,
+    Rule,
+    counts_of,
+    number_of,
+)
 
 RULE = "drift"
 # Without a control: repeats that a point needs, and runs that there must be beyond the points.
@@ -34,7 +43,7 @@ def drift(results: ExperimentResults) -> list[Finding]:
     numbers: tuple[Number, ...]
     if fitted is None:
         state = OPEN
-        numbers = number_of("runs", len(kept), "1"), number_of("needed", LEAST_RUNS, "1")
+        numbers = counts_of(runs=len(kept), needed=LEAST_RUNS)
     else:
         state = ATTENTION if fitted.clear else NOTE
         ends = (math.expm1(end) for end in (fitted.change, fitted.low, fitted.high))

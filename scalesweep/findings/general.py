@@ -1,26 +1,18 @@
 """Rules of no aspect: the main metric, repeats, load, coverage."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from scalesweep.analysis.repeat_rule import PRECISE, WIDE
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import finite, listed
 from scalesweep.core.joined_experiments import benchmarks_of
 from scalesweep.core.status import Status
-from scalesweep.experiment.results import ExperimentResults, Key, Row
-from scalesweep.findings.base import (
-    ATTENTION,
-    NOTE,
-    Finding,
-    Number,
-    Rule,
-    number_of,
-)
+from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.findings.base import ATTENTION, NOTE, Finding, Rule, counts_of
 from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, OTHERS
 
 _NAMED = 20
+_OF_POINTS: dict[str, object] = {"table": "points", "key": {}}
 _FAR = "far from the others of its point, and kept in the means"
 
 
@@ -49,7 +41,7 @@ def warnings(results: ExperimentResults) -> list[Finding]:
     rows = [row for row in _runs(results) if row.get("warnings") or row.get("outlier")]
     texts = Counter(str(row.get("warnings") or _FAR) for row in rows).most_common()
     reason = "; ".join(text for text, _ in texts[:3])
-    return _of_runs(results, "warnings", rows, reason=reason)
+    return _of_runs(results, "warnings", rows, reason)
 
 
 def disturbed_runs(results: ExperimentResults) -> list[Row]:
@@ -60,11 +52,9 @@ def disturbed_runs(results: ExperimentResults) -> list[Row]:
 def other_load(results: ExperimentResults) -> list[Finding]:
     """In how many runs other processes took part of the cores; nothing if in none."""
     rows = sorted(disturbed_runs(results), key=lambda row: -float(row[OTHERS]))
-    if not rows:
-        return []
     out = sum(bool(row.get(LEFT_OUT)) for row in rows)
-    most = number_of("most", rows[0][OTHERS], "1")
-    return _of_runs(results, "other load", rows, (most,), f"estimates leave out {out:,}")
+    most = rows[0][OTHERS] if rows else None
+    return _of_runs(results, "other load", rows, f"estimates leave out {out:,}", most=most)
 
 
 def _runs(results: ExperimentResults) -> list[Row]:
@@ -73,92 +63,71 @@ def _runs(results: ExperimentResults) -> list[Row]:
 
 
 def _of_runs(
-    results: ExperimentResults,
-    rule: str,
-    rows: list[Row],
-    numbers: tuple[Number, ...] = (),
-    reason: str = "",
+    results: ExperimentResults, rule: str, rows: list[Row], reason: str, **numbers: float | None
 ) -> list[Finding]:
     """What needs attention of these runs; nothing if there are none."""
-    if not rows:
-        return []
     ids = [str(row["run_id"]) for row in rows]
-    counts = number_of("runs", len(rows), "1"), number_of("of", len(_runs(results)), "1")
-    return [
-        Finding(
-            results.name, rule, ATTENTION, subject=listed(ids, 3), numbers=(*counts, *numbers),
-            reason=reason, evidence={"table": "runs", "key": {"run_id": ids[:_NAMED]}},
-        )
-    ]  # fmt: skip
+    made = Finding(
+        results.name, rule, ATTENTION, subject=listed(ids, 3), reason=reason,
+        numbers=counts_of(runs=len(rows), of=len(_runs(results)), **numbers),
+        evidence={"table": "runs", "key": {"run_id": ids[:_NAMED]}},
+    )  # fmt: skip
+    return [made] if rows else []
 
 
 def oversubscribed(results: ExperimentResults) -> list[Finding]:
-    """Where a node has more threads than cores, and how many at most."""
-    loads: dict[Key, tuple[float, Row]] = {}
-    for run in results.entry["runs"]:
-        load = run.get("threads_per_core")
-        if load is not None and load > 1:
-            loads.setdefault(results.key(run["point"]), (load, run["point"]))
+    """At how many points a node has more threads than cores, and how many at most."""
+    loads = {
+        results.key(run["point"]): (load, run["point"])
+        for run in results.entry["runs"]
+        if (load := run.get("threads_per_core")) is not None and load > 1
+    }
     if not loads:
         return []
     most, point = max(loads.values(), key=lambda pair: pair[0])
-    numbers = number_of("points", len(loads), "1"), number_of("threads", most, "1")
     return [
         Finding(
             results.name, "oversubscribed", ATTENTION, subject=results.describe(point),
-            numbers=numbers, evidence={"table": "points", "key": {}},
+            numbers=counts_of(points=len(loads), threads=most), evidence=_OF_POINTS,
         )
     ]  # fmt: skip
 
 
 def until_precise(results: ExperimentResults) -> list[Finding]:
     """How many points stayed wide where repeats are added until points are precise."""
-    repeats = results.entry.get("repeats")
-    if not repeats:
+    if not (repeats := results.entry.get("repeats")):
         return []
     points = repeats["points"]
     wide = [point for point in points if point["state"] == WIDE]
     worst = max(wide, key=lambda point: point["width"] or 0, default=None)
-    numbers = [
-        number_of("points", len(points), "1"),
-        number_of("until", repeats["until"], "1"),
-        number_of("precise", sum(p["state"] == PRECISE for p in points), "1"),
-    ]
-    if worst:
-        numbers.append(number_of("width", worst["width"], "1"))
+    numbers = counts_of(
+        points=len(points), until=repeats["until"], width=worst and worst["width"],
+        precise=sum(point["state"] == PRECISE for point in points),
+    )  # fmt: skip
     state, subject = (ATTENTION, results.describe(worst["point"])) if worst else (NOTE, "")
-    return [
-        Finding(
-            results.name, "repeats", state, subject=subject, numbers=tuple(numbers),
-            evidence={"table": "points", "key": {}},
-        )
-    ]  # fmt: skip
+    return [Finding(results.name, "repeats", state, "", _OF_POINTS, numbers, subject=subject)]
 
 
 def coverage(results: ExperimentResults) -> list[Finding]:
     """How much of the plan is there, and why the rest is not."""
-    runs, entry = results.entry["runs"], results.entry
+    runs = results.entry["runs"]
     counts = Counter(run["status"] for run in runs)
-    counts["refused"] = entry.get("refused", 0)
-    causes = Counter(
+    counts["refused"] = results.entry.get("refused", 0)
+    failed = Counter(
         str(run.get("cause") or Cause.NOT_STATED) for run in runs if run["status"] == Status.FAILED
     )
-    whole = counts[Status.DONE] + counts[Status.UNSUPPORTED] == len(runs) and not counts["refused"]
     lacking = {
         "pending" if status == Status.NEW else str(status): count
         for status, count in counts.items() if count and status != Status.DONE
     }  # fmt: skip
     accepted = any(run["status"] == Status.DONE and run.get("detail") for run in runs)
-    words: Mapping[str, Any] = {
-        "lacking": "".join(f", {count:,} {name}" for name, count in lacking.items()),
-        "causes": listed([f"{cause} {count:,}" for cause, count in causes.most_common()], 4),
-    }
-    named = {"done": counts[Status.DONE], "planned": len(runs), **lacking, **causes}
+    causes = listed([f"{cause} {count:,}" for cause, count in failed.most_common()], 4)
     return [
         Finding(
-            results.name, "coverage", NOTE if whole else ATTENTION, words=words,
-            numbers=tuple(number_of(name, count, "1") for name, count in named.items()),
-            reason=words["causes"], flags=("accepted although stale",) if accepted else (),
+            results.name, "coverage", ATTENTION if {*lacking} - {Status.UNSUPPORTED} else NOTE,
+            words={"lacking": "".join(f", {count:,} {name}" for name, count in lacking.items())},
+            numbers=counts_of(done=counts[Status.DONE], planned=len(runs), **lacking, **failed),
+            reason=causes, flags=("accepted although stale",) if accepted else (),
             evidence={"table": "runs", "key": {}},
         )
     ]  # fmt: skip

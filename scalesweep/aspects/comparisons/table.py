@@ -123,17 +123,13 @@ class _Study:
         self.leaders = data.leaders
         self.main = main_measures(data)
         self.workload = [name for name in self.leaders if self._says(name, "workload")]
-        # Whose input cannot be learned from.
-        self.dummy = {
-            id(p) for p in points if parameters_at(self.experiment, p.values).get(INPUT) in DUMMY
-        }
 
     def _says(self, name: str, what: str) -> Any:
         return parameter_of(self.experiment, name).get(what)
 
     def learns(self, point: Point) -> bool:
         """Whether the input of a point can be learned from."""
-        return id(point) not in self.dummy
+        return parameters_at(self.experiment, point.values).get(INPUT) not in DUMMY
 
     def groups(self) -> Iterator[tuple[Group, Measure]]:
         """All groups of points that compare, each with what is compared."""
