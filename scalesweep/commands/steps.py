@@ -35,6 +35,7 @@ def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
     A run whose record or samples turn out to be damaged has failed from here on: plan.json and
     plan.csv say so too, and all that follows is made of the others.
     """
+    from scalesweep.analysis.table_io import write_parquet
     from scalesweep.core.causes import Cause
     from scalesweep.core.record import RECORD
     from scalesweep.core.status import Status
@@ -42,7 +43,7 @@ def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
     from scalesweep.state.run_state import set_aside
     from scalesweep.state.stock import tell_set_aside
     from scalesweep.tables.derived import missing_everywhere, with_derived
-    from scalesweep.tables.summary import ROWS, build_summary, write_summary
+    from scalesweep.tables.summary import ROWS, build_summary
 
     # What is read is kept to the end: looking for garbage takes a tenth of the time and finds none.
     gc.disable()
@@ -66,7 +67,7 @@ def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
     summary = with_derived(summary, experiments)
     for line in missing_everywhere(summary, experiments):
         print(line)
-    write_summary(summary, out)
+    write_parquet(summary, out, {})
     from scalesweep.report.export_tables import note_inputs
 
     note_inputs(summary, read_plan(plan), runs, out.parent)

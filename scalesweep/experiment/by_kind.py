@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scalesweep.experiment.points_table import Cell, Column, Table, table_of
+from scalesweep.experiment.points_table import Column, Table, table_of
 from scalesweep.experiment.results import ExperimentResults, Row
 from scalesweep.table.declared import SourceRow, numbers_of
 
@@ -25,8 +25,8 @@ def table_by_kind(
         point["by kind"][getattr(row, kind)] = getattr(row, value)
     names = list(dict.fromkeys(name for point in points.values() for name in point["by kind"]))
 
-    def cell(name: str) -> Callable[[Row], Cell]:
-        return lambda point: Cell(words(*numbers_of(point["by kind"].get(name))))
+    def cell(name: str) -> Callable[[Row], str]:
+        return lambda point: words(*numbers_of(point["by kind"].get(name)))
 
     columns = [Column(heading(name), cell(name)) for name in names]
     return table_of(results, list(points.values()), [("", columns)], limit) if points else None

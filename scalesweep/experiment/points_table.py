@@ -29,7 +29,7 @@ class Column:
     """A column of values: its heading, its cells, and the table's column that they show."""
 
     heading: str
-    make: Callable[[Row], Cell]
+    make: Callable[[Row], Cell | str]
     name: str = ""
 
 
@@ -98,10 +98,13 @@ def table_of(
     columns = [column for _, part in groups for column in part]
 
     def cells(row: Row) -> list[Cell]:
-        cells = [Cell(text_of(row.get(name))) for name in results.columns]
-        cells.append(_run_cell(results, row))
-        cells += [Cell(text_of(row.get("source")))] if several else []
-        return cells + [column.make(row) for column in columns]
+        made: list[Cell | str] = [
+            *(text_of(row.get(name)) for name in results.columns),
+            _run_cell(results, row),
+        ]
+        made += [text_of(row.get("source"))] if several else []
+        made += [column.make(row) for column in columns]
+        return [Cell(cell) if isinstance(cell, str) else cell for cell in made]
 
     return Table(lead, len(results.columns), groups, rows, limit, scaling, cells)
 
@@ -114,12 +117,8 @@ def declared_table(
 ) -> Table | None:
     """The rows of a declared table; None without any."""
 
-    def cell(words: Callable[[Any], Cell | str]) -> Callable[[Row], Cell]:
-        def make(row: Row) -> Cell:
-            made = words(row[_DECLARED])
-            return made if isinstance(made, Cell) else Cell(made)
-
-        return make
+    def cell(words: Callable[[Any], Cell | str]) -> Callable[[Row], Cell | str]:
+        return lambda row: words(row[_DECLARED])
 
     shown = [Column(heading, cell(words), name) for heading, name, words in columns]
     sources = [{**row.cells, **row.row, _DECLARED: row} for row in rows]

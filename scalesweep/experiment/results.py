@@ -53,7 +53,6 @@ class Series:
     """Points of one scaling series sorted by ranks, and the planned rank counts it lacks."""
 
     label: str
-    short: str  # the same without the parameters' names
     rows: list[Row]
     holes: dict[int, str]
 
@@ -291,12 +290,10 @@ class ExperimentResults:
         result = []
         for rows in groups.values():
             rows.sort(key=self.scale_of)
-            label = self.named(rows[0], self.series_labels)
-            values = [text_of(rows[0].get(name)) for name in self.series_labels]
-            more = [f"{text_of(self.work(rows[0]))} samples"] if many_sizes else []
-            more += [str(rows[0]["source"])] if len(self.sources) > 1 else []
-            long = ", ".join([*([label] if label else []), *more])
-            result.append(Series(long, ", ".join([*values, *more]), rows, self._holes(rows)))
+            words = [self.named(rows[0], self.series_labels)]
+            words += [f"{text_of(self.work(rows[0]))} samples"] if many_sizes else []
+            words += [str(rows[0]["source"])] if len(self.sources) > 1 else []
+            result.append(Series(", ".join(filter(None, words)), rows, self._holes(rows)))
         return result
 
     def _holes(self, rows: Sequence[Row]) -> dict[int, str]:

@@ -70,13 +70,11 @@ def look(index: int) -> dict[str, Any]:
 
 def fills(names: Iterable[str], known: Mapping[str, Look] | None = None) -> dict[str, Look]:
     """Colour and hatch by part; those that are not ``known`` take turns, the rest is grey."""
-    taken: dict[str, Look] = {}
-    count = len(COLOURS)
-    for name in dict.fromkeys(names):
-        place = len(taken)
-        free = (COLOURS[place % count], HATCHES[place // count % len(HATCHES)])
-        taken[name] = (known or {}).get(name, free)
-    return taken
+    count, own = len(COLOURS), known or {}
+    return {
+        name: own.get(name, (COLOURS[n % count], HATCHES[n // count % len(HATCHES)]))
+        for n, name in enumerate(dict.fromkeys(names))
+    }
 
 
 def set_axis(

@@ -297,10 +297,3 @@ def _frame(rows: Sequence[Row]) -> "pd.DataFrame":
     frame = pd.DataFrame(data)
     frame.attrs = {"metrics": meanings_of(rows)}
     return frame
-
-
-def write_summary(frame: "pd.DataFrame", path: Path) -> None:
-    """Write a summary as Parquet, by rename, with the meanings in ``attrs``."""
-    from scalesweep.analysis.table_io import write_parquet
-
-    write_parquet(frame, path, {})

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from scalesweep.analysis.table_io import write_tables
+from scalesweep.analysis.table_io import write_parquet, write_tables
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.plan_format import Plan, PlanExperiment
@@ -18,7 +18,7 @@ from scalesweep.importers.table_runs import runs_of
 from scalesweep.importers.write_campaign import Rules, campaign_of, former_rules, write_campaign
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import scan
-from scalesweep.tables.summary import build_summary, write_summary
+from scalesweep.tables.summary import build_summary
 from tests.fakes.imported_runs import import_runs
 
 
@@ -36,7 +36,7 @@ def write_imported(folder: Path, text: str, content: dict[str, Any]) -> Path:
     draws them); returns the folder."""
     _, plan, summary = _imported(folder, text, content)
     (folder / "plan.json").write_text(json.dumps(plan))
-    write_summary(summary, folder / "summary.parquet")
+    write_parquet(summary, folder / "summary.parquet", {})
     write_tables(make_tables(summary, plan), folder / "tables")
     return folder
 

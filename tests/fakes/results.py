@@ -16,13 +16,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from scalesweep.analysis.table_io import write_tables
+from scalesweep.analysis.table_io import write_parquet, write_tables
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.files import digest_of
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.record import RECORD
 from scalesweep.slurm.job_table import COLUMNS
-from scalesweep.tables.summary import build_summary, write_summary
+from scalesweep.tables.summary import build_summary
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import times, write_run
 
@@ -262,7 +262,7 @@ def write_plan(root: Path, experiments: Sequence[Mapping[str, Any]], **head: Any
         run["run_id"] for entry in experiments for run in entry["runs"] if run["status"] == "done"
     )
     summary = build_summary([folder / run_id / RECORD for run_id in done])
-    write_summary(summary, root / "summary.parquet")
+    write_parquet(summary, root / "summary.parquet", {})
     write_tables(make_tables(summary, plan, runs=folder), root / "tables")
     return plan
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from scalesweep.analysis.table_io import write_parquet
 from scalesweep.compute.launcher import launch
 from scalesweep.config.campaign import load_campaign
 from scalesweep.core.record import RECORD
@@ -22,7 +23,7 @@ from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan, write_plan
 from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.stock import take_stock
-from scalesweep.tables.summary import build_summary, write_summary
+from scalesweep.tables.summary import build_summary
 from tests.conftest import ROOT, Project
 from tests.fakes.tracked import BENCHMARK
 
@@ -76,7 +77,7 @@ def measure(project: Project, number: int) -> None:
         campaign, build_plan(campaign, take_stock(campaign, campaign.unique_runs())), as_json=True
     )
     records = [campaign.runs_folder / run_id / RECORD for run_id in campaign.unique_runs()]
-    write_summary(build_summary(records), campaign.results / "summary.parquet")
+    write_parquet(build_summary(records), campaign.results / "summary.parquet", {})
     assert campaign.history is not None
     assert len(append(campaign.history.folder, sessions_of(campaign))) == 1
     assert append(campaign.history.folder, sessions_of(campaign)) == []

@@ -49,7 +49,7 @@ def _figure(
     named = [(main, "total" if both else ""), *([(both, "per rank")] if both else [])]
     rows: list[dict[str, Any]] = []
     for line in series:
-        labels = [word or (main.label if alone else _called(results, line)) for _, word in named]
+        labels = [word or (main.label if alone else line.label) for _, word in named]
         for (measure, _), label in zip(named, labels, strict=True):
             rows += _measured(results, measure, phase, line, label)
         rows += _predicted(results, main, phase, line, labels[0])
@@ -72,15 +72,7 @@ def _figure(
         "series. Bands and bars: 95 % intervals, ± std of a single repeat above."
     )
     return drawn(results, f"scaling-{phase}", what, note, panels,
-                 detail=series[0].label if alone else _shared(results))  # fmt: skip
-
-
-def _shared(results: ExperimentResults) -> str:
-    return ", ".join(results.series_labels) if len(results.series_labels) > 1 else ""
-
-
-def _called(results: ExperimentResults, line: Series) -> str:
-    return line.short if _shared(results) else line.label
+                 detail=series[0].label if alone else "")  # fmt: skip
 
 
 def _measured(
@@ -130,7 +122,7 @@ def size_figures(results: ExperimentResults) -> list[Drawing]:
             last = series.rows[-1]
             value, low, high = main.efficiency(last, phase)
             if len(series.rows) > 1 and finite(last.get(size), value):
-                rows.append({"x": last[size], "series": series.short, "style": "dots", "y": value,
+                rows.append({"x": last[size], "series": series.label, "style": "dots", "y": value,
                              "low": low, "high": high})  # fmt: skip
         if len({row["x"] for row in rows}) > 1:
             panel = Lines(pd.DataFrame(rows), Axis("Trained parameters of the model", "values"),

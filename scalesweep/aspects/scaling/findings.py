@@ -294,8 +294,7 @@ def _whom(results: ExperimentResults, series: Sequence[Series]) -> str:
         return labels[0]
     if len(series) == len(results.series):
         return f"All {count}"
-    # Labels of several parameters say less than their number.
-    return count if any("," in label for label in labels) else f"{count} ({listed(labels, 3)})"
+    return f"{count} ({listed(labels, 3)})"
 
 
 def _confounded(results: ExperimentResults, verdict: Verdict) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from scalesweep.analysis.table_io import read_table
+from scalesweep.analysis.table_io import read_table, write_parquet
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.campaign_keys import HistorySettings, TrackKeys
@@ -17,7 +17,6 @@ from scalesweep.core.paths import BENCHMARKS
 from scalesweep.history.session import sessions_of
 from scalesweep.history.store import SCHEMA
 from scalesweep.history.tracked import UNTRACKED, tracked_of
-from scalesweep.tables.summary import write_summary
 from tests.fakes.results import SITE, Fake, make_results
 
 SHIPPED = cast(Benchmark, SimpleNamespace(folder=BENCHMARKS / "data_loading", extract=None))
@@ -69,7 +68,7 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     summary = tmp_path / "results" / "summary.parquet"
     frame = read_table(summary)
     frame["_parts"] = '{"mpi": 1.5, "other": 0}'
-    write_summary(frame, summary)
+    write_parquet(frame, summary, {})
     benchmark = SimpleNamespace(
         name="data_loading", folder=SHIPPED.folder, extract=None, framework=None
     )

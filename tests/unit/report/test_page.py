@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pandas as pd
 import pytest
 
+from scalesweep.analysis.table_io import write_parquet
 from scalesweep.core.plan_format import read_plan
 from scalesweep.core.visible import INVISIBLE
 from scalesweep.core.visible import visible as shown_text
@@ -21,7 +22,6 @@ from scalesweep.report.html_assets import embedded
 from scalesweep.report.links import Links
 from scalesweep.report.page import glance, page_content
 from scalesweep.report.sections import failed_points, without_result
-from scalesweep.tables.summary import write_summary
 from tests.fakes import pages
 from tests.fakes.imported_table import imported
 from tests.fakes.pages import HOSTILE, bare, outline, render, visible
@@ -194,7 +194,7 @@ def test_a_run_without_facts_is_counted_not_fatal(tmp_path: Path) -> None:
     root = make_results(tmp_path, [ONE])
     summary = pd.read_parquet(root / "summary.parquet")
     summary["_facts"] = [None, *summary["_facts"][1:]]
-    write_summary(summary, root / "summary.parquet")
+    write_parquet(summary, root / "summary.parquet", {})
     text = visible(render(root, figures=False))
     assert "1 record could not be read" in text and "done: record cannot be read" in text
 

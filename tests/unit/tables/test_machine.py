@@ -5,9 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from scalesweep.analysis.table_io import write_parquet
 from scalesweep.core.plan_format import Plan, write_plan_file
 from scalesweep.tables.machine import known_machine, machine_of
-from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import Campaign
 
 
@@ -21,7 +21,7 @@ def test_what_a_campaign_did_not_measure_is_taken_from_where_the_site_says(
 ) -> None:
     others, plan = probed(network=True)
     write_plan_file(tmp_path / "plan.json", plan)
-    write_summary(others, tmp_path / "summary.parquet")
+    write_parquet(others, tmp_path / "summary.parquet", {})
     summary, own = probed(network=False)
     assert known_machine(summary, own) == machine_of(summary, own)
     own["ceilings"] = str(tmp_path)

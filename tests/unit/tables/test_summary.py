@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.metrics import quantities_of
+from scalesweep.analysis.table_io import write_parquet
 from scalesweep.core.errors import UserError
 from scalesweep.core.rank_columns import by_column
 from scalesweep.tables import summary
@@ -76,7 +77,7 @@ def test_summary_file_round_trip_and_types(tmp_path: Path) -> None:
     assert quantities_of(frame, "data_loading")["images"].unit == "images/s"
     assert "images" not in quantities_of(frame, "other")
     out = tmp_path / "summary.parquet"
-    summary.write_summary(frame, out)
+    write_parquet(frame, out, {})
     again = pd.read_parquet(out)
     assert again.attrs == frame.attrs
     pd.testing.assert_frame_equal(again, frame, check_dtype=False)

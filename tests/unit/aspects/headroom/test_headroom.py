@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from scalesweep.analysis.table_io import write_parquet
 from scalesweep.aspects.find import rules
 from scalesweep.aspects.headroom.figure import headroom_figures
 from scalesweep.aspects.headroom.table import binding_resource, headroom_table
@@ -15,7 +16,6 @@ from scalesweep.core.plan_format import Plan, write_plan_file
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.tables.machine import known_machine
-from scalesweep.tables.summary import write_summary
 from tests.fakes.campaigns import Campaign, exchange
 
 # S. Kesselheim, Is my code fast?, Helmholtz AI at JSC, 2021: ResNet-50 on ImageNet, one A100.
@@ -251,7 +251,7 @@ def test_training_of_another_results_folder(
 ) -> None:
     others, plan = reading({}, {1: around(9.0)})
     write_plan_file(tmp_path / "plan.json", plan)
-    write_summary(others, tmp_path / "summary.parquet")
+    write_parquet(others, tmp_path / "summary.parquet", {})
     summary, own = reading({1: around(5.0)})
     own["consumer"] = str(tmp_path)
     assert rows_of(io_of(summary, own))["training"]["where"] == f"train of {tmp_path}"
