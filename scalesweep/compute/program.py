@@ -27,26 +27,21 @@ GRACE_S = 5.0
 STARTED = "SCALESWEEP_STARTED"  # variable: when the program was started, in Unix seconds
 NOT_STARTED = 127
 _LONGEST_S = 86_400.0  # of a wait at once: select takes no limit of a million years
-# Snakemake sets these to the rule's threads in every shell job; a benchmark that did not ask for
-# them must not be measured under them.
-_SNAKEMAKE_SETS = frozenset(
-    f"{library}_NUM_THREADS" for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "VECLIB", "NUMEXPR")
-)
-# Of Slurm's variables in a job, those that say which job it is and where. The others are defaults
-# of srun, among them what the job itself asked for; the launch words of a site name all counts.
-_SLURM_KEPT = frozenset(
-    f"SLURM_{name}"
-    for name in ("JOB_ID", "JOBID", "JOB_NODELIST", "CLUSTER_NAME", "SUBMIT_DIR", "SUBMIT_HOST")
-)
-_OF_SLURM = ("SLURM_", "SRUN_", "SBATCH_")
-# What other launchers tell a rank of theirs. Where scalesweep itself was started by one, or a
-# container's environment has them, its programs are no ranks of that: a run of one rank would take
-# itself for another, and ranks of srun for those of the other launcher.
-_OF_RANKS = re.compile(
-    "((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)|ROLE_NAME|TORCHELASTIC_.*|MV2_COMM_WORLD_.*"
+# What no program gets of the environment that scalesweep itself was started in: threads, which
+# Snakemake sets to the rule's in every shell job, and what another launcher tells a rank of its: a
+# run of one rank would take itself for another, and ranks of srun for those of the other launcher.
+_NOT_HANDED_ON = re.compile(
+    "(OMP|GOTO|OPENBLAS|MKL|VECLIB|NUMEXPR)_NUM_THREADS"
+    "|((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)|ROLE_NAME|TORCHELASTIC_.*|MV2_COMM_WORLD_.*"
     "|HOROVOD_(LOCAL_|CROSS_)?(RANK|SIZE)|OMPI_(COMM_WORLD|UNIVERSE)_.*|MPI_LOCAL(N?RANK(ID|S))"
     "|PMI_(RANK|SIZE|FD|ID)|PMIX_(RANK|NAMESPACE)|PALS_(RANKID|SIZE|LOCAL_RANKID|LOCAL_SIZE)"
     "|FLUX_(TASK_RANK|TASK_LOCAL_ID|JOB_SIZE)"
+)
+# In a job that was submitted for the run: of Slurm's variables those that say which job it is and
+# where are kept. The others are defaults of srun, among them what the job itself asked for; the
+# launch words of a site name all counts.
+_OF_SLURM = re.compile(
+    "(SRUN|SBATCH)_.*|SLURM_(?!(JOB_ID|JOBID|JOB_NODELIST|CLUSTER_NAME|SUBMIT_DIR|SUBMIT_HOST)$).*"
 )
 
 
@@ -82,14 +77,8 @@ def environment(spec: Start) -> dict[str, str]:
     env = {
         name: value
         for name, value in os.environ.items()
-        if name not in _SNAKEMAKE_SETS and not _OF_RANKS.fullmatch(name)
+        if not _NOT_HANDED_ON.fullmatch(name) and not (spec["asked"] and _OF_SLURM.fullmatch(name))
     }
-    if spec["asked"]:  # in a job that was submitted for it
-        env = {
-            name: value
-            for name, value in env.items()
-            if name in _SLURM_KEPT or not name.startswith(_OF_SLURM)
-        }
     # Unbuffered, or a program that is killed takes its last lines with it.
     return {**env, "PYTHONUNBUFFERED": "1", **spec["env"]}
 
