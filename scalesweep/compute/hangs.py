@@ -26,12 +26,11 @@ _INSTALLED = re.compile(r"<|.*/(?:site-packages|dist-packages|lib(?:64)?/python\
 _AROUND = re.compile(
     r".*/(?:harness/(?:program|frame|[a-z]+_ranks)|torch_training/stamps)\.py:|.* <module>$"
 )
-# Where a rank waits for all others, and frameworks, whose graphs may do so.
+# Where a rank waits for all others, or may do so in a framework's graph.
 _WAITING = re.compile(
-    r".*/(?:horovod/|torch/distributed/)"
+    r".*/(?:horovod|tensorflow|keras|torch)/"
     r"|.*harness/ranks\.py:\d+ (?:barrier|gather\w*|mean_over_ranks)$"
 )
-_FRAMEWORKS = {"/tensorflow/": "TensorFlow", "/keras/": "TensorFlow", "/torch/": "PyTorch"}
 _BELOW = " < "  # between a line and the one that called it
 _TOLD_FRAMES, _MOST_TOLD = 2, 3
 # Of one that holds Python's lock in C the thread that writes stacks does not run.
@@ -117,9 +116,6 @@ def _place(lines: Sequence[str]) -> tuple[str, bool | None]:
     inside = lines[: lines.index(own[0]) + 1] if own else lines
     if any(map(_WAITING.match, inside)):
         return _BELOW.join(map(_short_frame, own[:4] or lines[:1])), True
-    for part, name in _FRAMEWORKS.items():
-        if any(part in line for line in inside):
-            return _BELOW.join([name, *map(_short_frame, own[:4])]), True
     return _BELOW.join(map(_short_frame, [*lines[: lines[0] not in own], *own[:4]])), False
 
 

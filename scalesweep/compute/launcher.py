@@ -122,12 +122,8 @@ class _Attempt:
         started = datetime.fromtimestamp(outcome.started, UTC)
         ended = started + timedelta(seconds=outcome.wall_s)
         self.base = {
-            "run_id": spec["run_id"],
-            "benchmark": spec["benchmark"],
-            "version": spec["version"],
-            "repeat": spec["repeat"],
+            **{name: spec[name] for name in ("run_id", "benchmark", "version", "repeat", "site")},
             "point": spec["params"],
-            "site": spec["site"],
             "source": "measured",
             "started": started.isoformat(timespec="milliseconds"),
             "ended": ended.isoformat(timespec="milliseconds"),

@@ -103,7 +103,8 @@ def run_program(spec: Order, work: Path, root: Path | None) -> Outcome:
     content = {name: value for name, value in spec.items() if name in kept}
     content |= {"params": params, "out": out}
     run_file.write_text(json.dumps(content, indent=1) + "\n")
-    argv = [word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"]]
+    words = (word.replace("{run_file}", str(run_file.resolve())) for word in spec["argv"])
+    argv = [word.replace("{out}", out) for word in words]
     env = {**profilers.environment(spec["profile"], work), STARTED: repr(time.time())}
     stamps = spec["extract"].get("stamps") if "extract" in spec else None
     if stamps and stamps["source"] not in STREAMS:
@@ -116,7 +117,6 @@ def run_program(spec: Order, work: Path, root: Path | None) -> Outcome:
             code["study"] = git_state(Path(spec["study"]), ("config", "benchmarks"))
 
     oom_before = oom_kills()
-    argv = [word.replace("{out}", out) for word in argv]
     with (work / "stdout.log").open("wb") as stdout, (work / "stderr.log").open("wb") as stderr:
         ended = _run(spec, argv, work, env, stdout, stderr, spec["time_limit_s"], look)
     oom_after = oom_kills()
