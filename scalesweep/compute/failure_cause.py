@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.compute.error_lines import OWN, Reason, reason_of
-from scalesweep.compute.job_spec import Order
+from scalesweep.compute.job_spec import STREAMS, Order
 from scalesweep.compute.log_lines import SRUN_LABEL, STREAM_LABEL, TORCH_LABEL
 from scalesweep.compute.program import Failure, Outcome
 from scalesweep.core import disk_full
@@ -70,7 +70,7 @@ class End(NamedTuple):
 
 def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
     """Why the program of an attempt failed by itself; ``work``: the attempt's folder."""
-    last = last_lines(work / "stdout.log") + last_lines(work / "stderr.log")
+    last = [line for log in STREAMS.values() for line in last_lines(work / log)]
     labelled, several = spec.get("srun_labels", False), spec["params"]["ranks"] > 1
     if (full := disk_full.why_failed(work, last)) is not None:
         return Failure(Cause.DISK_FULL, _unlabelled(full, labelled)[0])

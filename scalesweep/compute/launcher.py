@@ -6,7 +6,6 @@ that is whole becomes ``samples.npz`` and, last and by rename, ``record.json``.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute import hangs
-from scalesweep.compute.job_spec import Order
+from scalesweep.compute.job_spec import STREAMS, Order
 from scalesweep.compute.load import counts, load_between
 from scalesweep.compute.power import energy_metrics
 from scalesweep.compute.power_sampling import Sampling
@@ -28,29 +27,13 @@ from scalesweep.compute.program import (
     run_program,
 )
 from scalesweep.compute.program_output import BadResultError, read_native, unsupported
-from scalesweep.core import disk_full
+from scalesweep.core import disk_full, record
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import write_atomic
 from scalesweep.core.locks import only_one
 from scalesweep.core.orphans import end_orphans
 from scalesweep.core.profilers import FOLDER, NONE, PPROF, lacks, left_files, summary_words
 from scalesweep.core.program_files import described_image, described_program
-from scalesweep.core.record import (
-    EXTRACTED,
-    FAILURE,
-    FAILURE_SCHEMA,
-    POWER,
-    PREVIOUS,
-    PREVIOUS_FAILURE,
-    RECORD,
-    SAMPLES,
-    completed,
-    last_lines,
-    publish,
-    read_record,
-    write_record,
-)
 from scalesweep.core.record_check import BadRecordError
 
 # How long the profiles of all ranks may take to be summed up.
@@ -67,7 +50,7 @@ def launch(spec: Order, root: Path | None) -> int:
     with only_one(folder):
         # Another launcher may have measured this run since it was planned (a job requeued).
         with contextlib.suppress(OSError, BadRecordError):
-            if read_record(folder / RECORD):
+            if record.read_record(folder / record.RECORD):
                 print(f"{folder.name}: already finished, skipped")
                 return 0
         end_orphans(folder.parent)
@@ -83,9 +66,9 @@ class _Attempt:
         self.number = 1 + max((int(n) for n in numbers if n.isdecimal()), default=0)
         self.spec, self.folder, self.work = spec, folder, folder / f"attempt-{self.number}"
         self.work.mkdir()
-        if (folder / FAILURE).is_file():
+        if (folder / record.FAILURE).is_file():
             # Kept: once this attempt has ended, the file describes it, or is gone.
-            shutil.copy(folder / FAILURE, self.work / PREVIOUS_FAILURE)
+            shutil.copy(folder / record.FAILURE, self.work / record.PREVIOUS_FAILURE)
         job = os.environ.get("SLURM_JOB_ID", "")
         # The Slurm job that was submitted for this run.
         self.job = int(job) if spec["asked"] and job.isdecimal() else None
@@ -187,15 +170,16 @@ class _Attempt:
             native["resources"]["slurm"] = {"job_id": self.job, **(spec["asked"] or {})}
         energy = energy_metrics(base.get("energy"), base["wall_s"]) if done else {}
         native["metrics"] = {**energy, **native["metrics"]}
-        completed({**base, **native, "samples": None}, folder.name)  # before anything moves
+        record.completed({**base, **native, "samples": None}, folder.name)  # before anything moves
         # A record that is about to be replaced moves to this attempt's folder, with its files.
-        for name in (RECORD, SAMPLES, POWER) if (folder / RECORD).exists() else ():
-            with contextlib.suppress(FileNotFoundError):
-                (folder / name).replace(work / f"{PREVIOUS}{name}")
-        publish(work, folder)
-        samples = work / (EXTRACTED if "extract" in spec else SAMPLES)
-        write_record(folder, {**base, **native}, samples if samples.exists() else None)
-        (folder / FAILURE).unlink(missing_ok=True)
+        if (folder / record.RECORD).exists():
+            for name in (record.RECORD, record.SAMPLES, record.POWER):
+                with contextlib.suppress(FileNotFoundError):
+                    (folder / name).replace(work / f"{record.PREVIOUS}{name}")
+        record.publish(work, folder)
+        samples = work / (record.EXTRACTED if "extract" in spec else record.SAMPLES)
+        record.write_record(folder, {**base, **native}, samples if samples.exists() else None)
+        (folder / record.FAILURE).unlink(missing_ok=True)
         said = f"done in {base['wall_s']:.1f} s" if done else f"unsupported: {verdict.detail}"
         print(f"{folder.name}: {said}")
 
@@ -214,7 +198,6 @@ class _Attempt:
         """Write the run's failure.json."""
         spec, work = self.spec, self.work
         failure = {
-            "schema": FAILURE_SCHEMA,
             "run_id": spec["run_id"],
             "cause": verdict.cause,
             "detail": verdict.detail,
@@ -223,7 +206,7 @@ class _Attempt:
             "attempt": self.number,
             "started": self.base["started"],
             "ended": self.base["ended"],
-            "last_lines": last_lines(work / "stdout.log") + last_lines(work / "stderr.log"),
+            "last_lines": [it for log in STREAMS.values() for it in record.last_lines(work / log)],
             **verdict.more,
         }
         if "extract" in spec and outcome.exit_code == 0 and verdict.cause == Cause.BAD_RESULT:
@@ -232,7 +215,7 @@ class _Attempt:
         if self.job is not None:
             failure |= {"job_id": self.job, "asked": spec["asked"]}
         try:
-            write_atomic(self.folder / FAILURE, json.dumps(failure, indent=1) + "\n")
+            record.write_failure(self.folder, failure)
         finally:  # even if there was no space for it
             said = f"{self.folder.name}: {verdict.cause}: {verdict.detail}"
             print(f"{said} (logs in {work})", file=sys.stderr)

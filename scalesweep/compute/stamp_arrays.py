@@ -8,21 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalesweep.compute import stamps
 from scalesweep.compute.job_spec import StampsOrder
 from scalesweep.compute.log_metrics import Reading, UnreadableError
-from scalesweep.compute.stamps import (
-    AMOUNTS,
-    BEGIN,
-    LOST,
-    MEMORY,
-    SECONDS,
-    SPAN,
-    STAMPED,
-    WARM_UP,
-    Rank,
-    read_ranks,
-    shown,
-)
 from scalesweep.core.record import EPOCH_TIMES, OF_STEPS, STEP_TIMES, WARMUP_STEP_TIMES
 
 # A rank's clock went back by more than this between two steps: it was set.
@@ -30,9 +18,9 @@ _SET_S = 1e-3
 # Steps may take so much more than the run that they are of: clocks differ.
 _LONGER, _LONGER_S = 1.01, 0.1
 _ROUNDED_S = 1e-6
-BETWEEN = f"{SPAN}between"
+BETWEEN = f"{stamps.SPAN}between"
 # What lies between steps; where a program times it within one, it is moved behind it. By length.
-ACTIVITIES = tuple(f"{SPAN}{name}" for name in ("checkpoint", "validation", "logging"))
+ACTIVITIES = tuple(f"{stamps.SPAN}{name}" for name in ("checkpoint", "validation", "logging"))
 PARTS = {
     "span_compute": ("span_forward", "span_backward", "span_optimizer"),
     "span_communication": ("span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"),
@@ -53,7 +41,7 @@ class Steps:
     Raises UnreadableError where a number would be wrong; what is left out is in ``warnings``.
     """
 
-    def __init__(self, ranks: Sequence[Rank], declared: int, wall_s: float | None) -> None:
+    def __init__(self, ranks: Sequence[stamps.Rank], declared: int, wall_s: float | None) -> None:
         self.ranks, self.wall_s, self.warnings = len(ranks), wall_s, list[str]()
         self.host_clock = [number for number, rank in enumerate(ranks) if rank.host_clock]
         self.keys = self._shared([set(rank.steps) for rank in ranks])
@@ -74,7 +62,7 @@ class Steps:
             self.keys = [key for key, there in zip(self.keys, known, strict=True) if there]
             self.numbers_of = {name: values[known] for name, values in self.numbers_of.items()}
             self.seconds, self.between = self.seconds[known], self.between[known]
-        self.warm_up = self._warm_up(declared, self.numbers_of.pop(WARM_UP) > 0)
+        self.warm_up = self._warm_up(declared, self.numbers_of.pop(stamps.WARM_UP) > 0)
         self.count = len(self.keys) - self.warm_up
 
     def has(self, name: str) -> bool:
@@ -93,14 +81,14 @@ class Steps:
         if (silent := lacks.all(axis=0)).any():
             return f"rank {int(silent.argmax())} prints none"
         step, rank = np.argwhere(lacks)[0]
-        return f"{shown(self.keys[begin + step])} of rank {rank} has none"
+        return f"{stamps.shown(self.keys[begin + step])} of rank {rank} has none"
 
     def _shared(self, sets: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int]]:
         """The steps that all ranks have printed; raises UnreadableError if more than a few are
         missing, and if a rank counts from another number: equal numbers would be other steps."""
         union, shared = set.union(*sets), set.intersection(*sets)
         ends = [(min(keys), max(keys)) for keys in sets]
-        words = [" to ".join(map(shown, both)) for both in ends]
+        words = [" to ".join(map(stamps.shown, both)) for both in ends]
         first, last = ends[0]
         for number, ((begin, end), said) in enumerate(zip(ends, words, strict=True)):
             if begin != first and end != last and (begin > first) == (end > last):
@@ -109,17 +97,17 @@ class Steps:
                     "the same number on all ranks"
                 )
         lost = len(union) - len(shared)
-        if lost > max(1, LOST * len(union)):
+        if lost > max(1, stamps.LOST * len(union)):
             fewest = min(range(len(sets)), key=lambda rank: len(sets[rank]))
             raise UnreadableError(
                 f"stamps: rank {fewest} printed {len(sets[fewest]):,} of {len(union):,} steps, the "
-                f"first that it lacks is {shown(min(union - sets[fewest]))}; if ranks write into "
-                "each other's lines let the launcher label them, or give each rank a file"
+                f"first that it lacks is {stamps.shown(min(union - sets[fewest]))}; if ranks write "
+                "into each other's lines let the launcher label them, or give each rank a file"
             )
         if lost:
             self.warnings.append(
                 f"{lost:,} of {len(union):,} steps are left out, because not every rank has "
-                f"printed them (the first is {shown(min(union - shared))})"
+                f"printed them (the first is {stamps.shown(min(union - shared))})"
             )
         return sorted(shared)
 
@@ -151,18 +139,18 @@ class Steps:
     def _before(self) -> Matrix:
         """Seconds between each step and the one before, NaN if they are not known."""
         before = np.full((len(self.keys), self.ranks), np.nan)
-        if self.has(BEGIN):
-            gaps = np.diff(self.numbers_of[BEGIN], axis=0) - self.seconds[:-1]
+        if self.has(stamps.BEGIN):
+            gaps = np.diff(self.numbers_of[stamps.BEGIN], axis=0) - self.seconds[:-1]
             before[1:] = np.where(self.follows[:, None], gaps, np.nan)
         return before
 
     def _seconds(self) -> Matrix:
         """Seconds of each step; raises UnreadableError if some have none, or if they are longer
         than the run."""
-        if not self.has(SECONDS):
-            lacking = self.lacking(SECONDS) or "none has it"
+        if not self.has(stamps.SECONDS):
+            lacking = self.lacking(stamps.SECONDS) or "none has it"
             raise UnreadableError(f"stamps: lines need 's', the seconds of a step: {lacking}")
-        seconds = self.numbers_of[SECONDS]
+        seconds = self.numbers_of[stamps.SECONDS]
         total = seconds.sum(axis=0)
         if self._too_long(total.max()):
             raise UnreadableError(
@@ -188,10 +176,10 @@ class Steps:
             longest = np.unravel_index(np.nanargmax(passed), passed.shape)
             step, rank = back[0] if len(back) else longest
             why = f"a clock was set, or steps overlap: {passed[step, rank]:.3g} s lie before "
-            why += f"{shown(self.keys[step])} of rank {rank}"
-        elif unknown <= max(2, 2 * LOST * len(passed)):
+            why += f"{stamps.shown(self.keys[step])} of rank {rank}"
+        elif unknown <= max(2, 2 * stamps.LOST * len(passed)):
             return np.maximum(passed, 0)
-        elif self.has(BEGIN):
+        elif self.has(stamps.BEGIN):
             why = f"the steps before {unknown:,} of {len(passed):,} are not printed"
         else:
             why = "lines have no 'begin'"
@@ -203,7 +191,7 @@ class Steps:
         """How many of the steps are warm-up: declared, or ``marked`` by the program."""
         for step, rank in np.argwhere(marked[1:] & ~marked[:-1])[:1]:
             raise UnreadableError(
-                f"stamps: {shown(self.keys[step + 1])} of rank {rank} is marked as warm-up, "
+                f"stamps: {stamps.shown(self.keys[step + 1])} of rank {rank} is marked as warm-up, "
                 "earlier ones are not"
             )
         warm_up = max(declared, int(marked.sum(axis=0).max()))
@@ -223,9 +211,9 @@ class Steps:
             )
             return {}
         spans = {}
-        for name in (name for name in self.numbers_of if name.startswith(SPAN)):
+        for name in (name for name in self.numbers_of if name.startswith(stamps.SPAN)):
             if name in EACH and (lacking := self.lacking(name, self.warm_up)):
-                said = f"span {name.removeprefix(SPAN)} is left out: {lacking}"
+                said = f"span {name.removeprefix(stamps.SPAN)} is left out: {lacking}"
                 self.warnings.append(f"{said}; print 0 where it takes no time")
             else:
                 spans[name] = self.known(name)[self.warm_up :]
@@ -240,7 +228,7 @@ def read_stamps(
 
     Raises UnreadableError if a number would be wrong, LogsGoneError, OSError.
     """
-    by_rank, lines, damaged = read_ranks(order, work, ranks, srun_labels)
+    by_rank, lines, damaged = stamps.read_ranks(order, work, ranks, srun_labels)
     steps = Steps(by_rank, order["warmup"], wall_s)
     about: dict[str, Any] = {
         "lines": lines, "damaged": len(damaged), "steps": steps.count, "warmup": steps.warm_up,
@@ -262,7 +250,8 @@ def read_stamps(
 
 def _put(result: Reading, name: str, value: Any) -> None:
     """Add a metric; one that is no usual one is a span, in seconds."""
-    result.metrics[name] = {"value": float(value), **STAMPED.get(name, STAMPED[STEP_TIMES]).meaning}
+    meant = stamps.STAMPED.get(name, stamps.STAMPED[STEP_TIMES]).meaning
+    result.metrics[name] = {"value": float(value), **meant}
 
 
 def _add_steps(steps: Steps, result: Reading) -> None:
@@ -276,7 +265,7 @@ def _add_steps(steps: Steps, result: Reading) -> None:
     if steps.between is not None:
         arrays[BETWEEN] = steps.between[warm_up:]
         elapsed = elapsed + arrays[BETWEEN].sum(axis=0)
-    for name in AMOUNTS:
+    for name in stamps.AMOUNTS:
         amounts = steps.known(name)[warm_up:].sum(axis=1)
         if lacking := steps.lacking(name):
             result.warnings.append(f"{name}_per_second is not known: {lacking} ({name})")
@@ -297,9 +286,9 @@ def _add_spans(steps: Steps, result: Reading) -> None:
             added = np.sum([spans[part] for part in printed], axis=0)
             said = spans.setdefault(whole, added).sum()
             if abs(said - added.sum()) > _PARTS_OFF * said:
-                words = ", ".join(part.removeprefix(SPAN) for part in printed)
+                words = ", ".join(part.removeprefix(stamps.SPAN) for part in printed)
                 result.warnings.append(
-                    f"{words} add up to {added.sum():.4g} s, {whole.removeprefix(SPAN)} to "
+                    f"{words} add up to {added.sum():.4g} s, {whole.removeprefix(stamps.SPAN)} to "
                     f"{said:.4g} s: the parts are left out"
                 )
                 spans = {name: values for name, values in spans.items() if name not in printed}
@@ -333,9 +322,9 @@ def _add_epochs(steps: Steps, result: Reading) -> None:
             result.work["samples_per_epoch"] = round(samples[0])
 
 
-def _add_facts(ranks: Sequence[Rank], result: Reading) -> None:
+def _add_facts(ranks: Sequence[stamps.Rank], result: Reading) -> None:
     """Add memory, hosts and versions, each if all ranks have printed it."""
-    for kind, name in MEMORY.items():
+    for kind, name in stamps.MEMORY.items():
         held = np.array([rank.memory.get(kind, np.nan) for rank in ranks])
         if not np.isnan(held).any():
             _put(result, name, held.mean())
