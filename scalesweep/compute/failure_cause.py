@@ -55,17 +55,16 @@ _SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals(
 
 
 class End(NamedTuple):
-    """How ranks ended (as Slurm lists them): exit code or signal, one of which is None."""
+    """How ranks ended (as Slurm lists them): exit code, or less a signal."""
 
     ranks: str
     node: str
-    code: int | None
-    signal: int | None
+    code: int
 
     @property
     def crashed(self) -> bool:
         """Whether a signal ended it that the program did not send itself."""
-        return self.signal not in (None, signal.SIGABRT)
+        return self.code < 0 and self.code != -signal.SIGABRT
 
 
 def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
@@ -82,8 +81,10 @@ def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
     more: dict[str, Any] = {}
     if blamed and said.ends:
         # srun itself exits with 143 where it ends the other ranks (--kill-on-bad-exit).
-        outcome = outcome._replace(exit_code=blamed.code, signal=blamed.signal)
-        more = {"exit_code": blamed.code, "signal": blamed.signal}
+        exited = blamed.code >= 0
+        more = {"exit_code": blamed.code if exited else None}
+        more["signal"] = None if exited else -blamed.code
+        outcome = outcome._replace(**more)
         # Who waited for others in vain, or lost them, is not at fault.
         if blamed.node and guilty:
             more |= {"first_ranks": blamed.ranks, "first_nodes": blamed.node}
@@ -170,12 +171,11 @@ class Said:
         if left := _LOCAL_LEFT.match(text):
             self.left = self.left or left[1]
         elif end := local or _SRUN_END.match(text):
-            number = None if end["code"] else _SIGNALS.get(end["signal"])
+            code = int(end["code"]) if end["code"] else -_SIGNALS.get(end["signal"], 0)
             # srun ends the others by SIGTERM, of whom local_ranks.py says nothing.
-            if end["code"] or (number and (local or number != signal.SIGTERM)):
+            if code and (local or code != -signal.SIGTERM):
                 self._until = len(self._lines) if self._until is None else self._until
-                code = int(end["code"]) if end["code"] else None
-                self.ends.append(End(end["ranks"].strip("[]"), end["node"], code, number))
+                self.ends.append(End(end["ranks"].strip("[]"), end["node"], code))
         elif missing := _NOT_STARTED.match(text):
             self._lines.append((f"cannot start {missing[1]}: {missing[2]}", rank))
         elif not _SLURM.match(text):
@@ -201,10 +201,10 @@ class Said:
         That is the first that ended, unless it waited for others or lost them, and another one has
         an error of its own.
         """
-        code = (self.ends[0].code, self.ends[0].signal) if self.ends else (1, None)
+        code = self.ends[0].code if self.ends else 1
         named = {end.ranks for end in self.ends}
-        silent = [End(str(n), "", *code) for n in sorted(self._labelled) if str(n) not in named]
-        ends = [*self.ends, *silent] or [End("", "", *code)]
+        silent = [End(str(n), "", code) for n in sorted(self._labelled) if str(n) not in named]
+        ends = [*self.ends, *silent] or [End("", "", code)]
         alone = single or bool(self._labelled)
         each = [(it, None if it.crashed else reason_of(self.of(it), alone)) for it in ends]
         if self.ends and each[0][1] is None:
@@ -216,14 +216,11 @@ class Said:
 
 def _ends_of_torchrun(text: str) -> list[End]:
     """How ranks ended by torchrun's report, those first that an agent saw first."""
-    entries = [*_TORCHRUN_END.finditer(text)]
-    entries.sort(key=lambda entry: (entry["root"] is None, entry["time"]))
-    codes = [(entry["rank"], entry["node"], int(entry["code"])) for entry in entries]
-    return [
-        End(rank, node, code if code >= 0 else None, -code if code < 0 else None)
-        for rank, node, code in codes
-        if code != -signal.SIGTERM and (code >= 0 or -code in signal.valid_signals())
-    ]
+    entries = sorted(
+        _TORCHRUN_END.finditer(text), key=lambda entry: (entry["root"] is None, entry["time"])
+    )
+    ends = [End(entry["rank"], entry["node"], int(entry["code"])) for entry in entries]
+    return [end for end in ends if end.code != -signal.SIGTERM]
 
 
 def _unlabelled(line: str, labelled: bool) -> tuple[str, int | None]:

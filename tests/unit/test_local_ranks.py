@@ -81,12 +81,12 @@ def test_ranks_know_their_place_and_lines_have_their_number() -> None:
 @pytest.mark.parametrize(
     ("how", "code", "first", "said"),
     [
-        ("exit", 7, (7, None), "Exited with exit code 7"),
-        ("kill", 137, (None, signal.SIGKILL), "Killed"),
+        ("exit", 7, 7, "Exited with exit code 7"),
+        ("kill", 137, -signal.SIGKILL, "Killed"),
     ],
 )
 def test_the_first_rank_that_fails_ends_all_and_is_named(
-    tmp_path: Path, how: str, code: int, first: tuple[int | None, int | None], said: str
+    tmp_path: Path, how: str, code: int, first: int, said: str
 ) -> None:
     process = start(how, str(tmp_path / "go"))
     out, err = process.communicate(timeout=30)
@@ -98,7 +98,7 @@ def test_the_first_rank_that_fails_ends_all_and_is_named(
     log = tmp_path / "stderr.log"
     log.write_text(err)
     said = Said.read(log, labelled=False)
-    assert said.ends == [("1", host, *first)]
+    assert said.ends == [("1", host, first)]
     assert said.of(said.ends[0]) == ["half 1", "why"]
 
 
