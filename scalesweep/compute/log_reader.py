@@ -63,31 +63,23 @@ KNOWN: Mapping[str, Value] = {
     value.metric: value
     for value in (
         Value(STEP_TIME, "s", "lower", way="seconds", definition="time of a step"),
-        Value(TOKENS, "tokens/s", way="rate", definition="tokens per second of all devices"),
-        Value(f"{TOKENS}_per_device", "tokens/s", "higher", "rank", "rate",
-              "tokens per second of a device"),
-        Value(SAMPLES, "samples/s", way="rate", definition="samples per second of all devices"),
-        Value("images_per_second", "images/s", "higher", "rank", "rate",
-              "images per second of a rank"),
-        Value("total_images_per_second", "images/s", way="last",
-              definition="images per second of all ranks"),
+        Value(TOKENS, "tokens/s", way="rate", definition="of all devices"),
+        Value(f"{TOKENS}_per_device", "tokens/s", "higher", "rank", "rate", "of a device"),
+        Value(SAMPLES, "samples/s", way="rate", definition="of all devices"),
+        Value("images_per_second", "images/s", "higher", "rank", "rate", "of a rank"),
+        Value("total_images_per_second", "images/s", way="last", definition="of all ranks"),
         Value("final_loss", "1", "lower", way="last", definition="loss of the last line"),
-        Value("peak_memory_reserved", "bytes", "lower", "rank", "peak",
-              "largest memory that PyTorch reserved"),
-        Value("peak_memory_allocated", "bytes", "lower", "rank", "peak",
-              "largest memory that PyTorch allocated so far"),
+        Value("peak_memory_reserved", "bytes", "lower", "rank", "peak", "that PyTorch reserved"),
+        Value("peak_memory_allocated", "bytes", "lower", "rank", "peak", "that PyTorch allocated"),
         Value("peak_rss", "bytes", "lower", "rank", "peak", "largest resident memory of a rank"),
         Value(STEP_TIMES, "s", "lower", "rank", "seconds", "time of a step of each rank"),
-        Value("time_", "s", "lower", "rank",
-              definition="time of a part of a step, on the rank that prints"),
-        Value("flops_per_device_", "FLOP/s", "higher", "rank", "rate",
-              "model FLOP/s of a device, by the program's own count"),
-        Value("hardware_flops_per_device_", "FLOP/s", "higher", "rank", "rate",
-              "hardware FLOP/s of a device, by the program's own count"),
-        Value("model_flop_rate_", "FLOP/s", "higher", "rank", "rate",
-              "model FLOP/s of a device, by the program's own count"),
+        Value("time_", "s", "lower", "rank", definition="part of a step, on the rank that prints"),
+        *(
+            Value(name, "FLOP/s", "higher", "rank", "rate", "by the program's own count")
+            for name in ("flops_per_device_", "hardware_flops_per_device_", "model_flop_rate_")
+        ),
     )
-}  # fmt: skip
+}
 # What follows where a log prints, or states, what it is made of.
 DERIVED = {name: KNOWN[name]._replace(way="mean") for name in (TOKENS, SAMPLES, STEP_TIME)}
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalesweep.compute.log_lines import Line
 from scalesweep.compute.log_reader import (
@@ -51,11 +51,6 @@ class Row:
     spoiled: bool = False
 
 
-class _Stated(NamedTuple):
-    text: str
-    line: int
-
-
 @dataclass
 class Start:
     """What a program printed from one start to its end, or to the next."""
@@ -63,26 +58,26 @@ class Start:
     first_line: int = 0
     last_line: int = 0
     rows: dict[Printer, list[Row]] = field(default_factory=dict)
-    stated: dict[str, _Stated] = field(default_factory=dict)
+    stated: dict[str, tuple[str, int]] = field(default_factory=dict)  # text and line by name
     # Lines that begin as progress and do not go on so.
     broken: list[int] = field(default_factory=list)
 
     def state(self, name: str, text: str, line: int, key: str = FACTS) -> None:
         """Take a fact; raises LogError where another was stated before. One that only describes
         the model is without text then: not known."""
-        before = self.stated.setdefault(name, _Stated(text, line))
-        if before.text != text and key == MODEL:
-            self.stated[name] = _Stated("", line)
-        elif before.text != text and key == FACTS:
+        before, place = self.stated.setdefault(name, (text, line))
+        if before != text and key == MODEL:
+            self.stated[name] = "", line
+        elif before != text and key == FACTS:
             raise LogError(
-                f"{name} is {text[:40]}, and {before.text[:40]} in line {before.line}: lines of "
-                "several runs are mixed",
+                f"{name} is {text[:40]}, and {before[:40]} in line {place}: lines of several runs "
+                "are mixed",
                 line,
             )
 
     def texts(self) -> dict[str, str]:
         """What is stated, as printed."""
-        return {name: it.text for name, it in self.stated.items() if it.text}
+        return {name: text for name, (text, _) in self.stated.items() if text}
 
 
 def facts_of(
@@ -163,8 +158,8 @@ class _Splitter:
         """The start that ends here; what was stated in it is that of the next, if there is one."""
         ended, self.start = self.start, Start()
         for name, text, line in self.pending:
-            ended.stated.setdefault(name, _Stated(text.strip(), line))
-            self.start.stated[name] = _Stated(text.strip(), line)
+            ended.stated.setdefault(name, (text.strip(), line))
+            self.start.stated[name] = text.strip(), line
         self.pending.clear()
         self.spoiled.clear()
         return ended

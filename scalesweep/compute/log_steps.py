@@ -62,6 +62,7 @@ class Steps:
 
     reader: Reader
     streams: Sequence[Sequence[Row]]
+    meant: Mapping[str, Value]  # by group; times of a clock are those of steps
     values: Mapping[str, Floats]
     without: Flags  # first lines, whose time or rate is none yet
     settings: Mapping[str, str]
@@ -83,16 +84,11 @@ class Steps:
         """The last line."""
         return self.streams[0][-1].line
 
-    def value(self, name: str) -> Value:
-        """What a group is; times of a clock are those of steps."""
-        value = self.reader.values[name]
-        return value._replace(way="seconds") if value.way == "elapsed" else value
-
     def rounding(self, name: str, kept: Flags) -> float:
         """By how much a printed value of the lines that count may differ from the true one."""
         rows = [row for row, counts in zip(self.streams[0], kept, strict=True) if counts]
         most = max((rounding_of(row.texts.get(name, "")) for row in rows), default=0.0)
-        return most * self.reader.values[name].times
+        return most * self.meant[name].times
 
 
 def steps_of(reader: Reader, start: Start) -> Steps:
@@ -128,7 +124,11 @@ def steps_of(reader: Reader, start: Start) -> Steps:
     settings = [row.settings for row in streams[0]]
     other = [number for number, it in enumerate(settings) if it != settings[-1]]
     changed = np.arange(len(settings)) <= (other[-1] if other else -1)
-    return Steps(reader, streams, values, without, settings[-1], changed)
+    meant = {
+        name: it._replace(way="seconds") if it.way == "elapsed" else it
+        for name, it in reader.values.items()
+    }
+    return Steps(reader, streams, meant, values, without, settings[-1], changed)
 
 
 def _first_value(good: NDArray[np.bool_]) -> tuple[int, tuple[int, int] | None]:
@@ -148,7 +148,7 @@ def _times(steps: Steps) -> Floats:
     Raises LogError without either."""
     for way in ("seconds", "rate"):
         for name, values in steps.values.items():
-            if steps.value(name).way == way and np.isfinite(values[~steps.without]).all():
+            if steps.meant[name].way == way and np.isfinite(values[~steps.without]).all():
                 with np.errstate(divide="ignore"):  # of lines that do not count
                     return values if way == "seconds" else 1.0 / values
     raise LogError("lines of progress without a time or a rate", steps.end)
@@ -238,7 +238,7 @@ def arrays_of(steps: Steps, kept: Flags, first: int) -> dict[str, Floats]:
     arrays: dict[str, Floats] = {"logged_steps": np.array(steps.numbers, np.float64)}
     within = all(after - before == 1 for before, after in itertools.pairwise(steps.numbers))
     for name, values in steps.values.items():
-        value = steps.value(name)
+        value = steps.meant[name]
         single = within or not steps.reader.averages
         if value.metric == STEP_TIME and value.way == "seconds" and single:
             arrays[STEP_TIMES] = values[kept]
@@ -275,7 +275,7 @@ def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str,
     """
     metrics: dict[str, dict[str, Any]] = {}
     for name, values in steps.values.items():
-        it = steps.value(name)
+        it = steps.meant[name]
         if it.way == "last" and it.scope == "total":  # every printer prints the same
             _check_same(it.metric, values[-1], steps.end)
         value = _mean(it, values if it.way in ("last", "peak") else values[kept])
@@ -284,7 +284,7 @@ def metrics_of(steps: Steps, kept: Flags, known: Mapping[str, Any]) -> dict[str,
             half = steps.rounding(name, kept)
             if half > ROUNDED_FROM * abs(value):
                 metrics[it.metric]["rounding"] = half
-    for name, it in steps.reader.values.items():  # of facts
+    for name, it in steps.meant.items():  # of facts
         if name in known and name not in steps.values:
             metrics[it.metric] = {"value": known[name], **it.meaning}
     _check_total(metrics, known["ranks"], steps.streams[0][0].line)
