@@ -11,7 +11,6 @@ import io
 import re
 import zlib
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -41,7 +40,7 @@ _COLLECTED = re.compile(
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,60} \S{1,60}\[\d{1,9}\]: "
     r"|std(?:out|err): |wandb: )"
 )
-_PACKERS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "lzma"}
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"  # what their files begin with
 PACKED = (".gz", ".xz")  # ends of the names of their files
 # Before a stamp (docs/reference/stamps.md), which a thread may print into the middle of a line.
 MARKER = "@spans "
@@ -125,18 +124,17 @@ def open_packed(path: Path) -> Iterator[BinaryIO]:
     """
     with path.open("rb") as file:
         start = file.read(6)
-        packer = next((it for mark, it in _PACKERS.items() if start.startswith(mark)), None)
         file.seek(0)
-        if packer is None:
+        if not start.startswith((_GZIP, _XZ)):
             yield file
             return
-        # A launcher, which reads no packed logs, is spared these imports.
-        module = import_module(packer)
-        own = tuple(getattr(module, name, EOFError) for name in ("BadGzipFile", "LZMAError"))
+        import gzip  # a launcher, which reads no packed logs, is spared these
+        import lzma
+
         try:
-            with module.open(file) as unpacked:
+            with (gzip if start.startswith(_GZIP) else lzma).open(file) as unpacked:
                 yield unpacked
-        except (EOFError, zlib.error, *own) as error:
+        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
             raise DamagedPackError(0, f"the packed file is damaged ({error})") from None
 
 

@@ -64,10 +64,7 @@ def read_spans(work: Path) -> tuple[list[tuple[str, float, float]], dict[str, An
 def unsupported(reason: str) -> dict[str, Any]:
     """The parts of a record that say only why there is no result, and never will be here."""
     return {
-        "phases": {},
-        "metrics": {},
-        "work": {},
-        "notes": {},
+        **{name: {} for name in ("phases", "metrics", "work", "notes")},
         "resources": {"hosts": [], "slurm_nodes": []},
         "environment": {"ranks": [], "versions": {}, "variables": {}, "node": host_facts()},
         "unsupported": reason,

@@ -5,7 +5,6 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,9 +32,9 @@ LOST = 0.01
 # What a line begins with, or is cut after; other text names the marker, as a path or a sentence.
 _BEGUN = re.compile(r"\{|[0-9a-f]{8} |[0-9a-f]{1,8}(\[|\s*$)")
 _SEALED = re.compile(r"([0-9a-f]{8}) (?=\{)")
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # Arrays of epochs, which only the harness makes, and what follows from the begins of steps.
-_TAKEN = ("busiest", "transfer", "wait", "between")
+_TAKEN = "busiest|transfer|wait|between"
+_NAME = re.compile(rf"(?!(?:{_TAKEN})$)[a-z][a-z0-9_]{{0,39}}")
 _MAX = 1e15
 _decode = json.JSONDecoder().raw_decode
 
@@ -128,14 +127,9 @@ def shown(key: Key) -> str:
     return f"step {key[1]}" + f" of epoch {key[0]}" * (key[0] > 0)
 
 
-@cache
-def _is_name(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and name not in _TAKEN
-
-
 def _span(where: str, name: str) -> str:
-    if not _is_name(name):
-        raise _wrong(where, "span", name, f"up to 40 of a-z, 0-9 and _, or {', '.join(_TAKEN)}")
+    if not _NAME.fullmatch(name):
+        raise _wrong(where, "span", name, f"up to 40 of a-z, 0-9 and _, or {_TAKEN}")
     return SPAN + name
 
 

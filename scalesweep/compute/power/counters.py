@@ -44,13 +44,6 @@ class Domain(NamedTuple):
     wrap: float | None = None
 
 
-class Sources(NamedTuple):
-    """What can be read here, and why the rest cannot: place -> reason."""
-
-    readers: dict[Domain, Read]
-    refused: dict[str, str]
-
-
 def host_name() -> str:
     """This host as Slurm calls it, else as it calls itself."""
     return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
@@ -63,28 +56,30 @@ def reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def find(sysfs: str, wanted: Collection[str]) -> Sources:
-    """All counters and sensors of the sources ``wanted``; each was read once."""
-    sources = Sources({}, {})
+def find(sysfs: str, wanted: Collection[str]) -> tuple[dict[Domain, Read], dict[str, str]]:
+    """All counters and sensors of the sources ``wanted``, each of which was read once; and why the
+    rest cannot be read, by place."""
+    readers: dict[Domain, Read] = {}
+    refused: dict[str, str] = {}
     for source in (name for name in _FINDERS if name in wanted):
         try:
             for domain, place, read in _FINDERS[source](sysfs):
                 try:
                     read()
-                    sources.readers[domain] = read
+                    readers[domain] = read
                 except (OSError, ValueError) as error:
-                    sources.refused[place] = reason(error)
+                    refused[place] = reason(error)
         except (OSError, AttributeError) as error:
-            sources.refused[source] = reason(error)
-    return sources
+            refused[source] = reason(error)
+    return readers, refused
 
 
 def nothing_here(sysfs: str, wanted: Collection[str], host: str) -> str | None:
     """Why no sampler can measure anything on this host; None if one may. Costs some calls of stat
     on a machine without counters."""
-    sources = find(sysfs, [name for name in wanted if name != "nvml"])
+    readers, refused = find(sysfs, [name for name in wanted if name != "nvml"])
     maybe = "nvml" in wanted and (Path(_DRIVER).exists() or shutil.which("nvidia-smi"))
-    return None if sources.readers or maybe else why_nothing(wanted, sources.refused, host)
+    return None if readers or maybe else why_nothing(wanted, refused, host)
 
 
 def why_nothing(wanted: Collection[str], refused: dict[str, str], host: str) -> str:

@@ -24,11 +24,6 @@ HOROVOD = [
     (f"{SITE}/horovod/tensorflow/mpi_ops.py", 222, "allgather"),
 ]
 BARRIER = [*HOROVOD, (f"{BENCHMARKS}/harness/ranks.py", 52, "barrier"), *RUN]
-INIT = [
-    (f"{SITE}/horovod/common/basics.py", 90, "init"),
-    (f"{BENCHMARKS}/harness/ranks.py", 33, "join"),
-    *RUN,
-]
 STEP = [
     (f"{SITE}/tensorflow/python/eager/execute.py", 53, "quick_execute"),
     (f"{SITE}/tensorflow/python/eager/polymorphic_function/tracing.py", 1323, "call"),
@@ -105,7 +100,7 @@ def test_suspects(work: Path, places: list[Frames], suspects: str) -> None:
 
 def test_ranks_that_left_nothing_are_named_first(work: Path) -> None:
     for rank in (0, 1, 3):
-        leave(work, rank, INIT)
+        leave(work, rank, BARRIER)
     _, detail, more = judge(work, LIMIT_S, 5)
     nothing = "left nothing (never started)"
     assert f"; rank 2,4: {nothing}; rank 0-1,3 (host nid1; phase timed): " in detail
@@ -114,7 +109,7 @@ def test_ranks_that_left_nothing_are_named_first(work: Path) -> None:
         "ranks": "2,4", "count": 2, "where": nothing, "phase": None, "still_s": None,
     }  # fmt: skip
     # Ranks without numbers are counted.
-    leave(work / "other", None, INIT, phase=None)
+    leave(work / "other", None, BARRIER, phase=None)
     leave(work / "other", None, OPEN, phase=None, host="nid7")
     _, detail, more = judge(work / "other", LIMIT_S, 3)
     assert (

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from scalesweep.compute.power import counters
-from scalesweep.compute.power.counters import POWER_SOURCES, Sources, find, nothing_here
+from scalesweep.compute.power.counters import POWER_SOURCES, Domain, Read, find, nothing_here
 from tests.fakes.sysfs import RANGE, deny, write, zone
 
 FILES = ["rapl", "pm_counters", "hwmon"]
 
 
-def found_in(root: Path, *sources: str) -> Sources:
+def found_in(root: Path, *sources: str) -> tuple[dict[Domain, Read], dict[str, str]]:
     return find(str(root), sources or FILES)
 
 
-def table(found: Sources) -> dict[str, tuple[str, str, float]]:
-    return {d.name: (d.part, d.kind, read()) for d, read in found.readers.items()}
+def table(readers: dict[Domain, Read]) -> dict[str, tuple[str, str, float]]:
+    return {d.name: (d.part, d.kind, read()) for d, read in readers.items()}
 
 
 def test_zones_of_rapl(tmp_path: Path) -> None:
@@ -32,8 +32,8 @@ def test_zones_of_rapl(tmp_path: Path) -> None:
     zone(tmp_path, "intel-rapl:2", "psys")
     zone(tmp_path, "intel-rapl-mmio:0", "package-0")
     (tmp_path / "class/powercap/intel-rapl").mkdir()
-    found = found_in(tmp_path)
-    assert table(found) == {
+    readers, refused = found_in(tmp_path)
+    assert table(readers) == {
         "rapl:package-0": ("package", "counter", 5),
         "rapl:package-0/core": ("core", "counter", 0),
         "rapl:package-0/dram": ("dram", "counter", 7),
@@ -41,9 +41,9 @@ def test_zones_of_rapl(tmp_path: Path) -> None:
         "rapl:package-1/dram": ("dram", "counter", 0),
         "rapl:psys": ("psys", "counter", 0),
     }
-    wraps = {domain.name: domain.wrap for domain in found.readers}
+    wraps = {domain.name: domain.wrap for domain in readers}
     assert wraps["rapl:package-0"] == pytest.approx(RANGE / 1e6)
-    assert wraps["rapl:package-0/dram"] == pytest.approx(65_712.999613) and not found.refused
+    assert wraps["rapl:package-0/dram"] == pytest.approx(65_712.999613) and not refused
 
 
 def test_pm_counters_and_gpus_in_hwmon(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_pm_counters_and_gpus_in_hwmon(tmp_path: Path) -> None:
     for chip, files in chips.items():
         for name, content in files.items():
             write(tmp_path / "class" / "hwmon" / chip / name, content)
-    found = found_in(tmp_path)
-    assert table(found) == {
+    readers, refused = found_in(tmp_path)
+    assert table(readers) == {
         "pm_counters:node": ("node", "counter", 1_234_567),
         "pm_counters:cpu": ("package", "power", 99),
         "pm_counters:memory": ("dram", "power", 20),
@@ -72,7 +72,7 @@ def test_pm_counters_and_gpus_in_hwmon(tmp_path: Path) -> None:
         "hwmon:hwmon2/amdgpu": ("gpu", "power", 31),
         "hwmon:hwmon3/xe": ("gpu", "counter", 5),
     }
-    assert [Path(path).name for path in found.refused] == ["accel1_energy"]
+    assert [Path(path).name for path in refused] == ["accel1_energy"]
 
 
 def test_what_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +84,9 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     deny(denied)
     write(zone(tmp_path, "intel-rapl:1", "package-1"), "-12 lots")
     zone(tmp_path, "intel-rapl:2", "package-2").unlink()
-    found = found_in(tmp_path)
-    why = list(found.refused.values())
-    assert not found.readers and why[0] == os.strerror(40)  # ELOOP: root cannot be denied
+    readers, refused = found_in(tmp_path)
+    why = list(refused.values())
+    assert not readers and why[0] == os.strerror(40)  # ELOOP: root cannot be denied
     assert "-12 lots" in why[1] and why[2] == "No such file or directory"
     told = nothing_here(str(tmp_path), ["rapl"], "n1")
     assert told is not None and f"{denied}: {why[0]}" in told and "and 2 more" in told
@@ -118,13 +118,13 @@ def test_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         words = ["gcc", f"-DINIT={code}", "-shared", "-fPIC", "-o", str(library)]
         subprocess.run([*words, str(tmp_path / "stub.c")], check=True)
     monkeypatch.setattr(counters, "LIBRARY", str(tmp_path / "libfake-0.so"))
-    found = found_in(tmp_path, "nvml")
-    assert table(found) == {
+    readers, refused = found_in(tmp_path, "nvml")
+    assert table(readers) == {
         "nvml:gpu0": ("gpu", "counter", pytest.approx(123456789012)),
         "nvml:gpu1": ("gpu", "power", pytest.approx(70.123)),
     }
-    assert found.refused == {"nvml:gpu2": "nvmlDeviceGetHandleByIndex_v2 gives error 4"}
+    assert refused == {"nvml:gpu2": "nvmlDeviceGetHandleByIndex_v2 gives error 4"}
     monkeypatch.setattr(counters, "LIBRARY", str(tmp_path / "libfake-9.so"))
-    assert found_in(tmp_path, "nvml").refused == {"nvml": "nvmlInit gives error 9"}
+    assert found_in(tmp_path, "nvml")[1] == {"nvml": "nvmlInit gives error 9"}
     monkeypatch.setattr(counters, "LIBRARY", "libno-such-thing.so.1")
-    assert "libno-such-thing" in found_in(tmp_path, "nvml").refused["nvml"]
+    assert "libno-such-thing" in found_in(tmp_path, "nvml")[1]["nvml"]
