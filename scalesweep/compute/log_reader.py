@@ -210,15 +210,6 @@ class Reader:
         """Whether a line is one of progress, or the begin of one."""
         return has(text, self.marks) and self.sign.search(text) is not None
 
-    def match(self, text: str) -> re.Match[str] | None:
-        """The values of a line of progress; None for one that is cut or damaged."""
-        return next(filter(None, (pattern.search(text) for pattern in self.progress)), None)
-
-    @property
-    def numbers(self) -> frozenset[str]:
-        """Facts that stand where a pattern has a number."""
-        return frozenset().union(*(it.pattern.numbers for it in self.stated), self.settings)
-
     @property
     def metrics(self) -> dict[str, Value]:
         """What a run may have by name, the main one first."""

@@ -90,7 +90,8 @@ def facts_of(
     """
     apart = max((after - before for before, after in pairwise(steps)), default=1)
     known: dict[str, Any] = {"last_step": steps[-1], "interval": apart}
-    stated = {name: fact_of(text, name in reader.numbers) for name, text in texts.items()}
+    numbers = set().union(*(it.pattern.numbers for it in reader.stated), reader.settings)
+    stated = {name: fact_of(text, name in numbers) for name, text in texts.items()}
     known |= {name: value for name, value in stated.items() if value is not None}
     for name, expression in reader.derive.items():
         value = value_of(expression, known)
@@ -179,8 +180,9 @@ class _Splitter:
         return belongs
 
     def _row(self, text: str, line: int, count: int) -> Row | None:
-        """A line of progress; the step of one without a number is their ``count``."""
-        match = self.reader.match(text)
+        """A line of progress, None if it is cut or damaged; the step of one without a number is
+        their ``count``."""
+        match = next(filter(None, (it.search(text) for it in self.reader.progress)), None)
         step = (match and match.groupdict().get("step")) or str(count)
         if match is None or not _STEP.fullmatch(step.strip()):
             return None
