@@ -81,11 +81,11 @@ def _still_open() -> bool:
 def main(given: dict[str, Any]) -> None:
     """Sample as ``given`` says."""
     out, host = Path(given["out"]), host_name()
-    found, refused = find(given["sysfs"], given["sources"])
-    missing = None if found else why_nothing(given["sources"], refused, host)
+    counters, refused = find(given["sysfs"], given["sources"])
+    missing = None if counters else why_nothing(given["sources"], refused, host)
     said: dict[str, Any] = {
         "host": host, "interval_s": given["interval_s"], "missing": missing,
-        "domains": list(found), "refused": refused, "failed": {},
+        "domains": list(counters), "refused": refused, "failed": {},
     }  # fmt: skip
 
     def describe() -> None:
@@ -94,7 +94,7 @@ def main(given: dict[str, Any]) -> None:
         write_atomic(out / f"power-{host}.json", text, durable=False)
 
     describe()
-    readers = {domain.name: read for domain, read in found.items()}
+    readers = {domain.name: read for domain, read in counters.items()}
     sampler = Sampler(out, host, given["interval_s"], readers) if readers else None
     # Whoever waits for this line may be gone.
     with contextlib.suppress(BrokenPipeError):
