@@ -58,7 +58,7 @@ class Results:
         for entry in plan["experiments"]:
             results = load_results(entry, self.folder / "tables")
             said = findings_in(results) or []
-            line = first_screen(plan, results, said, (), {}, {"rows": []})["line"]
+            line = first_screen(plan, results, said, (), {}, [])["line"]
             shown = {name: getattr(line, name) for name in _SUMMARY}
             rows.append({"experiment": entry["name"], **shown})
         return pd.DataFrame(rows, columns=["experiment", *_SUMMARY])

@@ -45,7 +45,6 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
     "thin": {"marker": "", "linewidth": 0.7, "alpha": 0.5},
     "dots": {"linestyle": ""},
     "best": {"linestyle": "", "marker": "_", "markersize": 9},
-    "faint": {"color": HOLE, "linestyle": "", "marker": "o", "markersize": 3, "alpha": 0.4},
     "grey": {"color": "#c9ced6", "marker": "", "linewidth": 0.8, "linestyle": "-"},
     "marked": {"color": ORANGE, "marker": "^", "linestyle": "", "markersize": 7},
 }
@@ -160,7 +159,7 @@ class Lines(Form):
         if style == "predicted":
             drawn["markeredgecolor"] = drawn["color"]
         name = "" if style in _UNNAMED else style if style in _BY_STYLE else series
-        label, rasterized = _once(ax, name), style in ("dots", "faint") and len(part) > MANY_DOTS
+        label, rasterized = _once(ax, name), style == "dots" and len(part) > MANY_DOTS
         at, y, low, high = (_column(part, name) for name in ("at", "y", "low", "high"))
         if "size" in part and style == "dots":
             ax.scatter(at, y, s=part["size"], color=drawn["color"], alpha=0.55, lw=0, label=label)

@@ -21,7 +21,7 @@ SILENT = "silent"
 STATES = (CLEAR, OPEN, ATTENTION, NOTE)
 # Flags: what a reader is to know of the runs behind a sentence. A source that is not "measured" is
 # a flag by its own name.
-DISTURBED, DISAGREE, HOLES = "disturbed runs", "ranks disagree", "holes"
+DISTURBED, DISAGREE, HOLES = "disturbed runs", "ranks disagree", "some runs failed"
 # What would make a claim clear: words of several aspects.
 REPEAT = {OPEN: "add repeats: `repeats` in the campaign; those that are done stay"}
 SAME, VARY = "identical repeats", "find out why repeats give the same number: more would too"

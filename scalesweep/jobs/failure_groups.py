@@ -44,17 +44,22 @@ def _line(runs: Sequence[Failure], several: bool) -> str:
     first, alone = runs[0], len(runs) == 1
     detail = first.detail if alone else _shared(first)
     where = [first.experiment] if several else []
-    # All combinations of these values have failed, or all runs have this one.
-    values = {name: _unique(run.point[name] for run in runs) for name in first.point}
-    points = {tuple(str(run.point[name]) for name in values) for run in runs}
-    full = len(points) == math.prod(map(len, values.values()))
-    for name, distinct in values.items():
-        if len(distinct) == 1:
-            where.append(f"{name}={text_of(distinct[0])}")
-        elif full:
-            where.append(f"{name} {', '.join(map(text_of, distinct))}")
+    where += shared_values([run.point for run in runs])
     who = f" ({first.run_id if alone else counted(len(runs), 'run')})"
     return ": ".join(filter(None, [first.cause, detail, ", ".join(where)])) + who
+
+
+def shared_values(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Values of the parameters to name, ``mode=exit3`` and ``ranks 1, 2, 4``: of all, if points
+    have every combination of their values, else of those that have one value."""
+    values = {name: _unique(point[name] for point in points) for name in points[0]}
+    different = {tuple(str(point[name]) for name in values) for point in points}
+    full = len(different) == math.prod(map(len, values.values()))
+    return [
+        f"{name}={text_of(of[0])}" if len(of) == 1 else f"{name} {', '.join(map(text_of, of))}"
+        for name, of in values.items()
+        if full or len(of) == 1
+    ]
 
 
 def _unique(values: Iterable[Any]) -> list[Any]:

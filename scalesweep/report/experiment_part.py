@@ -53,7 +53,7 @@ _SERIES = {
     "#cc79a7": "var(--s4)",
 }
 STEP = "ledger"  # beside the figure that answers an experiment's question
-_LINES = ("scaling", "compare", "warm-up", "control", STEP)
+_LINES = ("scaling", "layouts", "compare", "warm-up", "control", STEP)
 
 
 @dataclass
@@ -148,7 +148,7 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
     csv = {path.stem: links.to(path) for path in sorted(folder.glob("*.csv"))}
     failures = failed_points(results, runs, links)
     figures = [figure["name"] for figure in drawn]
-    screen = first_screen(page.plan, results, findings, figures, facts, failures)
+    screen = first_screen(page.plan, results, findings, figures, facts, failures["every"])
     tables = {f"{name}-points", f"{name}-runs", *(section["id"] for section in sections)}
     evidence = [_rows(finding, name, tables, csv) for finding in findings]
     return {
@@ -171,7 +171,7 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
         "chart": chart is not None,
         "csv": csv,
         "failures": failures,
-        "without": without_result(results, runs),
+        "without": without_result(results),
         "fixed": fixed_parameters(results),
         "profiles": profiled_runs(results, runs, links),
         "profile_tables": profile_tables(results, limit),

@@ -4,21 +4,21 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from scalesweep.aspects.layouts.table import layouts_that_ran
+from scalesweep.aspects.layouts.table import held_layouts
 from scalesweep.aspects.scaling.findings import EITHER, Verdict, verdicts
 from scalesweep.aspects.steps.findings import main_loss
 from scalesweep.aspects.steps.ledgers import Ledger, farthest_series, ledgers
 from scalesweep.core.causes import Cause, NextJob, facts_of
-from scalesweep.core.formatting import counted, duration, finite, listed, number
-from scalesweep.core.plan_format import Plan
+from scalesweep.core.formatting import counted, duration, finite, listed, number, percent
+from scalesweep.core.plan_format import Plan, PlanRun
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, CLEAR, NOTE, OPEN, SAME, Finding
+from scalesweep.jobs.failure_groups import shared_values
 from scalesweep.tables.provenance import RunFacts
 
 MOST_SENTENCES = 4
@@ -38,34 +38,39 @@ _CURES: Mapping[str, str] = {
     Cause.GPU_OUT_OF_MEMORY: "take a smaller batch, or split the model",
     Cause.TIMEOUT: "raise `max_minutes`",
     Cause.HANG: "look at the stack of the rank that hangs",
+    Cause.NOT_STATED: "the source does not say why",
     Cause.MISSING_DATA: "put the data where the site file says",
 }
 # How the figure begins that answers an experiment's question, the plainest first.
 _FIGURES = ("scaling", "layouts-scale", "heatmap", "compare")
-CLEAR_WORDS, OPEN_WORDS = (
-    "holds in 95 of 100 such experiments, all claims of the experiment taken together",
-    "measured, but the repeats leave room for chance",
-)
 
 
 @dataclass(frozen=True)
 class Line:
     """An experiment in the table of the first screen."""
 
-    run_at: str
-    efficiency: str
+    rows: Sequence[tuple[str, str]]  # where to run and the efficiency, of each series or setting
     loss: str
     state: str  # of the run at: clear, open, or empty
-    why: str  # what the state means
     next: str
     noisy: str = ""  # that other processes disturbed most of its runs
     loss_state: str = ""
 
     @property
+    def run_at(self) -> str:
+        """Where to run."""
+        return " · ".join(run_at for run_at, _ in self.rows if run_at)
+
+    @property
+    def efficiency(self) -> str:
+        """The efficiency there and beyond, or the value."""
+        return " · ".join(share for _, share in self.rows if share)
+
+    @property
     def text(self) -> str:
         """The line as a terminal prints it."""
-        parts = [f"run at {self.run_at}" if self.run_at else "", self.efficiency, self.loss]
-        said = "; ".join(part for part in parts if part)
+        where = " · ".join("; ".join(filter(None, row)) for row in self.rows)
+        said = "; ".join(filter(None, (f"run at {where}" if self.run_at else where, self.loss)))
         words = f"{self.state}, though {self.noisy}" if self.noisy else self.state
         return f"{said or 'no result'}{f' ({words})' if words else ''}"
 
@@ -91,9 +96,10 @@ def first_screen(
     findings: Sequence[Finding],
     figures: Sequence[str],
     facts: Mapping[str, RunFacts],
-    failures: Mapping[str, Any],
+    failures: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """What the template shows first of an experiment; ``figures`` are the names of all of them."""
+    """What the template shows first of an experiment; ``figures`` are the names of all of them,
+    ``failures`` the failed points (``sections.failed_points``)."""
     series = farthest_series(results, ledgers(results))
     reaches = verdicts(results)
     again = f"cd {shlex.quote(str(Path.cwd()))} && scalesweep run {plan['file']}"
@@ -107,12 +113,12 @@ def first_screen(
         "line": line_of(results, findings, reaches, loss, then),
         "sentences": sentences_of(findings),
         # Without a loss: none is large, or steps were not recorded.
-        "recorded": bool(series) or not (reaches or _of_layouts(results)),
+        "recorded": bool(series) or not (reaches or held_layouts(results)),
         "next": then,
         "cost": _cost(results, facts, then.runs) if then and then.runs else "",
         "figure": figures[0] if figures and _figure_rank(figures[0])[0] < len(_FIGURES) else None,
         "disturbed": _disturbed(findings),
-        "failed": _failures(failures["rows"]),
+        "failed": _failures(results, failures),
     }
 
 
@@ -121,23 +127,36 @@ def _figure_rank(name: str) -> tuple[int, bool, str]:
     return min(kinds, default=len(_FIGURES)), name.endswith("-init"), name
 
 
-def _failures(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Runs that failed alike: cause, points, number of runs and last error line."""
+def _failures(
+    results: ExperimentResults, rows: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Runs that failed alike: cause, points, number of runs, last error line, and the cure."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         lines = [line.strip() for line in row["lines"] if line.strip()]
         errors = [line for line in lines if "rror" in line] or lines or [row["detail"] or ""]
-        groups.setdefault((str(row["cause"]), errors[-1][:160]), []).append(row)
+        groups.setdefault((str(row["cause"]), errors[-1][:160]), []).extend(row["runs"])
     alike = sorted(groups.items(), key=lambda item: -len(item[1]))
     return [
         {
             "cause": cause,
-            "where": listed([row["where"] for row in of], 2),
-            "count": sum(len(row["runs"]) for row in of),
+            "where": ", ".join(shared_values([_varying(results, each["run"]) for each in runs])),
+            "count": len(runs),
             "line": line,
+            "cure": _cure(cause) if runs[0]["run"]["to_run"] or cause == Cause.NOT_STATED else "",
         }
-        for (cause, line), of in alike[:MOST_FAILURES]
+        for (cause, line), runs in alike[:MOST_FAILURES]
     ]
+
+
+def _varying(results: ExperimentResults, run: PlanRun) -> dict[str, Any]:
+    return {name: run["point"].get(name) for name in results.leaders}
+
+
+def _cure(cause: str) -> str:
+    """What to do about a cause."""
+    known = _CURES.get(cause, "mend what stopped them")
+    return "repeat: it may pass" if _may_pass(cause) else known
 
 
 def sentences_of(findings: Sequence[Finding]) -> list[Finding]:
@@ -158,18 +177,17 @@ def line_of(
     then: Next | None,
 ) -> Line:
     """The experiment's line in the table, in the state of the sentences that it rests on."""
-    said = _of_layouts(results) or (_of_series(results, reaches) if reaches else None)
-    run_at, efficiency = said or _of_best(results, findings)
+    rows = _of_layouts(results) or (_of_series(results, reaches) if reaches else [])
+    rows = rows or [_of_best(results, findings)]
     argued = [finding for finding in findings if finding.state in (CLEAR, OPEN)]
     answers = [f for f in argued if f.rule == VERDICT] if reaches else []
     answers = answers or [f for f in argued if f.rule in _BEST] or argued
     states = {finding.state for finding in answers}
     state = OPEN if OPEN in states else next(iter(states), "")
-    why = {"clear": CLEAR_WORDS, "open": OPEN_WORDS}.get(state, "")
     noisy = mostly_disturbed(findings) if state else ""
     of_loss = {finding.state for finding in argued if finding.rule == LOSS} if loss else set()
     return Line(
-        run_at, efficiency, loss, state, "; ".join(filter(None, (why, noisy))),
+        rows, loss, state,
         then.short if then else "", noisy,
         OPEN if OPEN in of_loss else next(iter(of_loss), ""),
     )  # fmt: skip
@@ -188,44 +206,55 @@ def mostly_disturbed(findings: Sequence[Finding]) -> str:
     return f"other processes disturbed {runs} of {of} runs" if 2 * runs > of else ""
 
 
-def _of_series(results: ExperimentResults, reaches: Sequence[Verdict]) -> tuple[str, str]:
+def _of_series(results: ExperimentResults, reaches: Sequence[Verdict]) -> list[tuple[str, str]]:
+    """Where to run, and the efficiencies there and beyond: of few series each by itself."""
+    without = [series for series in results.series if series.holes
+               and all(reach.series is not series for reach in reaches)]  # fmt: skip
+    several = len(reaches) + len(without)
+    if several > MOST_SERIES:
+        return [_of_many(results, reaches)]
+    rows = []
+    for reach in reaches:
+        at, there, fails = reach.held_at, reach.held, reach.fails
+        share = f"{number(100 * there.value) if there else 100} %"
+        lacks = [f"{count:,}" for count in reach.series.holes if count > at]
+        if fails is not None:
+            share += f"; at {fails.count:,}: {number(100 * fails.value)} %"
+        elif not lacks:
+            share += ", the largest run"
+        share += f"; no result at {listed(lacks)} {results.scale}" if lacks else ""
+        label = f" at {reach.series.label}" if several > 1 else ""
+        rows.append((results.scaled(at) + label, share))
+    for series in without:
+        lacks = [f"{count:,}" for count in series.holes]
+        rows.append((f"none at {series.label}", f"no result at {listed(lacks)} {results.scale}"))
+    return rows
+
+
+def _of_many(results: ExperimentResults, reaches: Sequence[Verdict]) -> tuple[str, str]:
     runs = sorted({reach.held_at for reach in reaches})
     ends = f"{runs[0]} to {runs[-1]:,}" if len(runs) > 1 else f"{runs[0]:,}"
     run_at = f"{ends} {results.scaled(runs[-1]).split(' ', 1)[-1]}"
-    if len(runs) > 1 and len(reaches) <= MOST_SERIES:
-        each = [f"{results.scaled(reach.held_at)} at {reach.series.label}" for reach in reaches]
-        run_at = "; ".join(each)
     beyond = [reach.fails for reach in reaches if reach.fails is not None]
-    if len(reaches) == 1:
-        there = reaches[0].held
-        share = f"{number(100 * there.value) if there else 100} %"
-        if not beyond:
-            return run_at, f"{share}, the largest run"
-        return run_at, f"{share}; at {beyond[0].count:,}: {number(100 * beyond[0].value)} %"
     if not beyond:
         return run_at, f"above {100 * results.target:.0f} % in {len(reaches)} series"
     low, high = (f"{100 * pick(p.value for p in beyond):.0f}" for pick in (min, max))
     return run_at, f"beyond: {low if low == high else f'{low} to {high}'} % ({len(reaches)} series)"
 
 
-def _of_layouts(results: ExperimentResults) -> tuple[str, str] | None:
-    """Up to which scale the best layouts hold the target: their rates of a rank, against that at
-    the smallest scale; None of other experiments."""
-    settings: dict[str, dict[int, float]] = {}
-    for layout in layouts_that_ran(results) if results.main and results.main.higher else ():
-        best = settings.setdefault(layout.setting, {})
-        best[layout.scale] = max(best.get(layout.scale, 0.0), layout.per_rank)
-    if not any(len(best) > 1 for best in settings.values()):
-        return None
-    runs, shares, of = [], [], len(settings)
-    for setting, best in list(settings.items())[:MOST_SERIES]:
-        share = {scale: best[scale] / best[min(best)] for scale in sorted(best)}
-        held = [*takewhile(lambda scale: share[scale] >= results.target, share)]  # noqa: B023
-        runs.append(f"{results.scaled(held[-1])}{f' with {setting}' if setting else ''}")
-        beyond = [f"at {s:,}: {number(100 * v)} %" for s, v in share.items() if s > held[-1]]
-        name = f"{setting}: " if of > 1 else ""
-        shares.append(name + "; ".join([f"{number(100 * share[held[-1]])} %", *beyond[:1]]))
-    return "; ".join(runs), " · ".join(shares)
+def _of_layouts(results: ExperimentResults) -> list[tuple[str, str]]:
+    """The layouts to run, up to the largest scale that holds the target, with their efficiency
+    there and beyond; none of other experiments."""
+    rows = []
+    for held in held_layouts(results)[:MOST_SERIES]:
+        best, share = held.best[held.scale], f"{number(100 * held.shares[held.scale])} %"
+        beyond = [scale for scale in held.shares if scale > held.scale][:1]
+        share += "".join(f"; at {s:,}: {number(100 * held.shares[s])} %" for s in beyond)
+        if best.ahead:
+            share += f"; {percent(best.ahead.less(1).value)} ahead of the next layout"
+        name = held.setting and f"{held.setting}: "
+        rows.append((f"{name}{results.scaled(held.scale)}, {best.layout}", share))
+    return rows
 
 
 def _of_best(results: ExperimentResults, findings: Sequence[Finding]) -> tuple[str, str]:
@@ -263,10 +292,11 @@ def steps_of(
         text = f"repeat {counted(len(failed), 'failed run')}: what stopped them may pass"
         lasting = Counter(run["cause"] for run in failed if not _may_pass(run["cause"]))
         for cause, count in lasting.most_common(1):
-            cure = _CURES.get(cause, "mend what stopped them")
             rest = len(failed) - count
             more = f"; repeat the other {counted(rest, 'run')}" if rest else ""
-            text = f"{cure}{more}: {counted(count, 'run')} ended with {cause}, and would again"
+            text = (
+                f"{_cure(cause)}{more}: {counted(count, 'run')} ended with {cause}, and would again"
+            )
         yield Next(text, again, len(failed))
     if results.control:
         return

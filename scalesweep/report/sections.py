@@ -7,9 +7,9 @@ from statistics import median
 from typing import Any
 
 from scalesweep.core.formatting import counted, duration, listed, plain, text_of
-from scalesweep.core.plan_format import Plan, PlanRun, parameter_of
+from scalesweep.core.plan_format import Plan, parameter_of
 from scalesweep.core.profilers import NOEXCHANGE
-from scalesweep.core.record import FAILURE, read_failure
+from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.links import Links
@@ -54,14 +54,14 @@ MAX_LINE, MAX_LINES, MAX_FAILURES, MAX_REASONS, MAX_PROFILES = 300, 40, 150, 30,
 
 
 def failed_points(results: ExperimentResults, runs: Path, links: Links) -> dict[str, Any]:
-    """Failed points with cause, logs of their runs and last lines, of at most MAX_FAILURES runs.
+    """Failed points with cause, logs of their runs and last lines: ``every`` one, and its first
+    MAX_FAILURES as ``rows``.
 
     Repeats of a point that failed in the same way form one row, with the last lines of the first.
-    Those of other programs left none (``without_result``).
     """
-    failed = [run for run in results.entry["runs"] if _failed_here(run, runs)]
+    failed = [run for run in results.entry["runs"] if run["status"] == Status.FAILED]
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for run in failed[:MAX_FAILURES]:
+    for run in failed:
         failure = read_failure(runs / run["run_id"]) or {}
         # A job may have ended before its launcher began an attempt.
         attempt = failure.get("attempt") or (0 if "job_id" in failure else 1)
@@ -82,7 +82,12 @@ def failed_points(results: ExperimentResults, runs: Path, links: Links) -> dict[
             "run": run, "attempt": failure.get("attempt"), "job_id": failure.get("job_id"),
             "logs": [(path.stem, links.to(path)) for path in logs],
         })  # fmt: skip
-    return {"rows": list(rows.values()), "left_out": max(len(failed) - MAX_FAILURES, 0)}
+    every = [*rows.values()]
+    return {
+        "every": every,
+        "rows": every[:MAX_FAILURES],
+        "left_out": max(len(every) - MAX_FAILURES, 0),
+    }
 
 
 def _stacks(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
@@ -96,13 +101,6 @@ def _stacks(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
         }
         for group in groups[:MAX_LINES]
     ]
-
-
-def _failed_here(run: PlanRun, runs: Path) -> bool:
-    """Whether a run failed in this campaign: all others have nothing but an imported record."""
-    if run["status"] != Status.FAILED:
-        return False
-    return run["to_run"] or (runs / run["run_id"] / FAILURE).is_file()
 
 
 def profiled_runs(results: ExperimentResults, runs: Path, links: Links) -> dict[str, Any]:
@@ -125,9 +123,7 @@ _UNSUPPORTED = (
 )
 
 
-def without_result(
-    results: ExperimentResults, runs: Path
-) -> list[tuple[str, str, int, Sequence[str]]]:
+def without_result(results: ExperimentResults) -> list[tuple[str, str, int, Sequence[str]]]:
     """Points that no table counts, or that count although they differ: heading, meaning, how many
     there are, and a line for each reason."""
     planned = results.entry["runs"]
@@ -135,18 +131,12 @@ def without_result(
         status: [(str(run["detail"]), run["point"]) for run in planned if run["status"] == status]
         for status in (Status.UNSUPPORTED, Status.STALE, Status.UNFINISHED, Status.DONE)
     }
-    elsewhere = [
-        (f"{run['cause']} ({run['detail']})", run["point"])
-        for run in planned
-        if run["status"] == Status.FAILED and not _failed_here(run, runs)
-    ]
     excluded = [(str(entry["reason"]), entry["point"]) for entry in results.entry["excluded"]]
     accepted = [point for point in of[Status.DONE] if point[0]]
     lists = [
         ("Unsupported points", _UNSUPPORTED, of[Status.UNSUPPORTED]),
         ("Stale runs", f"{_STALE}; no table counts them.", of[Status.STALE]),
         ("Accepted runs", f"{_STALE}; `accept_stale` takes them.", accepted),
-        ("Failed runs of the source", "", elsewhere),
         ("Unfinished runs", "They were cut or aborted: no mean counts them.",
          of[Status.UNFINISHED]),
         ("Points excluded on purpose", "", excluded),

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -317,6 +318,37 @@ def layouts_that_ran(results: ExperimentResults) -> list[LayoutPoint]:
     return [row for row in results.of(LayoutPoint) if row.source == _source(results)]
 
 
+@dataclass(frozen=True)
+class Held:
+    """Up to which ``scale`` the best layouts of what is computed hold the target: by scale the best
+    one, and its efficiency relative to that of the smallest scale."""
+
+    setting: str
+    best: Mapping[int, BestLayout]
+    shares: Mapping[int, float]
+    scale: int
+
+
+def held_layouts(results: ExperimentResults) -> list[Held]:
+    """Of all that is computed at several scales."""
+    main, strong = results.main, results.entry["scaling"] == "strong"
+    first = {(row.setting, row.scale): row for row in layouts_that_ran(results) if row.place == 1}
+    held = []
+    for setting, rows in best_layouts(results).items():
+        best = {row.scale: row for row in rows if row.layout is not None}
+        if main is None or len(best) < 2:
+            continue
+        rates = {
+            scale: first[setting, scale].per_rank if main.higher
+            else 1 / first[setting, scale].value / (scale if strong else 1)
+            for scale in best
+        }  # fmt: skip
+        shares = {scale: rate / rates[min(best)] for scale, rate in rates.items()}
+        above = [*takewhile(lambda scale: shares[scale] >= results.target, shares)]  # noqa: B023
+        held.append(Held(setting, best, shares, above[-1]))
+    return held
+
+
 def _source(results: ExperimentResults) -> str | None:
     return "measured" if "measured" in results.sources else next(iter(results.sources), None)
 
@@ -325,14 +357,12 @@ BEST, FAILED = "best layout", "failed layouts"
 
 
 def best_layout(results: ExperimentResults) -> list[Finding]:
-    """The best of several layouts at each scale, the largest first; claimed where it is clear of
-    all others."""
-    return [
-        _best(results, row, row.ahead)
-        for rows in best_layouts(results).values()
-        for row in reversed(rows)
-        if row.ahead
-    ]
+    """The best of several layouts at each scale, those to run at and then the largest first;
+    claimed where it is clear of all others."""
+    rows = [row for of in best_layouts(results).values() for row in reversed(of)]
+    to_run = {(held.setting, held.scale) for held in held_layouts(results)}
+    rows.sort(key=lambda row: (row.setting, row.scale) not in to_run)
+    return [_best(results, row, row.ahead) for row in rows if row.ahead]
 
 
 def _best(results: ExperimentResults, row: BestLayout, ahead: Estimate) -> Finding:
@@ -347,7 +377,7 @@ def _best(results: ExperimentResults, row: BestLayout, ahead: Estimate) -> Findi
             estimate_of("ahead", ahead.less(1), "1"),
         ),
         claims=(claim_of(row.p, BEST, row.source, row.setting, row.scale),),
-        reason="not every layout has two runs that differ" if row.p is None else "",
+        reason="single runs: it may be chance" if row.p is None else "",
         flags=(HOLES,) if row.runs_failed else (), evidence=_evidence(results, row),
     )  # fmt: skip
 

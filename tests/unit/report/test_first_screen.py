@@ -22,7 +22,7 @@ from tests.fakes.planted_steps import planted_study
 from tests.fakes.results import Fake, make_results
 
 WEAK = {"ranks": [1, 2, 4]}
-NOTHING: dict[str, Any] = {"rows": []}
+NOTHING: list[dict[str, Any]] = []
 
 
 def screen(root: Path, fake: Fake) -> dict[str, Any]:
@@ -53,7 +53,8 @@ def slower(power: float) -> Any:
         (Fake("e", WEAK, "weak", fate=lambda p, r: "new"), "no result", "run the 9 pending runs"),
         (Fake("e", WEAK | {"size": [1, 2]}, "weak",
               fate=lambda p, r: "OUT_OF_MEMORY" if p["ranks"] * p["size"] == 8 else "done"),
-         "run at 4 ranks at size 1; 2 ranks at size 2; above 80 % in 2 series",
+         r"run at 4 ranks at size 1; [\d.]+ %, the largest run · 2 ranks at size 2; [\d.]+ %; "
+         "no result at 4 ranks",
          "take a smaller batch, or ask for more memory"),
         (Fake("e", WEAK, "weak", fate=lambda p, r: "NODE_FAIL" if p["ranks"] == 4 else "done"),
          "run at 2 ranks", "repeat 3 failed runs"),
@@ -87,8 +88,12 @@ def test_of_layouts_the_best_of_each_scale_decide(tmp_path: Path) -> None:
     study = ExperimentResults(entry, tables)
     plan: Any = {"file": "c.yaml"}
     shown = first_screen(plan, study, find(study), [], {}, NOTHING)
-    assert shown["line"].text == "run at 16 ranks; 90.0 %; at 32: 60.0 % (open)"
-    assert shown["next"].text == "repeat the best two at 32 ranks: dp 32 x tp 1; dp 16 x tp 2"
+    assert shown["line"].text == (
+        "run at 16 ranks, dp 16 x tp 1; 90.0 %; at 32: 60.0 %; "
+        "100.0 % ahead of the next layout (open)"
+    )
+    assert shown["next"].text == "repeat the best two at 16 ranks: dp 16 x tp 1; dp 8 x tp 2"
+    assert shown["sentences"][0].evidence["scale"] == 16
 
 
 def test_what_can_be_copied_has_its_cost(tmp_path: Path) -> None:
@@ -118,17 +123,32 @@ def test_the_line_has_the_state_of_its_sentence_on_a_disturbed_machine_too(tmp_p
     assert line.text.endswith("(clear, though other processes disturbed 9 of 15 runs)")
 
 
-def test_runs_that_failed_alike_are_told_once(tmp_path: Path) -> None:
-    make_results(tmp_path, [Fake("e", WEAK, "weak")])
+@pytest.mark.parametrize(
+    ("cause", "to_run", "cure"),
+    [
+        ("TIMEOUT", True, "raise `max_minutes`"),
+        ("NODE_FAIL", True, "repeat: it may pass"),
+        ("BAD_RESULT", True, "mend what stopped them"),
+        ("TIMEOUT", False, ""),
+        ("NOT_STATED", False, "the source does not say why"),
+    ],
+)
+def test_runs_that_failed_alike_are_told_once_with_the_cure(
+    tmp_path: Path, cause: str, to_run: bool, cure: str
+) -> None:
+    make_results(tmp_path, [Fake("e", WEAK | {"size": [1, 2]}, "weak")])
     plan = read_plan(tmp_path / "plan.json")
     study = load_results(plan["experiments"][0], tmp_path / "tables")
     lines = ["Traceback", "ValueError: broken", ""]
-    row = {"cause": "NON_ZERO_EXIT", "detail": "", "lines": lines, "runs": [1, 2]}
-    rows = [row | {"where": f"{ranks} ranks"} for ranks in (2, 4)]
-    (told,) = first_screen(plan, study, find(study), [], {}, {"rows": rows})["failed"]
+    rows = [
+        {"cause": cause, "detail": "", "lines": lines, "runs": [{"run": {
+            "point": {"ranks": ranks, "size": 2}, "to_run": to_run}}] * 2}
+        for ranks in (2, 4)
+    ]  # fmt: skip
+    (told,) = first_screen(plan, study, find(study), [], {}, rows)["failed"]
     assert told == {
-        "cause": "NON_ZERO_EXIT", "where": "2 ranks and 4 ranks", "count": 4,
-        "line": "ValueError: broken",
+        "cause": cause, "where": "ranks 2, 4, size=2", "count": 4, "line": "ValueError: broken",
+        "cure": cure,
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from scalesweep.report import experiment_part, sections
 from scalesweep.report.html_assets import embedded
 from scalesweep.report.links import Links
 from scalesweep.report.page import glance, page_content
-from scalesweep.report.sections import failed_points, without_result
+from scalesweep.report.sections import failed_points
 from tests.fakes import pages
 from tests.fakes.imported_table import imported
 from tests.fakes.pages import HOSTILE, bare, outline, render, visible
@@ -177,17 +177,16 @@ def test_rows_of_failed_runs_of_a_source_are_points_with_their_cause(tmp_path: P
         "parameters": {"ranks": {"column": "gpus"}, "tp": {"column": "tp"}},
         "failed": {"column": "end", "values": ends},
     }  # fmt: skip
-    rows = "gpus,tp,end,rate\n8,1,ok,10\n8,2,oom,\n8,4,FAILED,\n8,1,failed,\n"
-    _, entry, tables = imported(tmp_path, rows, table)
+    csv = "gpus,tp,end,rate\n8,1,ok,10\n8,2,oom,\n8,4,FAILED,\n8,1,failed,\n"
+    _, entry, tables = imported(tmp_path, csv, table)
     assert not any(run["to_run"] for run in entry["runs"])
     results, runs = ExperimentResults(entry, tables), tmp_path / "runs" / "imported"
-    ((_, _, count, lines),) = without_result(results, runs)
-    assert count == 3 and set(lines) == {
-        "NOT_STATED (column end: failed): 1 point (tp 1)",
-        "GPU_OUT_OF_MEMORY (column end: oom): 1 point (tp 2)",
-        "NOT_STATED (column end: FAILED): 1 point (tp 4)",
-    }
-    assert failed_points(results, runs, Links(tmp_path)) == {"rows": [], "left_out": 0}
+    rows = failed_points(results, runs, Links(tmp_path))["every"]
+    assert [(row["cause"], row["where"], row["detail"]) for row in rows] == [
+        ("GPU_OUT_OF_MEMORY", "tp 2", "column end: oom"),
+        ("NOT_STATED", "tp 4", "column end: FAILED"),
+        ("NOT_STATED", "tp 1", "column end: failed"),
+    ]
 
 
 def test_a_run_without_facts_is_counted_not_fatal(tmp_path: Path) -> None:

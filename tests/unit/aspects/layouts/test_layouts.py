@@ -90,7 +90,7 @@ def test_single_runs_confirm_no_best_layout(small: ExperimentResults) -> None:
         "Best layout of model a at 8 gpus: dp 8 x tp 1 x pp 1, mbs 4 with 100 tokens/s, "
         "11.1 % ahead of the next."
     )
-    assert best[1].reason == "not every layout has two runs that differ"
+    assert best[1].reason == "single runs: it may be chance"
     assert best[1].next == (
         "repeat the best two of model a at 8 gpus: "
         "dp 8 x tp 1 x pp 1, mbs 4; dp 4 x tp 2 x pp 1, mbs 4"
@@ -182,7 +182,7 @@ def test_repeats_tell_the_best(tmp_path: Path) -> None:
     # Two that differ by noise alone.
     assert second.ahead and second.ahead.low and second.ahead.low < 1
     assert second.p is not None and second.p > 0.2
-    close, clear = said(best_layout(results))
+    clear, close = said(best_layout(results))
     assert (clear.state, close.state) == (CLEAR, OPEN)
     assert "with 100 [98, 102]" in clear.sentence and ", 11 [9" in clear.sentence
     (judged,) = [f for f in find(results) if f.rule == "best layout" and f.state == CLEAR]
