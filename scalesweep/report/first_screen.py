@@ -14,7 +14,7 @@ from scalesweep.aspects.steps.findings import main_loss
 from scalesweep.aspects.steps.ledgers import Ledger, farthest_series, ledgers
 from scalesweep.core.causes import Cause, NextJob, facts_of
 from scalesweep.core.formatting import counted, duration, finite, listed, number, percent
-from scalesweep.core.plan_format import Plan, PlanRun
+from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, CLEAR, NOTE, OPEN, SAME, Finding
@@ -38,7 +38,6 @@ _CURES: Mapping[str, str] = {
     Cause.GPU_OUT_OF_MEMORY: "take a smaller batch, or split the model",
     Cause.TIMEOUT: "raise `max_minutes`",
     Cause.HANG: "look at the stack of the rank that hangs",
-    Cause.NOT_STATED: "the source does not say why",
     Cause.MISSING_DATA: "put the data where the site file says",
 }
 # How the figure begins that answers an experiment's question, the plainest first.
@@ -105,7 +104,6 @@ def first_screen(
     again = f"cd {shlex.quote(str(Path.cwd()))} && scalesweep run {plan['file']}"
     steps = steps_of(results, findings, reaches, series, again)
     then = next((step for step in steps if step.text), None)
-    figures = sorted(figures, key=_figure_rank)
     loss = main_loss(series)
     if loss and results.scale in results.axes:
         loss += f" at {results.scale_of(series[-1].row):,}"
@@ -116,15 +114,17 @@ def first_screen(
         "recorded": bool(series) or not (reaches or held_layouts(results)),
         "next": then,
         "cost": _cost(results, facts, then.runs) if then and then.runs else "",
-        "figure": figures[0] if figures and _figure_rank(figures[0])[0] < len(_FIGURES) else None,
-        "disturbed": _disturbed(findings),
+        "figure": _answer(figures),
+        "disturbed": _disturbed(findings)[0],
         "failed": _failures(results, failures),
     }
 
 
-def _figure_rank(name: str) -> tuple[int, bool, str]:
-    kinds = [place for place, kind in enumerate(_FIGURES) if name.startswith(kind)]
-    return min(kinds, default=len(_FIGURES)), name.endswith("-init"), name
+def _answer(figures: Sequence[str]) -> str | None:
+    """The figure that answers the experiment's question."""
+    kinds = ([name for name in figures if name.startswith(kind)] for kind in _FIGURES)
+    plainest = next(filter(None, kinds), [])
+    return min(plainest, key=lambda name: (name.endswith("-init"), name), default=None)
 
 
 def _failures(
@@ -140,23 +140,21 @@ def _failures(
     return [
         {
             "cause": cause,
-            "where": ", ".join(shared_values([_varying(results, each["run"]) for each in runs])),
+            "where": ", ".join(shared_values(
+                [{n: each["run"]["point"].get(n) for n in results.leaders} for each in runs]
+            )),
             "count": len(runs),
             "line": line,
-            "cure": _cure(cause) if runs[0]["run"]["to_run"] or cause == Cause.NOT_STATED else "",
+            "cure": (_cure(cause) or "repeat: it may pass") if runs[0]["run"]["to_run"] else "",
         }
         for (cause, line), runs in alike[:MOST_FAILURES]
-    ]
-
-
-def _varying(results: ExperimentResults, run: PlanRun) -> dict[str, Any]:
-    return {name: run["point"].get(name) for name in results.leaders}
+    ]  # fmt: skip
 
 
 def _cure(cause: str) -> str:
-    """What to do about a cause."""
-    known = _CURES.get(cause, "mend what stopped them")
-    return "repeat: it may pass" if _may_pass(cause) else known
+    """What to do about a cause; empty if the same run may end well another time."""
+    passes = facts_of(cause).next_job in (NextJob.SAME, NextJob.SAME_ONCE, NextJob.ELSEWHERE)
+    return "" if passes else _CURES.get(cause, "mend what stopped them")
 
 
 def sentences_of(findings: Sequence[Finding]) -> list[Finding]:
@@ -184,7 +182,7 @@ def line_of(
     answers = answers or [f for f in argued if f.rule in _BEST] or argued
     states = {finding.state for finding in answers}
     state = OPEN if OPEN in states else next(iter(states), "")
-    noisy = mostly_disturbed(findings) if state else ""
+    noisy = _disturbed(findings)[1] if state else ""
     of_loss = {finding.state for finding in argued if finding.rule == LOSS} if loss else set()
     return Line(
         rows, loss, state,
@@ -193,53 +191,34 @@ def line_of(
     )  # fmt: skip
 
 
-def _disturbed(findings: Sequence[Finding]) -> int:
-    """How many runs other processes disturbed."""
-    load = [f for f in findings if f.rule == LOAD and f.numbers]
-    return int(load[0].numbers[0].value or 0) if load else 0
-
-
-def mostly_disturbed(findings: Sequence[Finding]) -> str:
-    """That other processes disturbed more than half of the runs; empty if they did not."""
-    load = [f for f in findings if f.rule == LOAD and len(f.numbers) > 1]
+def _disturbed(findings: Sequence[Finding]) -> tuple[int, str]:
+    """How many runs other processes disturbed; if these are more than half, in words."""
+    load = [f for f in findings if f.rule == LOAD]
     runs, of = (int(number.value or 0) for number in load[0].numbers[:2]) if load else (0, 0)
-    return f"other processes disturbed {runs} of {of} runs" if 2 * runs > of else ""
+    return runs, f"other processes disturbed {runs} of {of} runs" if 2 * runs > of else ""
 
 
 def _of_series(results: ExperimentResults, reaches: Sequence[Verdict]) -> list[tuple[str, str]]:
-    """Where to run, and the efficiencies there and beyond: of few series each by itself."""
-    without = [series for series in results.series if series.holes
-               and all(reach.series is not series for reach in reaches)]  # fmt: skip
-    several = len(reaches) + len(without)
-    if several > MOST_SERIES:
-        return [_of_many(results, reaches)]
+    """Where to run, and the efficiencies there and beyond, of each series, with its holes."""
+    known = {reach.series.label: reach for reach in reaches}
+    lines = [series for series in results.series if series.label in known or series.holes]
     rows = []
-    for reach in reaches:
-        at, there, fails = reach.held_at, reach.held, reach.fails
-        share = f"{number(100 * there.value) if there else 100} %"
-        lacks = [f"{count:,}" for count in reach.series.holes if count > at]
-        if fails is not None:
-            share += f"; at {fails.count:,}: {number(100 * fails.value)} %"
-        elif not lacks:
-            share += ", the largest run"
-        share += f"; no result at {listed(lacks)} {results.scale}" if lacks else ""
-        label = f" at {reach.series.label}" if several > 1 else ""
-        rows.append((results.scaled(at) + label, share))
-    for series in without:
-        lacks = [f"{count:,}" for count in series.holes]
-        rows.append((f"none at {series.label}", f"no result at {listed(lacks)} {results.scale}"))
+    for series in lines[:MOST_SERIES]:
+        reach, at, said = known.get(series.label), 0, []
+        if reach:
+            at = reach.held_at
+            said.append(f"{number(100 * reach.held.value) if reach.held else 100} %")
+            if reach.fails:
+                said.append(f"at {reach.fails.count:,}: {number(100 * reach.fails.value)} %")
+        if lacks := [f"{count:,}" for count in series.holes if count > at]:
+            said.append(f"no result at {listed(lacks)} {results.scale}")
+        elif reach and not reach.fails:
+            said.append("the largest run")
+        where = results.scaled(at) if at else "none"
+        rows.append((f"{where} at {series.label}" if len(lines) > 1 else where, "; ".join(said)))
+    if more := len(lines[MOST_SERIES:]):
+        rows.append((f"{more} more series", "in the table of scaling"))
     return rows
-
-
-def _of_many(results: ExperimentResults, reaches: Sequence[Verdict]) -> tuple[str, str]:
-    runs = sorted({reach.held_at for reach in reaches})
-    ends = f"{runs[0]} to {runs[-1]:,}" if len(runs) > 1 else f"{runs[0]:,}"
-    run_at = f"{ends} {results.scaled(runs[-1]).split(' ', 1)[-1]}"
-    beyond = [reach.fails for reach in reaches if reach.fails is not None]
-    if not beyond:
-        return run_at, f"above {100 * results.target:.0f} % in {len(reaches)} series"
-    low, high = (f"{100 * pick(p.value for p in beyond):.0f}" for pick in (min, max))
-    return run_at, f"beyond: {low if low == high else f'{low} to {high}'} % ({len(reaches)} series)"
 
 
 def _of_layouts(results: ExperimentResults) -> list[tuple[str, str]]:
@@ -290,13 +269,9 @@ def steps_of(
         yield Next(f"run the {counted(pending, 'pending run')}", again, pending)
     if failed := [run for run in runs if run["status"] == Status.FAILED and run["to_run"]]:
         text = f"repeat {counted(len(failed), 'failed run')}: what stopped them may pass"
-        lasting = Counter(run["cause"] for run in failed if not _may_pass(run["cause"]))
+        lasting = Counter(run["cause"] for run in failed if _cure(run["cause"]))
         for cause, count in lasting.most_common(1):
-            rest = len(failed) - count
-            more = f"; repeat the other {counted(rest, 'run')}" if rest else ""
-            text = (
-                f"{_cure(cause)}{more}: {counted(count, 'run')} ended with {cause}, and would again"
-            )
+            text = f"{_cure(cause)}: {counted(count, 'run')} ended with {cause}, and would again"
         yield Next(text, again, len(failed))
     if results.control:
         return
@@ -304,7 +279,8 @@ def steps_of(
     if set(results.sources) == {"imported"}:
         yield from said
         return
-    if noisy := mostly_disturbed(findings):
+    noisy = _disturbed(findings)[1]
+    if noisy:
         done = sum(run["status"] == Status.DONE for run in runs)
         yield Next(f"{_QUIET}: {noisy}", f"{again} --again {results.name}", done)
     losses = [finding for finding in findings if finding.rule == LOSS]
@@ -315,11 +291,6 @@ def steps_of(
     yield from _measure(results, findings, reaches, again)
     yield from (Next(loss.next) for loss in losses)
     yield from said
-
-
-def _may_pass(cause: str) -> bool:
-    """Whether the same run may end well another time."""
-    return facts_of(cause).next_job in (NextJob.SAME, NextJob.SAME_ONCE, NextJob.ELSEWHERE)
 
 
 def _measure(
@@ -333,19 +304,17 @@ def _measure(
         if reach.beyond is not None and (unclear or reach.beyond.side != "below")
     ]
     unsure = any(finding.rule == LOSS and finding.state == OPEN for finding in findings)
-    if (noisy := _disturbed(findings)) and (undecided or unsure):
+    noisy = _disturbed(findings)[0]
+    if noisy and (undecided or unsure):
         text = f"{_QUIET}: other processes disturbed {counted(noisy, 'run')}"
         yield Next(text, f"{again} --again disturbed", noisy)
-    if undecided:
-        strange = [verdict.next for verdict, _ in undecided
-                   if verdict.cited.odd or verdict.why == SAME]  # fmt: skip
-        needed = [verdict.repeats_for(point) for verdict, point in undecided]
-        if strange or None in needed:
+    for reach, point in undecided:
+        if reach.cited.odd or reach.why == SAME or reach.repeats_for(point) is None:
             # More than twice as many repeats: what makes the numbers as they are comes first.
-            yield Next(strange[0] if strange else EITHER)
-        single = any(point.low is None for _, point in undecided)
-        why = "they give the efficiency an interval" if single else "that may decide"
-        yield _repeat(results, max(more or 1 for more in needed), why)
+            yield Next(reach.next or EITHER)
+    if undecided:
+        more = max(reach.repeats_for(point) or 1 for reach, point in undecided)
+        yield _repeat(results, more, "they may decide")
     if reaches and all(reach.beyond is None for reach in reaches):
         last = max(reach.held_at for reach in reaches)
         counts = ", ".join(str(count) for count in [*results.values(results.scale), 2 * last])

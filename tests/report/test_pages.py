@@ -214,11 +214,14 @@ def test_a_study_of_layouts_answers_first_and_runs_what_is_looked_at(
         # Until somebody scrolls no library runs, and no table or chart is built.
         assert page.evaluate("[typeof jQuery, typeof vegaEmbed]") == ["undefined", "undefined"]
         assert page.locator(".live, [data-drawn]").count() == 0
-        # The first screen: a line for each scale, then why layouts failed.
+        # The first screen: the layout to run; below the figure a line for each scale.
+        assert (
+            "16 ranks, dp 16 x tp 1, micro_batch 8" in page.locator("#findings .key").inner_text()
+        )
+        assert page.locator("#e1 .large svg").bounding_box()["y"] < 900
         rows = page.locator("#e1 table.layouts tbody tr")
         assert [row.locator("> *").first.inner_text() for row in rows.all()] == ["8", "16"]
         assert "3 of 18 (GPU_OUT_OF_MEMORY 3)" in rows.first.inner_text()
-        assert rows.first.bounding_box()["y"] < 900
         visit.wake()
         assert page.locator('[data-chart="e1-chart"]').get_attribute("data-drawn") == "30"
 

@@ -42,7 +42,7 @@ def slower(power: float) -> Any:
     [
         (Fake("e", WEAK, "weak", repeats=5, speed=slower(0.5)),
          r"run at 1 rank; 100 %; at 2: [\d.]+ %; .*clear", "share cores"),
-        (Fake("e", WEAK, "weak", repeats=5), r"run at 4 ranks; 9[\d.]+ %, the largest run.*clear",
+        (Fake("e", WEAK, "weak", repeats=5), r"run at 4 ranks; 9[\d.]+ %; the largest run.*clear",
          "measure a larger scale"),
         (Fake("e", WEAK, "weak", repeats=1, speed=slower(0.5)),
          r"run at 1 rank; 100 %; at 2: [\d.]+ %.*open", "measure 2 more repeats"),
@@ -53,7 +53,7 @@ def slower(power: float) -> Any:
         (Fake("e", WEAK, "weak", fate=lambda p, r: "new"), "no result", "run the 9 pending runs"),
         (Fake("e", WEAK | {"size": [1, 2]}, "weak",
               fate=lambda p, r: "OUT_OF_MEMORY" if p["ranks"] * p["size"] == 8 else "done"),
-         r"run at 4 ranks at size 1; [\d.]+ %, the largest run · 2 ranks at size 2; [\d.]+ %; "
+         r"run at 4 ranks at size 1; [\d.]+ %; the largest run · 2 ranks at size 2; [\d.]+ %; "
          "no result at 4 ranks",
          "take a smaller batch, or ask for more memory"),
         (Fake("e", WEAK, "weak", fate=lambda p, r: "NODE_FAIL" if p["ranks"] == 4 else "done"),
@@ -106,7 +106,8 @@ def test_disturbed_runs_are_repeated_before_more_repeats_are_asked_for(tmp_path:
     make_results(tmp_path, [Fake("e", WEAK, "weak", repeats=1, speed=slower(0.5))])
     plan = read_plan(tmp_path / "plan.json")
     study = load_results(plan["experiments"][0], tmp_path / "tables")
-    load = Finding("e", LOAD, ATTENTION, numbers=(number_of("disturbed runs", 2, "1"),))
+    counts = number_of("disturbed runs", 2, "1"), number_of("of", 15, "1")
+    load = Finding("e", LOAD, ATTENTION, numbers=counts)
     then = first_screen(plan, study, [*find(study), load], [], {}, NOTHING)
     assert then["disturbed"] == 2
     assert then["next"].text == "repeat on a quiet machine: other processes disturbed 2 runs"
@@ -130,7 +131,6 @@ def test_the_line_has_the_state_of_its_sentence_on_a_disturbed_machine_too(tmp_p
         ("NODE_FAIL", True, "repeat: it may pass"),
         ("BAD_RESULT", True, "mend what stopped them"),
         ("TIMEOUT", False, ""),
-        ("NOT_STATED", False, "the source does not say why"),
     ],
 )
 def test_runs_that_failed_alike_are_told_once_with_the_cure(

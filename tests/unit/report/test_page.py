@@ -68,7 +68,7 @@ def test_what_a_reader_looks_for_is_there(page: str) -> None:
     for words in (
         "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz, 24 cores",
         "187 of 206 runs done , 7 failed, 12 pending",
-        "io_weak_scaling 1,024 ranks 85.1 %, the largest run barrier 11 %",
+        "io_weak_scaling 1,024 ranks 85.1 %; the largest run barrier 11 %",
         "NODE_FAIL 512 ranks: made up: NODE_FAIL",
         "one thread cannot feed 48: 1 point (inter_threads 1, intra_threads 48)",
         "tensorflow (simulated): 2.18.1 (26 runs) and 2.17.0 (3 runs)",
@@ -92,7 +92,7 @@ def test_the_terminal_says_what_the_first_table_says(root: Path) -> None:
     summary = pd.read_parquet(root / "summary.parquet")
     folders = (root / "tables", root / "figures", root / "runs" / SITE, root / "report.html")
     lines = glance(page_content(plan, studies, summary, *folders))
-    said = "run at 1,024 ranks; 85.1 %, the largest run; barrier 11 % at 1,024 (clear)"
+    said = "run at 1,024 ranks; 85.1 %; the largest run; barrier 11 % at 1,024 (clear)"
     assert lines[0] == f"io_weak_scaling  {said}"
     assert len(lines) == 7 and lines[-1] == "and 1 more"
 
