@@ -303,14 +303,10 @@ class MemoryFit:
             return np.asarray(terms.mean(axis=0))
         return np.asarray(terms[0 if of == "first" else int((terms @ self.values).argmax())])
 
-    def probability(self, parts: Floats, device: float) -> float:
-        """How probable it is that a point does not fit a device of so many bytes."""
-        distance = math.log(self.needed(parts) * FRAGMENTS / device) / self.spread
-        return 0.5 * math.erfc(-distance / math.sqrt(2))
-
     def verdict(self, parts: Floats, device: float) -> str:
         """``FITS`` or ``TOO_LARGE`` where that is likely (``SURE``), else ``UNCERTAIN``."""
-        probability = self.probability(parts, device)
+        distance = math.log(self.needed(parts) * FRAGMENTS / device) / self.spread
+        probability = 0.5 * math.erfc(-distance / math.sqrt(2))  # that the point does not fit
         if probability >= SURE:
             return TOO_LARGE
         return FITS if probability <= 1 - SURE else UNCERTAIN

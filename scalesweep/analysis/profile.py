@@ -77,19 +77,14 @@ class Message:
     group: str = ""
     group_ranks: int | None = None
 
-    @property
-    def algorithm_bandwidth(self) -> float:
-        """Bytes per second: size / time."""
-        return self.size / self.mean_s
-
     def bus_bandwidth(self, ranks: int) -> float | None:
-        """Algorithm bandwidth times what the operation sends: comparable over rank counts.
+        """Size over time, times what the operation sends: bytes/s, comparable over rank counts.
 
         None of what is no collective, or where not all ``ranks`` take part in each call.
         """
         taking_part = self.group_ranks or ranks
         factor = bus_factor(self.operation, taking_part) if self.of_all_ranks else None
-        return None if factor is None else self.algorithm_bandwidth * factor
+        return None if factor is None else self.size / self.mean_s * factor
 
 
 # Bus over algorithm bandwidth of n ranks (nccl-tests, doc/PERFORMANCE.md).

@@ -31,7 +31,7 @@ from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.provenance import FACTS, IN_FORCE, MIXED, TF32_FACT
 from scalesweep.tables.rank_layout import Layout, ranks_of
-from scalesweep.tables.sweeps import fitted_networks, swept_of
+from scalesweep.tables.sweeps import fitted_networks, sweeps_of
 
 SUMMARY = "summary.parquet"
 _log = logging.getLogger(__name__)
@@ -201,7 +201,8 @@ def _ceilings(data: ExperimentData, kind: str) -> Iterator[tuple[bool, Ceiling]]
         every = whole_point(data, point)
         if not values.size or (kind == COPIES and every.get("direction") != "host_to_device"):
             continue
-        layout, sweep, best = Layout.of(every), swept_of(data, point), best_rate(values)
+        layout, best = Layout.of(every), best_rate(values)
+        sweep = next(iter(sweeps_of(data, [point])), None)
         nodes = layout.ranks if kind == COPIES else layout.nodes
         intensity = None
         if sweep is not None and kind == COMPUTE:

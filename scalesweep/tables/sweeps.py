@@ -63,11 +63,6 @@ class Swept:
         return values, [amount / float(times[:, 0].min()) for amount, times in swept]
 
 
-def swept_of(data: ExperimentData, point: Point) -> Swept | None:
-    """The sweeps of a point's runs; None where they are no probe's."""
-    return next(iter(sweeps_of(data, [point])), None)
-
-
 def sweeps_of(data: ExperimentData, points: Sequence[Point]) -> list[Swept]:
     """The sweeps of each point whose runs are a probe's."""
     notes = data.notes(SWEEP)

@@ -47,24 +47,11 @@ def _of(results: ExperimentResults, metric: str, name: str) -> Callable[[LayoutP
     return lambda row: measured_text(results.measures[metric], getattr(row, name))
 
 
-def _notes(results: ExperimentResults) -> list[str]:
-    rows = [row for of in best_layouts(results).values() for row in of]
-    notes = [
-        f"{_SCALING[results.entry['scaling']]} Layouts compare at one scale, with what is computed "
-        "held. Share of the best: of the best layout of the scale."
-    ]
-    if any(row.memory_metric for row in rows):
-        notes.append("On the front: no other layout of its scale is better with less memory.")
-    return notes
-
-
-_SCALING = {
-    "strong": "Strong scaling: the work of all ranks is the same at every scale.",
-    "weak": "Weak scaling: the work of a rank is the same at every scale.",
-    "model": "The model grows with the ranks.",
-    "none": "What is held over the scales is not stated.",
-}
-SECTION = Section("Layouts", layout_table, _notes)
+_NOTE = (
+    "Layouts compare at one scale, with what is computed held. Share of the best: of the best "
+    "layout of the scale. On the front: no other layout of its scale is better with less memory."
+)
+SECTION = Section("Layouts", layout_table, lambda _results: [_NOTE])
 
 
 def measured_text(measure: Measure, value: float | None) -> str:

@@ -312,8 +312,6 @@ WHAT = {
     "compute_peak": "arithmetic", "memory_bandwidth": "memory", "file_read": "reading files",
     "allreduce": "bus bandwidth of a collective", "copy_bandwidth": "copies",
 }  # fmt: skip
-# Those of other names, by the ceiling that benchmark.yaml says they measure.
-_OF_CEILING = {"compute": "arithmetic", "memory": "memory"}
 
 
 def ceilings_section(studies: Sequence[ExperimentResults]) -> dict[str, Any] | None:
@@ -324,7 +322,7 @@ def ceilings_section(studies: Sequence[ExperimentResults]) -> dict[str, Any] | N
     lines = []
     for results in studies:
         benchmark = results.entry["benchmark"]
-        usual = WHAT.get(benchmark, _OF_CEILING.get(str(results.entry.get("ceiling")), benchmark))
+        usual = WHAT.get(benchmark, benchmark)
         for each in ceilings(results):
             kind = each.what or text_of(results.entry["fixed"].get("operation") or "")
             what = _marked(f"{usual}: {kind}" if kind else usual, each.row["source"])

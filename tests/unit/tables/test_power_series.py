@@ -82,15 +82,10 @@ def test_power_is_read_as_the_sampler_counted_it(tmp_path: Path) -> None:
         assert read == pytest.approx(energy["phases"][name], rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is not a table of power"),
-        ("a,b\n1,2\n", "its columns are not time, host, domain, watts"),
-        ("time,host,domain,watts\nyesterday,n,p,1\n", "its times or watts are not numbers"),
-    ],
-)
-def test_damaged_power_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "power.csv").write_text(text)
-    with pytest.raises(BadRecordError, match=rf"^power\.csv.*{message}"):
-        read_power(tmp_path / "power.csv", {})
+def test_changed_power_is_one_clear_line(tmp_path: Path) -> None:
+    path = power_file(tmp_path, [(0, "n", "p", None), (1, "n", "p", 10)])
+    with pytest.raises(BadRecordError, match=r"^power\.csv was changed"):
+        read_power(path, {**COUNTED, "table": {"blake2b": "another"}})
+    path.unlink()
+    with pytest.raises(BadRecordError, match=r"^power\.csv cannot be read"):
+        read_power(path, COUNTED)
