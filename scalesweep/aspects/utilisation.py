@@ -407,11 +407,6 @@ def _notes(results: ExperimentResults) -> list[str]:
         f"{convention.source}); the table utilisation has all conventions "
         "(docs/methods/utilisation.md)."
     ]
-    if any(row.of_ceiling and row.of_ceiling.value > 1 for row in rows):
-        lines.append(
-            "Above 100 % of the measured ceiling: the convention counts FLOP that nothing computes "
-            "(row counted of the table has the framework's), or another machine was probed."
-        )
     if not all(row.peak for row in rows):
         lines.append(
             "No MFU without a peak: name the site's device (peaks: {device: ...}), and of float8 "

@@ -92,7 +92,9 @@ class Headroom(PointRow, table="headroom"):
     allowed: float | None = column(
         "samples that it would allow if all else took no time", "samples/s", default=None
     )
-    binding: bool = column("whether its share is the largest of those that are known")
+    binding: bool = column(
+        "whether its share is the largest of those that are known", default=False
+    )
     where: str | None = column("the experiments that the ceiling is from", default=None)
     missing: str | None = column("why nothing is known of it", default=None)
 
@@ -140,7 +142,6 @@ def _row(
             data.repeats(point, measure) * per / most, limit.ceiling.over(1.0), data.level
         ),
         allowed=most / limit.per_sample if limit.per_sample else None,
-        binding=False,
         where=limit.where,
     )
 
@@ -169,9 +170,9 @@ def _reading(inputs: TableInputs, point: Point, phase: str, trains: bool) -> Ite
             continue
         differs = [
             name
-            for name, value in every.items()
+            for name in sorted(rate.point.keys() & every)
             if parameter_of(data.experiment, name).get("workload")
-            and not agree({name: value}, rate.point)
+            and rate.point[name] != every[name]
         ]
         known: dict[str, Any] = {"missing": f"samples differ in {', '.join(differs)}"}
         if not differs:
@@ -179,9 +180,8 @@ def _reading(inputs: TableInputs, point: Point, phase: str, trains: bool) -> Ite
             share = replace(share_of(used.value / read, used, data.level), value=used.value / most)
             known = {"rate": used, "ceiling": most, "unit": "samples/s", "share": share}
         yield Headroom(
-            **point_columns(point), **known, phase=phase, resource=TRAINING, binding=False,
-            where=rate.where,
-        )  # fmt: skip
+            **point_columns(point), **known, phase=phase, resource=TRAINING, where=rate.where
+        )
 
 
 def _training(inputs: TableInputs, point: Point, main: str) -> Iterator[Headroom]:
@@ -194,8 +194,7 @@ def _training(inputs: TableInputs, point: Point, main: str) -> Iterator[Headroom
     }
     for name, limit in limits.items():
         if isinstance(limit, str):
-            head = point_columns(point)
-            yield Headroom(**head, phase="run", resource=name, binding=False, missing=limit)
+            yield Headroom(**point_columns(point), phase="run", resource=name, missing=limit)
         else:
             yield _row(inputs, point, name, (main, "run"), limit)
 
@@ -208,14 +207,10 @@ def _input(inputs: TableInputs, point: Point) -> dict[str, _Limit | str]:
         return dict.fromkeys((FILES, DECODE), _NO_BYTES)
     layout = Layout.of(whole_point(inputs.data, point))
     plain = _plain(inputs, point, COLD, None)
-    loading = fastest(
-        [
-            rate
-            for rate in inputs.machine.rates
-            if (rate.kind, rate.layout, rate.source) == (LOADING, layout, "measured")
-            and abs((rate.bytes_per_sample or 0.0) / size - 1) <= _SAME_BYTES
-        ]
-    )
+    loads = [r for r in inputs.machine.rates
+             if (r.kind, r.layout, r.source) == (LOADING, layout, "measured")
+             and abs((r.bytes_per_sample or 0.0) / size - 1) <= _SAME_BYTES]  # fmt: skip
+    loading = fastest(loads)
     return {
         FILES: _Limit(plain.best, "bytes/s", size, plain.where) if plain else
         f"nothing has measured plain reads of a cold cache on as many nodes ({layout.nodes})",
