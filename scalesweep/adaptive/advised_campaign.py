@@ -74,11 +74,8 @@ def _experiment(
             points.setdefault(identity, (run.point, []))[1].append(run.repeat)
     for point, count in more:
         _, numbers = points.setdefault(benchmark.identity_of(point), (point, []))
-        number = 0
-        for _ in range(count):
-            while number in numbers:
-                number += 1
-            numbers.append(number)
+        free = [number for number in range(len(numbers) + count) if number not in numbers]
+        numbers += free[:count]
     first = next(iter(points.values()))[0]
     set_here = {*spec.get("axes", {}), *(spec.get("linked") or [{}])[0], "ranks"}
     set_here |= {name for extra in spec.get("extra", []) for name in extra}

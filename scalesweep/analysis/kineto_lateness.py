@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalesweep.analysis.kineto_stream import STEP, Collective, RankTrace
-from scalesweep.analysis.trace_account import number_ranges, step_begins
+from scalesweep.analysis.trace_account import step_begins
 from scalesweep.analysis.types import Floats
+from scalesweep.core.formatting import shorten
+from scalesweep.core.host import cpu_set
 
 _S = 1e-6
 # Operations that end on all ranks together. A root of a broadcast may be done long before.
@@ -141,7 +143,7 @@ def lateness_of(
         order = np.argsort(calls[:, 0, 0], kind="stable")
         if len(calls) >= FEW_CALLS:
             late = _late(ranks, calls[order], step[order])
-            head = {"group": group, "members": number_ranges(ranks) or "", "calls": len(calls)}
+            head = {"group": group, "members": shorten(cpu_set({*ranks}), 100), "calls": len(calls)}
             rows += [{**head, **row, "step_ms": step_ms.get(row["rank"])} for row in late]
     return rows
 

@@ -30,6 +30,8 @@ from scalesweep.analysis.kineto_stream import (
     RankTrace,
 )
 from scalesweep.analysis.types import Floats
+from scalesweep.core.formatting import shorten
+from scalesweep.core.host import cpu_set
 
 _S = 1e-6
 PROFILER, OPTIMIZER_STEPS, WHOLE = (
@@ -206,7 +208,8 @@ def _calls(
             moved = sum((size or 0) * count for size, count in counts.items())
             rows.append(
                 {
-                    "group": kind.group, "members": number_ranges(kind.members),
+                    "group": kind.group,
+                    "members": shorten(cpu_set({*kind.members}), 100) if kind.members else None,
                     "collective": kind.operation, "calls": sum(counts.values()) / per,
                     "bytes": None if None in counts else moved / per,
                     "exposed_ms": exposed * 1e3 / per,
@@ -214,17 +217,6 @@ def _calls(
                 }
             )  # fmt: skip
     return rows
-
-
-def number_ranges(ranks: Sequence[int] | None) -> str | None:
-    """Ranks in words: "0-3", "0, 4, 8"; None of none."""
-    if not ranks:
-        return None
-    ordered = np.sort(ranks)
-    parts = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
-    words = [f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(map(str, part))
-             for part in parts]  # fmt: skip
-    return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")
 
 
 def _inside(windows: Floats, spans: Floats) -> int:

@@ -5,7 +5,6 @@ that over the peak of all ranks, HFU the same with what is computed again (``Tok
 """
 
 import logging
-from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -16,7 +15,6 @@ from scalesweep.analysis.device_peaks import device_peak, mixed_peak
 from scalesweep.analysis.flop_conventions import (
     CONVENTIONS,
     COUNTED,
-    HFU,
     MFU,
     TokenFlop,
     flop_metric,
@@ -56,7 +54,6 @@ _STEP_TIMES = ("step_time", "iteration_time")
 _SECONDS = {"s": 1.0, "ms": 1e-3}
 _RATES = ("tokens/s", "samples/s")
 _AGREE = 0.01  # besides half of the last digit that a source prints
-_DIGITS = range(1, 7)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +86,6 @@ class Utilisation(PointRow, table="utilisation"):
         "1", default=None,
     )  # fmt: skip
     printed_mfu: float | None = column("MFU as the source prints it", "1", default=None)
-    printed_hfu: float | None = column("HFU as the source prints it", "1", default=None)
     fault: str | None = column(
         "why a share above 1 is left out, or a printed one that does not follow from its row",
         default=None,
@@ -101,7 +97,7 @@ def utilisation_rows(inputs: TableInputs) -> Iterator[Utilisation]:
     data = inputs.data
     if "transformer" not in data.experiment:
         return
-    halves = _half_digits(data, inputs.points)
+    printed = _printed_mfu(data, inputs.points)
     for point in inputs.points:
         every = parameters_at(data.experiment, point.values)
         try:
@@ -111,7 +107,7 @@ def utilisation_rows(inputs: TableInputs) -> Iterator[Utilisation]:
             continue
         rates = token_rates(data, point, shape, int(every["ranks"])) if shape else None
         if shape and rates:
-            yield from _rows(inputs, point, shape, rates, every, halves)
+            yield from _rows(inputs, point, shape, rates, every, printed)
 
 
 MAKERS = (Maker(Utilisation, utilisation_rows),)
@@ -154,7 +150,7 @@ def token_rates(data: ExperimentData, point: Point, shape: ModelShape, ranks: in
 
 def _rows(
     inputs: TableInputs, point: Point, shape: ModelShape, rates: Rates, every: Mapping[str, Any],
-    halves: Mapping[str, float],
+    printed: Mapping[str, tuple[str, float]],
 ) -> Iterator[Utilisation]:  # fmt: skip
     """The rows of a point, of the conventions that are worked out or printed."""
     data, ranks = inputs.data, int(every["ranks"])
@@ -181,15 +177,14 @@ def _rows(
         flops[COUNTED] = TokenFlop(float(counted.mean()) / batch, 0.0)
     of_rank = Rates(rates.values / ranks, head["rank_tokens"])
     for name in CONVENTIONS:
-        known: dict[str, Any] = {
-            f"printed_{stem}": float(values.mean())
-            for metric, stem, convention in _printed_shares(data)
-            if convention == name and (values := data.repeats(point, (metric, "run"))).size
-        }
+        known: dict[str, Any] = {}
+        metric, half = printed.get(name, ("", 0.0))
+        if metric and (values := data.repeats(point, (metric, "run"))).size:
+            known["printed_mfu"] = float(values.mean())
         if name in flops:
             known |= _shares(flops[name], name, shape, of_rank, head["peak"], probed)
         if known:
-            yield _judged(Utilisation(**head, **known, convention=name), halves.get(name, 0.0))
+            yield _judged(Utilisation(**head, **known, convention=name), half)
 
 
 def _shares(
@@ -250,25 +245,21 @@ def _peak(
     return (Estimate(value) if mixed else own.value).times(1 / (devices or here))
 
 
-def _printed_shares(data: ExperimentData) -> Iterator[tuple[str, str, str]]:
-    """The metrics that are MFU or HFU by a known convention: name, which of both, convention."""
+def _printed_mfu(data: ExperimentData, points: Sequence[Point]) -> dict[str, tuple[str, float]]:
+    """The metrics that are MFU by a known convention, by its name, with half of the last digit that
+    all of an experiment end with; 0 where they do not."""
+    printed = {}
     for name in data.quantities:
         metric = flop_metric(name)
-        if metric and metric.convention and metric.stem in (MFU, HFU):
-            yield name, metric.stem, metric.convention.name
-
-
-def _half_digits(data: ExperimentData, points: Sequence[Point]) -> dict[str, float]:
-    """Half of the last digit of the MFU that sources print, by convention; only where all of an
-    experiment end with it."""
-    halves = {}
-    for name, stem, convention in _printed_shares(data):
-        values = np.concatenate([data.repeats(point, (name, "run")) for point in points])
-        for digits in _DIGITS if stem == MFU else ():
-            if values.size and np.abs(values - values.round(digits)).max() < 1e-9:
-                halves[convention] = 0.5 * 10.0**-digits
-                break
-    return halves
+        if metric and metric.convention and metric.stem == MFU:
+            values = np.concatenate([data.repeats(point, (name, "run")) for point in points])
+            ends = (
+                d for d in range(1, 7) if np.allclose(values, values.round(d), rtol=0, atol=1e-9)
+            )
+            digits = next(ends, None)
+            half = 0.5 * 10.0**-digits if digits else 0.0
+            printed[metric.convention.name] = name, half
+    return printed
 
 
 # Which of the conventions a sentence is about where the source prints none: by how much the shape
@@ -296,11 +287,7 @@ def utilisation(results: ExperimentResults) -> list[Finding]:
 
 
 def _finding(
-    results: ExperimentResults,
-    rule: str,
-    state: str,
-    row: Utilisation,
-    counts: Mapping[str, int],
+    results: ExperimentResults, rule: str, state: str, row: Utilisation, counts: Mapping[str, int]
 ) -> Finding:
     shares = shares_of_points(results).get(results.point_key(row.row), [0.0])
     evidence = declared_evidence(results, row)
@@ -337,8 +324,8 @@ def shares_of_points(results: ExperimentResults) -> Mapping[Key, Sequence[float]
     shares: dict[Key, list[float]] = {}
     for row in results.of(Utilisation):
         if row.mfu:
-            insort(shares.setdefault(results.point_key(row.row), []), row.mfu.value)
-    return shares
+            shares.setdefault(results.point_key(row.row), []).append(row.mfu.value)
+    return {key: sorted(values) for key, values in shares.items()}
 
 
 RULES = (

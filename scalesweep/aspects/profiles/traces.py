@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.kineto_stream import RankTrace, read_stream
@@ -163,21 +164,18 @@ def _exchange(
 def _parts(head: Mapping[str, Any], accounts: Sequence[TraceAccount]) -> Iterator[TracePart]:
     """A row per part of a step. What the traces of some ranks do not show took none of their time;
     of none, nobody knows."""
+    windows, steps = (np.array([getattr(account, name) for account in accounts], np.float64)
+                      for name in ("window_s", "steps"))  # fmt: skip
     for part in PARTS if accounts else ():
-        seconds = [account.parts[part] for account in accounts]
-        known = any(value is not None for value in seconds)
-        shares = [(s or 0.0) / a.window_s for s, a in zip(seconds, accounts, strict=True)]
-        each = [(s or 0.0) / a.steps for s, a in zip(seconds, accounts, strict=True)]
-        yield TracePart(
-            **head,
-            part=part,
-            share=sum(shares) / len(shares) if known else None,
-            least=min(shares) if known else None,
-            most=max(shares) if known else None,
-            ms=1e3 * sum(each) / len(each) if known else None,
-            steps=min(account.steps for account in accounts),
-            traced_ranks=len(accounts),
-        )
+        seconds = np.array([account.parts[part] for account in accounts], np.float64)
+        shown = np.nan_to_num(seconds)
+        shares, ms = shown / windows, 1e3 * shown / steps
+        cells: dict[str, Any] = {
+            "share": shares.mean(), "least": shares.min(), "most": shares.max(), "ms": ms.mean(),
+        }  # fmt: skip
+        known = cells if np.isfinite(seconds).any() else dict.fromkeys(cells)
+        least = int(steps.min())
+        yield TracePart(**head, **known, part=part, steps=least, traced_ranks=len(accounts))
 
 
 def _operations(

@@ -101,7 +101,7 @@ def test_stragglers_whose_clocks_differ(tmp_path: Path) -> None:
     """Rank 1 comes 150 us late by a clock that is 77 ms ahead."""
     profile = one_of(tmp_path, text_of(steps()), text_of(steps(150, 77_000), 1))
     first, second = profile.notes[NOTE]["late"]
-    assert (first["rank"], second["rank"], second["calls"], second["members"]) == (0, 1, 4, "0, 1")
+    assert (first["rank"], second["rank"], second["calls"], second["members"]) == (0, 1, 4, "0-1")
     assert (first["late_median_ms"], second["late_median_ms"]) == pytest.approx((0.0, 0.15))
     assert (first["last_share"], second["last_share"]) == (0.0, 1.0)
     assert second["clock_ahead_ms"] == pytest.approx(77)
