@@ -2,7 +2,7 @@
 
 Pure functions on NumPy arrays. Values are logarithms, so that a change is a ratio, whatever the
 unit. No report rests on a single run: an outlier, such as a cold first run, is no drift
-(``scalesweep.analysis.outliers.outliers`` names it). The tests take the scatter from run to run as
+(``scalesweep.analysis.stats.outliers`` names it). The tests take the scatter from run to run as
 independent; a machine that is disturbed for minutes at a time breaks that, and what they then find
 is drift too, if not a steady one.
 """

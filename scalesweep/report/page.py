@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.analysis import outliers
+from scalesweep.analysis import stats
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.aspects.energy.table import DEFINITIONS
 from scalesweep.aspects.probes.table import ceilings_section
@@ -88,7 +88,7 @@ def page_content(
         "experiments": experiments,
         "data": {"charts": page.charts},
         "assets": assets(SCRIPTS),
-        "outliers": outliers,
+        "outliers": stats,
         "counts": Counter(statuses.values()),
         "total": len(statuses),
         "ceilings": ceilings_section(studies),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_PHASES, STATS, column
-from scalesweep.analysis.outliers import outliers
+from scalesweep.analysis.stats import outliers
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.files import digest_of

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from scalesweep.analysis.multiple import VERDICTS
-from scalesweep.analysis.repeats import more_repeats
+from scalesweep.analysis.sequential import more_repeats
 from scalesweep.core.formatting import counted, finite, listed, text_of
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.results import ExperimentResults, Row, Series

@@ -1,7 +1,7 @@
 """Where the time of a step goes: `efficiency`, `first_epoch`, `noexchange`."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from scalesweep.core.status import Status
 from scalesweep.table.declared import SourceRow, column
 from scalesweep.tables.bookkeeping import FIRST_EPOCH
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.points import Point
 from scalesweep.tables.run_arrays import read_arrays
 
 _log = logging.getLogger(__name__)
@@ -108,7 +107,15 @@ def breakdown_rows(inputs: TableInputs) -> Iterator[SourceRow]:
             yield FirstEpochRow(point=point.values, source=point.source, **(cells | named))
     for point in inputs.points:
         if pairs := [against[row] for row in point.rows.tolist() if row in against]:
-            yield _noexchange(point, pairs)
+            exposed = np.array([account.terms["communication"] for account in pairs])
+            barrier = np.array([account.terms.get("barrier", 0.0) for account in pairs])
+            steps = np.array([account.elapsed for account in pairs])
+            yield NoExchangeRow(
+                point=point.values, source=point.source, pairs=len(pairs),
+                step_ms=mean_of(steps * _MS), communication_ms=signed_mean_of(exposed * _MS),
+                without_ms=mean_of((steps - exposed - barrier) * _MS),
+                communication_share=signed_mean_of(exposed / steps),
+            )  # fmt: skip
 
 
 MAKER = Maker((EfficiencyRow, FirstEpochRow, NoExchangeRow), breakdown_rows)
@@ -135,19 +142,3 @@ def companion_accounts(inputs: TableInputs) -> dict[int, StepAccount]:
         if account := companion_account(samples, notes, without, others, ranks):
             accounts[row] = account
     return accounts
-
-
-def _noexchange(point: Point, every: Sequence[StepAccount]) -> NoExchangeRow:
-    exposed = np.array([account.terms["communication"] for account in every])
-    steps = np.array([account.elapsed for account in every])
-    return NoExchangeRow(
-        point=point.values, source=point.source, pairs=len(every), step_ms=mean_of(steps * _MS),
-        without_ms=mean_of([_alone(account) * _MS for account in every]),
-        communication_ms=signed_mean_of(exposed * _MS),
-        communication_share=signed_mean_of(exposed / steps),
-    )  # fmt: skip
-
-
-def _alone(account: StepAccount) -> float:
-    """Seconds of a step of the slowest rank without exchange."""
-    return sum(s for name, s in account.terms.items() if name not in ("communication", "barrier"))

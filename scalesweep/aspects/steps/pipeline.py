@@ -101,16 +101,14 @@ def _schedule(data: ExperimentData, point: Mapping[str, Any]) -> tuple[int, int,
     return None if count is None else (stages, int(count), shape.accumulation)
 
 
-def differs(row: PipelineIdle) -> bool:
-    """Whether a point's interval of the difference leaves out 0, and it is worth a word."""
-    low, high = row.difference.low, row.difference.high
-    apart = low is not None and high is not None and (low > 0 or high < 0)
-    return apart and abs(row.difference.value) >= NOTABLE
-
-
 def pipeline_idle(results: ExperimentResults) -> list[Finding]:
-    """The point whose idle time differs most from (p - 1) / (v m): a note, which estimates."""
-    apart = [row for row in results.of(PipelineIdle) if differs(row)]
+    """The point whose idle time differs most from (p - 1) / (v m), if its interval leaves that
+    out by 2 % or more: a note, which estimates."""
+    apart = [
+        row for row in results.of(PipelineIdle)
+        if (row.difference.low or 0.0) * (row.difference.high or 0.0) > 0
+        and abs(row.difference.value) >= NOTABLE
+    ]  # fmt: skip
     if not apart:
         return []
     most = max(apart, key=lambda row: abs(row.difference.value))

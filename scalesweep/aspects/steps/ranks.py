@@ -48,9 +48,6 @@ class RankRow(_OfTime, table="ranks"):
     p95: float = column("95 % quantile", "s")
     max: float = column("the longest", "s")
     slow: float = column("median over that of all ranks", "1")
-    excess: float = column(
-        "what median and mean both have more than those of all ranks, in whole steps", "1"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +94,7 @@ def rank_rows(point: Point, runs: Sequence[StepRun]) -> Iterator[_OfTime]:
                 yield RankRow(
                     **head, run_id=run.run_id, repeat=run.repeat, rank=rank, steps=len(times),
                     host=run.hosts[rank] if run.hosts else None,
-                    slow=float(stats.slow[rank]), excess=float(stats.excess[rank]),
+                    slow=float(stats.slow[rank]),
                     **dict(zip(QUANTILES, values, strict=True)),
                 )  # fmt: skip
         if not any(run.accounted for run in kept):

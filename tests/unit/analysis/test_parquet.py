@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.parquet import read_frame
+from scalesweep.analysis.table_io import read_table, without_attrs, write_tables
 from tests.conftest import ROOT
 
 
@@ -56,3 +57,17 @@ def test_a_read_starts_no_thread_that_could_outlive_the_interpreter(tmp_path: Pa
         [sys.executable, "-c", PROGRAM, path], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout == "0\n"
+
+
+def test_a_table_is_written_with_what_hangs_on_it(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": ["=1+1", "b"], "rate": [1.0, 2.0]})
+    units = {"rate": {"unit": "1/s"}}
+    frame.attrs["units"] = units
+    write_tables({"e": {"points": frame}}, tmp_path)
+    assert (tmp_path / "e" / "points.csv").read_text() == "text,rate\n=1+1,1.0\nb,2.0\n"
+    assert read_table(tmp_path / "e" / "points.parquet").attrs == {"units": units}
+    # The columns are shared, the frame is not.
+    bare = without_attrs(frame)
+    bare["more"] = 1
+    assert bare.attrs == {} and list(frame) == ["text", "rate"] and frame.attrs["units"] is units
+    assert frame["text"].tolist() == ["=1+1", "b"]

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from scalesweep.analysis import stats
-from scalesweep.analysis.outliers import outliers
+from scalesweep.analysis.stats import outliers
 from scalesweep.analysis.steady_state import steady_state
 
 

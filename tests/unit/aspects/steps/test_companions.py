@@ -10,12 +10,10 @@ import pytest
 
 from scalesweep.analysis.step_account import NOEXCHANGE, account_of, companion_account
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.steps.figure import ledger_figures
 from scalesweep.aspects.steps.findings import largest_loss
 from scalesweep.aspects.steps.ledgers import ledgers
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.report.page_tables import profile_tables
 from tests.fakes.finding_rows import said
 from tests.fakes.training import SITE, Training, make_training
 
@@ -67,7 +65,7 @@ def alone_ms(ranks: int, repeat: int) -> float:
     return 50.0 * (1 + 0.02 * ranks) * (1 + 0.01 * (repeat - 1))
 
 
-def with_companions(root: Path, kind: str = "noexchange") -> ExperimentResults:
+def with_companions(root: Path) -> ExperimentResults:
     """Training whose steps take 50 ms of computation and 10 ms of exchange for each rank."""
     steps = 10
 
@@ -87,18 +85,18 @@ def with_companions(root: Path, kind: str = "noexchange") -> ExperimentResults:
     entry = plan["experiments"][0]
     runs = root / "runs" / SITE
     for run in entry["runs"]:
-        name, ranks = f"{run['run_id']}.{kind}", run["point"]["ranks"]
+        name, ranks = f"{run['run_id']}.noexchange", run["point"]["ranks"]
         record = json.loads((runs / run["run_id"] / "record.json").read_text())
         kept = {key: value for key, value in record.items() if key not in ("digest", "files")}
-        kept |= {"profile": {"kind": kind, "files": []}, "notes": LEFT_OUT}
+        kept |= {"profile": {"kind": "noexchange", "files": []}}
         kept["notes"] = {"spans": {**notes["spans"], "exchange": "left out"}}
         own = np.full((3, ranks), alone_ms(ranks, run["repeat"]) * steps / 1e3)
         np.savez(root / "alone.npz", local_times=own, global_times=own)
         (runs / name).mkdir()
         write_record(runs / name, kept, root / "alone.npz")
         entry["profiles"].append(
-            {"run_id": name, "kind": kind, "point": run["point"], "status": "done", "cause": "",
-             "detail": "", "to_run": False}
+            {"run_id": name, "kind": "noexchange", "point": run["point"], "status": "done",
+             "cause": "", "detail": "", "to_run": False}
         )  # fmt: skip
     tables = make_tables(pd.read_parquet(root / "summary.parquet"), plan, runs=runs)["train"]
     return ExperimentResults(entry, tables)
@@ -116,8 +114,6 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     assert "transfer" not in last.parts
     (finding,) = said(largest_loss(study))
     assert "exposed communication" in finding.sentence
-    (drawing,) = ledger_figures(study)
-    assert "ledger" in drawing.name
     rows = {row["ranks"]: row for row in study.rows("noexchange")}
     four = rows[4]
     assert four["pairs"] == 3
@@ -125,7 +121,3 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     assert four["communication_ms"] == pytest.approx(40)
     assert four["communication_ms_low"] is None  # the same in each pair: no scatter is known
     assert four["communication_share_low"] < 40 / 94 < four["communication_share_high"]
-    (table,) = profile_tables(study, 1000)
-    names = [heading.text for heading in table["headings"]]
-    last = dict(zip(names, (cell.text for cell in table["rows"][-1]), strict=True))
-    assert last["Point"] == "4 ranks" and last["Step, ms"].startswith("94.0 [")

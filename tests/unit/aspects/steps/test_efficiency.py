@@ -155,15 +155,6 @@ def test_strong_scaling_has_its_ideal_at_less_work_and_names_the_small_batch() -
     assert ledger["slower"] == pytest.approx(5, abs=3)
 
 
-def test_the_largest_loss_is_named_when_its_interval_is_clear() -> None:
-    base, large = noisy(1, compute=100), noisy(4, compute=101, transfer=25, alternating=5)
-    study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])
-    (finding,) = said(largest_loss(study))
-    assert finding.state == "clear"
-    assert "the largest loss is exposed communication, 2" in finding.sentence
-    assert "reaches" in finding.sentence
-
-
 def test_it_abstains_where_more_is_unattributed() -> None:
     base, large = noisy(1, compute=100), noisy(4, compute=100, transfer=10, unattributed=30)
     study = study_of([({"ranks": 1}, base, 10), ({"ranks": 4}, large, 40)])

@@ -9,11 +9,11 @@ import pytest
 
 from scalesweep.analysis.step_account import account_of, first_epoch_account
 from scalesweep.aspects.steps.breakdown import FirstEpochRow
-from scalesweep.aspects.steps.figure import first_epoch_figures, ledger_figures
+from scalesweep.aspects.steps.figure import first_epoch_figures
 from scalesweep.aspects.steps.findings import RULES, largest_loss
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import CLEAR, Finding
+from scalesweep.findings.base import CLEAR
 from tests.fakes.epoch_study import Study
 from tests.fakes.finding_rows import spoken
 from tests.fakes.plan import whole_plan
@@ -37,27 +37,13 @@ def times(
     return {"local_times": local, "global_times": ends, "span_input": local}
 
 
-def study_of(
-    root: Path, large: Callable[[int], dict[str, Any]], repeats: int = 4, base: float = BASE,
-    **fixed: str,
-) -> ExperimentResults:  # fmt: skip
+def study_of(root: Path, large: Callable[[int], dict[str, Any]]) -> ExperimentResults:
     study = Study(root)
-    study.experiment["fixed"] = fixed
-    for repeat in range(repeats):
-        study.run({"ranks": 1}, None, samples=320, arrays=times(1, repeat, base))
+    for repeat in range(4):
+        study.run({"ranks": 1}, None, samples=320, arrays=times(1, repeat))
         study.run({"ranks": 1024 // 64}, None, samples=320 * 16, arrays=large(repeat))
     plan: Plan = whole_plan({"experiments": [study.experiment]})
     return ExperimentResults(plan["experiments"][0], study.tables())
-
-
-def first_epoch_losses(study: ExperimentResults) -> list[Finding]:
-    every = spoken(largest_loss(study))
-    return [each for each in every if each.evidence["table"] == FirstEpochRow.TABLE]
-
-
-def said(study: ExperimentResults) -> Finding:
-    (finding,) = first_epoch_losses(study)
-    return RULES[0].say(finding)
 
 
 def test_the_account_of_the_first_epoch() -> None:
@@ -78,7 +64,9 @@ def test_the_account_of_the_first_epoch() -> None:
 def test_its_largest_loss_is_told_beside_that_of_later_epochs(tmp_path: Path) -> None:
     """The published reading: 50 % in the first epoch; ranks are slow by themselves."""
     study = study_of(tmp_path, lambda seed: times(16, seed, 2 * BASE, 1.5 * LATER))
-    finding = said(study)
+    every = spoken(largest_loss(study))
+    (finding,) = [each for each in every if each.evidence["table"] == FirstEpochRow.TABLE]
+    finding = RULES[0].say(finding)
     assert finding.state == CLEAR and finding.evidence["term"] == "input"
     assert "the largest loss is input, 1" in finding.sentence
     assert finding.sentence.endswith("s: without it the first epoch reaches 100 % of the ideal.")
@@ -88,5 +76,4 @@ def test_its_largest_loss_is_told_beside_that_of_later_epochs(tmp_path: Path) ->
     assert parts == pytest.approx(rows["elapsed"]["value"])
     assert {row["form"] for row in study.rows("efficiency")} == {"epochs"}
     (drawing,) = first_epoch_figures(study)
-    assert drawing.figure.axes[0].get_xlabel().startswith("Time of the first epoch [s]")
-    assert len(ledger_figures(study)) == 1
+    assert drawing.panels[0].x.label.startswith("Time of the first epoch [s]")

@@ -1,14 +1,12 @@
 """Idle pipelines beside the formula."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from scalesweep.analysis.stats import signed_mean_of
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.steps.pipeline import RULES, PipelineIdle, differs, pipeline_idle
+from scalesweep.aspects.steps.pipeline import RULES, PipelineIdle, pipeline_idle
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.summary import build_summary
 from tests.fakes.epoch_study import Study
@@ -72,29 +70,3 @@ def test_nothing_is_said_where_the_interval_holds_the_formula(
 ) -> None:
     """As the formula has it, a run without an interval, and two that scatter."""
     assert pipeline_idle(results_of(study_of(tmp_path, idle))) == []
-
-
-def test_without_a_mesh_there_is_nothing(tmp_path: Path) -> None:
-    study = study_of(tmp_path, (0.5,))
-    del study.experiment["mesh"]
-    assert not results_of(study).of(PipelineIdle)
-
-
-def test_points_as_the_formula_has_them_are_rarely_counted() -> None:
-    """Three runs, skewed noise."""
-    generator = np.random.default_rng(3)
-    noise = 0.05 * (generator.lognormal(0, 0.5, (600, 3)) - np.exp(0.125))
-    shape: Any = {
-        "point": {}, "source": "measured", "repeats": 3, "planned": 3, "stages": 2,
-        "virtual_stages": 1, "micro_batches": 4, "formula": 0.25, "unequal": 0.0,
-    }  # fmt: skip
-    counted = [
-        differs(
-            PipelineIdle(**shape, idle=signed_mean_of(0.25 + each), difference=signed_mean_of(each))
-        )
-        for each in noise
-    ]
-    assert 0 < np.mean(counted) < 0.07
-    late = [signed_mean_of(0.1 + each) for each in noise]
-    seen = [differs(PipelineIdle(**shape, idle=each, difference=each)) for each in late]
-    assert np.mean(seen) > 0.5

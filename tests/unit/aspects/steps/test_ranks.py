@@ -55,18 +55,6 @@ def test_noise_alone_seldom_names_a_rank_and_a_slow_one_is_found() -> None:
     assert named <= 3 and right >= 52
 
 
-def test_the_table_of_ranks(tmp_path: Path) -> None:
-    study = study_of(tmp_path, ranked(steady(50, 0.05, {3: 1.2}), ranks=8))
-    rows = study.of(RankRow)
-    assert len(rows) == 3 * 8
-    (row,) = [row for row in rows if row.repeat == 1 and row.rank == 3]
-    times = np.load(tmp_path / "runs" / "here" / row.run_id / "samples.npz")["step_times"]
-    medians = np.median(times, axis=0)
-    assert (row.median, row.max, row.steps) == (medians[3], times[:, 3].max(), 50)
-    assert row.slow == pytest.approx(medians[3] / np.median(medians))
-    assert (row.host, row.time, row.source) == ("n0", "step", "measured")
-
-
 def test_the_largest_finished_scale_of_every_series(tmp_path: Path) -> None:
     fake = ranked(
         steady(5, 0.05), axes={"ranks": [1, 2, 4, 8], "mode": ["a", "b"]},

@@ -13,11 +13,6 @@ from scalesweep.figures.drawing import Drawing
 from tests.fakes.drawn import figures_of
 from tests.fakes.training import mae, nt3, study_of
 
-NAMES = [
-    "scaling-run", "ledger", "waterfall", "accuracy-time",
-    "accuracy-loss", "phases-time", "energy-phases", "power-time",
-]  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
@@ -31,11 +26,6 @@ def named(study: ExperimentResults, name: str) -> Drawing:
 def means_of(study: ExperimentResults, name: str) -> pd.DataFrame:
     frame = named(study, name).panels[0].frame
     return frame[frame["style"].isin(["", "dots"]) & frame["y"].notna()]
-
-
-def test_figures_and_their_order(study: ExperimentResults) -> None:
-    assert [drawing.name for drawing in figures_of(study)] == NAMES
-    assert all(len(drawing.figure.axes) > 0 and drawing.caption for drawing in figures_of(study))
 
 
 def test_accuracy_over_time_is_drawn_by_point_and_repeat(study: ExperimentResults) -> None:

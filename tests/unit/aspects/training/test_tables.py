@@ -37,15 +37,9 @@ def test_epochs_table(tmp_path: Path) -> None:
     assert list(table.columns[:5]) == ["run_id", "repeat", "ranks", "source", "epoch"]
     run = table[(table["ranks"] == 4) & (table["repeat"] == 1)]
     assert run["epoch"].tolist() == [0, 1, 2, 3]
-    assert run["validation_accuracy"].is_monotonic_increasing
-    assert run["epoch_ends"].tolist() == pytest.approx(
-        np.cumsum(run["global_times"] + run["validation_times"])
-    )
-    units = table.attrs["units"]
-    assert units["validation_accuracy"]["better"] == "higher"
-    assert units["loss"] == {
-        "label": "Training loss", "unit": "1", "better": "lower", "scope": "total",
-    }  # fmt: skip
+    ends = np.cumsum(run["global_times"] + run["validation_times"])
+    assert run["epoch_ends"].tolist() == pytest.approx(ends)
+    assert table.attrs["units"]["validation_accuracy"]["better"] == "higher"
 
 
 def test_accuracy_table(tmp_path: Path) -> None:
