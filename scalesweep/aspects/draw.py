@@ -21,7 +21,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.files import CONVERTERS, svg_text
 from scalesweep.figures.parameters import control_figures
-from scalesweep.figures.theme import STYLE
+from scalesweep.figures.theme import NARROW, STYLE
 
 FORMATS = ("svg", "pdf", "png")
 INDEX = "index.json"
@@ -63,7 +63,7 @@ def _made(work: _Work, make: Maker) -> list[dict[str, Any]]:
         what = make.__name__.removesuffix("_figures").replace("_", "-")
         return [
             {"experiment": name, "name": what, "title": f"{name}: {what}", "caption": words,
-             "files": {}, "missing": reason}
+             "files": {}, "wide": False, "missing": reason}
         ]  # fmt: skip
 
 
@@ -75,7 +75,8 @@ def _save(work: _Work, drawing: Drawing) -> dict[str, Any]:
     for kind in files.keys() & CONVERTERS:
         write_atomic(work.out / files[kind], CONVERTERS[kind](text), durable=False)
     return {"experiment": name, "name": drawing.name, "title": drawing.title,
-            "caption": drawing.caption, "files": files}  # fmt: skip
+            "caption": drawing.caption, "files": files,
+            "wide": bool(drawing.figure.get_figwidth() > NARROW)}  # fmt: skip
 
 
 def write_figures(

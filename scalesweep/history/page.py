@@ -21,7 +21,7 @@ from scalesweep.judge.facts import differences
 from scalesweep.judge.over_time import NEWEST, STABLE
 from scalesweep.judge.words import p_cell, page_table, ratio_words, sentence, verdict_cell, why
 from scalesweep.report.html_assets import assets, render
-from scalesweep.report.links import Links
+from scalesweep.report.inputs import Links, links_from
 from scalesweep.state.results_folder import claim_folder
 
 PAGE, TABLES = "history.html", "tables"
@@ -112,7 +112,7 @@ def render_history(history: History, folder: Path, out: Path) -> str:
     changed = [line for line in order if line.change.verdict in _LEVELS]
     sessions = history.values.drop_duplicates("session").sort_values("began", ascending=False)
     counts = Counter(line.change.verdict for line in order)
-    links = Links(out)
+    links = links_from(out)
     context = {
         "folder": str(folder),
         "history": history,
@@ -183,7 +183,7 @@ def _session(row: Any, links: Links) -> dict[str, Any]:
     results = Path(row["results"])
 
     def link(path: Path) -> str:
-        return links.to(path) if path.exists() else ""
+        return links(path) if path.exists() else ""
 
     return {
         "name": row["name"], "started": row["began"].isoformat(timespec="seconds"),

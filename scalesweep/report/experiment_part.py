@@ -3,10 +3,8 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -14,10 +12,11 @@ from markupsafe import Markup
 from scalesweep.aspects.find import find
 from scalesweep.aspects.layouts.section import layout_card
 from scalesweep.aspects.registry import parts
-from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import counted, listed, text_of
+from scalesweep.core.formatting import counted, listed, plain, text_of
 from scalesweep.core.joined_experiments import BENCHMARK, benchmarks_of
-from scalesweep.core.plan_format import Plan
+from scalesweep.core.plan_format import parameter_of
+from scalesweep.core.profilers import NOEXCHANGE
+from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
 from scalesweep.experiment.cells import Target
 from scalesweep.experiment.constant_words import constant_words
@@ -27,50 +26,28 @@ from scalesweep.findings.base import Finding
 from scalesweep.findings.table import findings_in
 from scalesweep.report.explore import MAX_VALUES, chart_data
 from scalesweep.report.first_screen import first_screen
-from scalesweep.report.links import Links
+from scalesweep.report.inputs import PageInputs
 from scalesweep.report.page_tables import profile_tables, runs_table, shown_table
-from scalesweep.report.sections import (
-    failed_points,
-    fixed_parameters,
-    profiled_runs,
-    without_result,
-)
 from scalesweep.tables.provenance import RunFacts, differences, group
 
 # What one page may hold; the rest is linked. A page of 10,000 runs stays below 10 MB with these.
-MAX_ROWS, MAX_SVG_BYTES = 4000, 3_000_000
+MAX_ROWS, MAX_LINE, MAX_LINES = 4000, 300, 40
 # Colours of figures that the page replaces by its own, light or dark.
-_THEME = {
-    "#1f2328": "var(--ink)",
-    "#ffffff": "var(--page)",
-    "#e3e6ea": "var(--line)",
-    "#6b7280": "var(--soft)",
-}
-_SERIES = {
-    "#0072b2": "var(--s1)",
-    "#d55e00": "var(--s2)",
-    "#009e73": "var(--s3)",
-    "#cc79a7": "var(--s4)",
-}
+_THEME = {"#1f2328": "ink", "#ffffff": "page", "#e3e6ea": "line", "#6b7280": "soft"}
+_SERIES = {"#0072b2": "s1", "#d55e00": "s2", "#009e73": "s3", "#cc79a7": "s4"}
 STEP = "ledger"  # beside the figure that answers an experiment's question
 _LINES = ("scaling", "layouts", "compare", "warm-up", "control", STEP)
 
-
-@dataclass
-class PageInputs:
-    """What the parts of a page are made of. ``tables``, ``figures`` and ``runs`` are folders;
-    ``count`` experiments share the page's room, ``svg`` bytes of figures one after the other."""
-
-    plan: Plan
-    count: int
-    tables: Path
-    figures: Path
-    runs: Path
-    links: Links
-    facts: Mapping[str, RunFacts]
-    environments: Sequence[Any]
-    charts: dict[str, Any] = field(default_factory=dict)
-    svg: int = MAX_SVG_BYTES
+_STALE = "The records of these runs are of something else than the plan asks for now"
+# What no table counts, or counts although it differs: heading and meaning by status.
+_WITHOUT = {
+    Status.UNSUPPORTED: ("Unsupported points", "This machine could not run them. "
+                         "`snakemake --config retry=unsupported` tries again."),
+    Status.STALE: ("Stale runs", f"{_STALE}; no table counts them."),
+    Status.DONE: ("Accepted runs", f"{_STALE}; `accept_stale` takes them."),
+    Status.UNFINISHED: ("Unfinished runs", "They were cut or aborted: no mean counts them."),
+    "": ("Points excluded on purpose", ""),
+}  # fmt: skip
 
 
 def shown_sections(
@@ -90,17 +67,9 @@ def shown_sections(
 
 
 def embedded_figures(page: PageInputs, results: ExperimentResults, name: str) -> list[Any]:
-    """Figures of an experiment, embedded while the page's room lasts, else linked only.
-
-    Raises UserError if their index cannot be read.
-    """
-    path = page.figures / results.name / "index.json"
-    try:
-        index = json.loads(path.read_bytes()) if path.is_file() else []
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
-    embedded = []
-    for entry in index:
+    """Figures of an experiment, embedded while the page's room lasts, else linked only."""
+    path, embedded = page.figures / results.name / "index.json", []
+    for entry in json.loads(path.read_bytes()) if path.is_file() else []:
         svg = None
         if "missing" not in entry:
             path = page.figures / entry["files"]["svg"]
@@ -111,20 +80,14 @@ def embedded_figures(page: PageInputs, results: ExperimentResults, name: str) ->
             # Numbers stand on the colours of a step.
             own_colours = _THEME | ({} if entry["name"].startswith(STEP) else _SERIES)
             for colour, own in own_colours.items() if lines else ():
-                svg = svg.replace(f": {colour}", f": {own}")
-        box = (svg or "").partition('viewBox="')[2].partition('"')[0].split()
+                svg = svg.replace(f": {colour}", f": var(--{own})")
         embedded.append({
             **entry,
             "id": f"{name}-{re.sub('[^A-Za-z0-9-]', '-', entry['name'])}",
             # Written by scalesweep.figures, which serialises every label as XML text.
             "svg": None if svg is None else Markup(svg),
             "light": not lines,
-            "short": re.sub(r"-(init|later|run|\d+)$", "", entry["name"]),
-            "wide": len(box) == 4 and float(box[2]) > 450,
-            "files": {
-                kind: page.links.to(page.figures / file)
-                for kind, file in sorted(entry["files"].items())
-            },
+            "files": {kind: page.links(page.figures / of) for kind, of in entry["files"].items()},
         })  # fmt: skip
     return embedded
 
@@ -132,7 +95,7 @@ def embedded_figures(page: PageInputs, results: ExperimentResults, name: str) ->
 def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> dict[str, Any]:
     """What the template needs of one experiment, whose ids begin with ``name``; adds its chart to
     ``page.charts``."""
-    links, runs, facts = page.links, page.runs, page.facts
+    facts = page.facts
     limit = min(2000, max(30, MAX_ROWS // page.count))
     drawn = embedded_figures(page, results, name)
     points = point_table(results, limit)
@@ -141,14 +104,14 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
     if chart is not None:
         page.charts[f"{name}-chart"] = chart
     sections = shown_sections(results, facts, limit, name)
-    of_runs = runs_table(results, facts, page.environments, runs, links, limit, f"{name}-runs")
+    of_runs = runs_table(page, results, limit, f"{name}-runs")
     said = findings_in(results)
     findings = find(results) if said is None else said
     folder = page.tables / results.name
-    csv = {path.stem: links.to(path) for path in sorted(folder.glob("*.csv"))}
-    failures = failed_points(results, runs, links)
+    csv = {path.stem: page.links(path) for path in sorted(folder.glob("*.csv"))}
+    failures = failed_points(page, results)
     figures = [figure["name"] for figure in drawn]
-    screen = first_screen(page.plan, results, findings, figures, facts, failures["every"])
+    screen = first_screen(page.plan, results, findings, figures, facts, failures)
     tables = {f"{name}-points", f"{name}-runs", *(section["id"] for section in sections)}
     evidence = [_rows(finding, name, tables, csv) for finding in findings]
     return {
@@ -173,7 +136,7 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
         "failures": failures,
         "without": without_result(results),
         "fixed": fixed_parameters(results),
-        "profiles": profiled_runs(results, runs, links),
+        "profiles": profiled_runs(page, results),
         "profile_tables": profile_tables(results, limit),
         "unlike": _unlike(results, facts),
     }
@@ -200,8 +163,7 @@ def _unlike(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[d
     """
     by_source: dict[str, dict[str, list[RunFacts]]] = {}
     for run in results.entry["runs"]:
-        known = facts.get(run["run_id"])
-        if run["status"] == Status.DONE and known is not None:
+        if known := facts.get(run["run_id"]):
             benchmark = str(run["point"].get(BENCHMARK) or "")
             by_source.setdefault(known.source, {}).setdefault(benchmark, []).append(known)
     unlike = []
@@ -213,3 +175,89 @@ def _unlike(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> list[d
                 words = [f"{value} ({counted(count, 'run')})" for value, count in values.items()]
                 unlike.append({"source": source, "fact": name, "values": listed(words, 5)})
     return unlike
+
+
+def failed_points(page: PageInputs, results: ExperimentResults) -> list[dict[str, Any]]:
+    """Failed points with cause, logs of their runs and last lines.
+
+    Repeats of a point that failed in the same way form one row, with the last lines of the first.
+    """
+    runs, links = page.runs, page.links
+    failed = [run for run in results.entry["runs"] if run["status"] == Status.FAILED]
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for run in failed:
+        failure = read_failure(runs / run["run_id"]) or {}
+        # A job may have ended before its launcher began an attempt.
+        attempt = failure.get("attempt") or (0 if "job_id" in failure else 1)
+        folder = runs / run["run_id"] / f"attempt-{attempt}"
+        where = results.describe(run["point"])
+        row = {
+            "cause": run["cause"] or Status.FAILED,
+            "where": where,
+            "detail": run["detail"],
+            "lines": [str(line)[:MAX_LINE] for line in failure.get("last_lines") or ()][
+                -MAX_LINES:
+            ],
+            "stacks": failure.get("stacks") or (),
+            "runs": [],
+        }
+        logs = [path for path in (folder / "stdout.log", folder / "stderr.log") if path.is_file()]
+        rows.setdefault((str(run["cause"]), where), row)["runs"].append({
+            "run": run, "attempt": failure.get("attempt"), "job_id": failure.get("job_id"),
+            "logs": [(path.stem, links(path)) for path in logs],
+        })  # fmt: skip
+    return [*rows.values()]
+
+
+def profiled_runs(page: PageInputs, results: ExperimentResults) -> list[dict[str, Any]]:
+    """Profiled runs with links to their folders; of those without exchange only what is missing."""
+    return [
+        {
+            "kind": run["kind"], "where": results.describe(run["point"]), "detail": run["detail"],
+            "state": run["cause"] or run["status"],
+            "folder": page.links(page.runs / run["run_id"]),
+        }
+        for run in results.entry["profiles"]
+        if run["kind"] != NOEXCHANGE or run["status"] != Status.DONE
+    ]  # fmt: skip
+
+
+def without_result(results: ExperimentResults) -> list[tuple[str, str, int, list[str]]]:
+    """Points without a result that did not fail: heading, meaning, how many there are, and a line
+    for each reason."""
+    entry, made = results.entry, []
+    every = [(run["status"], run["detail"], run["point"]) for run in entry["runs"]]
+    every += [("", excluded["reason"], excluded["point"]) for excluded in entry["excluded"]]
+    for status, (title, about) in _WITHOUT.items():
+        reasons: dict[str, dict[str, None]] = {}
+        for of, reason, point in every:
+            if of == status and (reason or of != Status.DONE):
+                reasons.setdefault(str(reason), {})[results.describe(point)] = None
+        lines = [f"{reason}: {counted(len(of), 'point')} ({listed([*of])})"
+                 for reason, of in reasons.items()]  # fmt: skip
+        if lines:
+            made.append((title, about, sum(map(len, reasons.values())), lines))
+    return made
+
+
+def fixed_parameters(results: ExperimentResults) -> dict[str, list[dict[str, str]]]:
+    """The constant parameters with their units: those that were ``set``, and the ``defaults``.
+
+    What runs scale over, and what is computed, are among those that were set, whatever their
+    value: the reader needs it to understand every number.
+    """
+    groups: dict[str, list[dict[str, str]]] = {"set": [], "defaults": []}
+    constants = results.entry["fixed"]
+    for name, value in constants.items():
+        info = parameter_of(results.entry, name)
+        needed = name in (results.scale, "ranks") or (info["workload"] and value is not None)
+        unit = info["unit"] if info["unit"] not in (None, name) else ""
+        text = "not set" if value is None else f"{text_of(value)} {unit}".rstrip()
+        kind = "set" if needed or plain(value) != plain(info["default"]) else "defaults"
+        groups[kind].append({"name": name, "value": text, "doc": info["doc"]})
+    groups["set"] += [
+        {"name": name, "value": f"= {text}", "doc": parameter_of(results.entry, name)["doc"]}
+        for name, text in results.entry.get("derived_parameters", {}).items()
+        if name not in constants
+    ]
+    return groups

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.metrics import column
 from scalesweep.analysis.table_io import without_attrs, write_tables
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
@@ -26,23 +25,25 @@ from scalesweep.core.files import digest_of, stamp_of, write_atomic
 from scalesweep.core.formatting import listed
 from scalesweep.core.joined_experiments import benchmarks_of, shown
 from scalesweep.core.parallel import shared_map
-from scalesweep.core.plan_format import Plan, PlanExperiment
+from scalesweep.core.plan_format import Plan
+from scalesweep.core.visible import visible
 from scalesweep.experiment.load import lasting, load_results
+from scalesweep.experiment.points_table import point_table
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
-from scalesweep.report.latex import write_latex
-from scalesweep.tables.bookkeeping import ACCOUNT
-from scalesweep.tables.file_rates import reads_files
-from scalesweep.tables.layers import LAYERS
-from scalesweep.tables.machine import UNKNOWN, Machine, known_machine
+from scalesweep.tables.machine import Machine, known_machine
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.predictable import predicting_machine
 
 _log = logging.getLogger(__name__)
-
-
-# What makes numbers and files of them.
-LIBRARIES = ("numpy", "pandas", "pyarrow", "scipy", "jinja2")
+# Of tables for papers: their columns are those of the report's table of points.
+NAMES, MAX_ROWS = ("points", "scaling"), 40
+_SIGNS = str.maketrans({
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "−": "$-$", "≤": r"$\le$", "≥": r"$\ge$", "μ": "µ",
+    **{sign: f"\\{sign}" for sign in "{}$&#%_"},
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class _Part:
         bare = without_attrs(self.summary).dropna(axis="columns", how="all")
         return digest_of(
             [
-                code_digest(*LIBRARIES),
+                code_digest("numpy", "pandas", "pyarrow", "scipy", "jinja2"),
                 self.plan,
                 hashlib.blake2b(bare.to_parquet(index=False)).hexdigest(),
                 self.summary.attrs,
@@ -84,6 +85,8 @@ def _parts(summary: pd.DataFrame, plan: Plan, runs: Path) -> dict[str, _Part]:
     parts, meant = {}, summary.attrs.get("metrics", {})
     predicts = any(entry.get("predict") for entry in plan["experiments"])
     machine = (predicting_machine if predicts else known_machine)(summary, plan)
+    # What runs of networks of known size exchange is known; predicted times rest on all.
+    measured = replace(machine, grown=())
     for entry in shown(plan)["experiments"]:
         ids = dict.fromkeys(run["run_id"] for run in entry["runs"])
         taken = [rows[run_id] for run_id in ids if run_id in rows]
@@ -91,29 +94,16 @@ def _parts(summary: pd.DataFrame, plan: Plan, runs: Path) -> dict[str, _Part]:
         named = [name for name in benchmarks_of(entry) if name in meant]
         own.attrs = {"metrics": {name: meant[name] for name in named}}
         own_plan: Plan = {**shared, "experiments": [lasting(entry)]}
-        parts[entry["name"]] = _Part(own_plan, own, runs, _known_to(entry, own, machine))
+        parts[entry["name"]] = _Part(
+            own_plan, own, runs, machine if entry.get("predict") else measured
+        )
     return parts
 
 
-def _known_to(entry: PlanExperiment, rows: pd.DataFrame, machine: Machine) -> Machine:
-    """What of the machine the tables of an experiment hold its runs against."""
-    if entry.get("predict"):
-        return machine
-    # Of networks of known size what runs exchange is known, which their predicted times rest on.
-    names = (LAYERS, ACCOUNT, column("model_parameters", "mean", "run"))
-    held = reads_files(entry) or any(name in rows and rows[name].notna().any() for name in names)
-    return replace(machine, grown=()) if held else UNKNOWN
-
-
-@dataclass(frozen=True)
-class _Work:
-    out: Path
-    figures: Path | None
-    processes: int  # for figures: several of a single experiment
-
-
-def _write(work: _Work, part: _Part) -> tuple[int, list[dict[str, Any]]]:
-    """Make and write tables and figures of an experiment: how many files, and the index."""
+def _write(work: tuple[Path, Path | None, int], part: _Part) -> tuple[int, list[dict[str, Any]]]:
+    """Make and write tables and figures of an experiment, for which there are so many processes:
+    how many files, and the index."""
+    out, figures, processes = work
     (entry,) = part.plan["experiments"]
     name = entry["name"]
     tables = make_tables(part.summary, part.plan, part.runs, machine=part.machine)
@@ -122,17 +112,20 @@ def _write(work: _Work, part: _Part) -> tuple[int, list[dict[str, Any]]]:
             f"{of.unit}, {of.better} is better, {of.scope}, in {each}" for each, of in meant.items()
         )
         _log.warning("%s: metric %s is left out: it is %s", name, metric, listed([*of_each]))
-    files = write_tables(tables, work.out)
+    files = write_tables(tables, out)
     # As the page reads them: what is there of an earlier call beside these is none of them.
-    results = load_results(entry, work.out, tables[name])
+    results = load_results(entry, out, tables[name])
     table = findings_table(results, find(results))
-    files += write_tables({name: {FINDINGS: table}}, work.out)
-    files += write_latex(results, part.plan["campaign"], work.out)
-    if work.figures is None:
+    files += write_tables({name: {FINDINGS: table}}, out)
+    for kind in NAMES:
+        if text := latex_table(results, kind, part.plan["campaign"]):
+            files.append(out / name / f"{kind}.tex")
+            write_atomic(files[-1], text, durable=False)
+    if figures is None:
         return len(files), []
     from scalesweep.aspects.draw import write_figures
 
-    return len(files), write_figures(results, work.figures, processes=work.processes)
+    return len(files), write_figures(results, figures, processes=processes)
 
 
 def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> None:
@@ -175,6 +168,43 @@ def write_all(
         (out / part.plan["experiments"][0]["name"]).mkdir(parents=True, exist_ok=True)
     if figures is not None:  # which the processes below have then
         import scalesweep.aspects.draw  # noqa: F401
-    work = _Work(out, figures, processes if len(parts) == 1 else 1)
+    work = out, figures, processes if len(parts) == 1 else 1
     written = shared_map(_write, work, parts, processes)
     return sum(files for files, _ in written), [each for _, index in written for each in index]
+
+
+def latex_text(text: str) -> str:
+    r"""Any text as LaTeX's text mode shows it, on one line.
+
+    What ``\\`` in front would take for an argument (``[``, ``*``) is behind empty braces.
+    """
+    shown = visible(" ".join(text.split())).translate(_SIGNS)
+    return f"{{}}{shown}" if shown[:1] in ("[", "*") else shown
+
+
+def latex_table(results: ExperimentResults, name: str, campaign: str) -> str | None:
+    """The table ``points`` or ``scaling`` of an experiment; None where it has no rows."""
+    if name == "scaling" and not results.series:
+        return None
+    table = point_table(results, MAX_ROWS, scaling=name == "scaling")
+    if not table.sources:
+        return None
+    heads = [("", heading) for heading in table.lead]
+    heads += [(group, column.heading) for group, part in table.groups for column in part]
+    columns = [(latex_text(group), latex_text(heading)) for group, heading in heads]
+    rows = [[latex_text(cell.text) for cell in row] for row in table.head]
+    frame = pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(columns))
+    if not any(group for group, _ in heads):
+        frame.columns = frame.columns.droplevel(0)
+    caption = f"{results.title}: {name} (campaign {campaign}). Means with 95 % intervals."
+    caption += f" The first {MAX_ROWS} of {len(table.sources)} rows." if table.left_out else ""
+    return frame.style.hide(axis="index").to_latex(
+        environment="table",
+        position="htbp",
+        position_float="centering",
+        hrules=True,
+        multicol_align="c",
+        column_format="l" * len(table.lead) + "r" * (len(heads) - len(table.lead)),
+        caption=latex_text(caption),
+        label=f"tab:{results.name}-{name}",
+    )

@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from scalesweep.aspects.layouts.table import held_layouts
-from scalesweep.aspects.scaling.findings import EITHER, Verdict, verdicts
+from scalesweep.aspects.scaling.findings import EITHER, Efficiency, Verdict, verdicts
 from scalesweep.aspects.steps.findings import main_loss
-from scalesweep.aspects.steps.ledgers import Ledger, farthest_series, ledgers
+from scalesweep.aspects.steps.ledgers import farthest_series, ledgers
 from scalesweep.core.causes import Cause, NextJob, facts_of
 from scalesweep.core.formatting import counted, duration, finite, listed, number, percent
 from scalesweep.core.plan_format import Plan
@@ -21,9 +21,7 @@ from scalesweep.findings.base import ATTENTION, CLEAR, NOTE, OPEN, SAME, Finding
 from scalesweep.jobs.failure_groups import shared_values
 from scalesweep.tables.provenance import RunFacts
 
-MOST_SENTENCES = 4
-MOST_FAILURES = 4
-MOST_SERIES = 3  # that are named in a line of the table
+MOST_SENTENCES, MOST_FAILURES, MOST_SERIES = 4, 4, 3  # that are shown
 # What a verdict rests on; and rules whose sentences stand elsewhere on the screen, or nowhere.
 VERDICT, LOSS, LOAD = "verdict", "largest loss", "other load"
 _ELSEWHERE = frozenset({LOAD, "coverage"})
@@ -31,7 +29,6 @@ _BEST = ("best layout", "best")
 _FIRST = (VERDICT, *_BEST, LOSS, "causes")
 # What is sure comes first.
 _ORDER: Mapping[str, int] = {CLEAR: 0, ATTENTION: 1, OPEN: 2, NOTE: 3}
-_QUIET = "repeat on a quiet machine"
 # What to do before runs are repeated that would fail again.
 _CURES: Mapping[str, str] = {
     Cause.OUT_OF_MEMORY: "take a smaller batch, or ask for more memory",
@@ -52,7 +49,7 @@ class Line:
     loss: str
     state: str  # of the run at: clear, open, or empty
     next: str
-    noisy: str = ""  # that other processes disturbed most of its runs
+    disturbed: int = 0  # runs, by other processes
     loss_state: str = ""
 
     @property
@@ -70,7 +67,8 @@ class Line:
         """The line as a terminal prints it."""
         where = " · ".join("; ".join(filter(None, row)) for row in self.rows)
         said = "; ".join(filter(None, (f"run at {where}" if self.run_at else where, self.loss)))
-        words = f"{self.state}, though {self.noisy}" if self.noisy else self.state
+        noisy = f"{counted(self.disturbed, 'run')} disturbed" if self.disturbed else ""
+        words = "; ".join(filter(None, (self.state, noisy)))
         return f"{said or 'no result'}{f' ({words})' if words else ''}"
 
 
@@ -98,11 +96,11 @@ def first_screen(
     failures: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """What the template shows first of an experiment; ``figures`` are the names of all of them,
-    ``failures`` the failed points (``sections.failed_points``)."""
+    ``failures`` the failed points (``failed_points``)."""
     series = farthest_series(results, ledgers(results))
     reaches = verdicts(results)
     again = f"cd {shlex.quote(str(Path.cwd()))} && scalesweep run {plan['file']}"
-    steps = steps_of(results, findings, reaches, series, again)
+    steps = steps_of(results, findings, reaches, again)
     then = next((step for step in steps if step.text), None)
     loss = main_loss(series)
     if loss and results.scale in results.axes:
@@ -115,7 +113,6 @@ def first_screen(
         "next": then,
         "cost": _cost(results, facts, then.runs) if then and then.runs else "",
         "figure": _answer(figures),
-        "disturbed": _disturbed(findings)[0],
         "failed": _failures(results, failures),
     }
 
@@ -182,20 +179,15 @@ def line_of(
     answers = answers or [f for f in argued if f.rule in _BEST] or argued
     states = {finding.state for finding in answers}
     state = OPEN if OPEN in states else next(iter(states), "")
-    noisy = _disturbed(findings)[1] if state else ""
     of_loss = {finding.state for finding in argued if finding.rule == LOSS} if loss else set()
-    return Line(
-        rows, loss, state,
-        then.short if then else "", noisy,
-        OPEN if OPEN in of_loss else next(iter(of_loss), ""),
-    )  # fmt: skip
+    worst = OPEN if OPEN in of_loss else next(iter(of_loss), "")
+    return Line(rows, loss, state, then.short if then else "", _disturbed(findings)[0], worst)
 
 
-def _disturbed(findings: Sequence[Finding]) -> tuple[int, str]:
-    """How many runs other processes disturbed; if these are more than half, in words."""
-    load = [f for f in findings if f.rule == LOAD]
-    runs, of = (int(number.value or 0) for number in load[0].numbers[:2]) if load else (0, 0)
-    return runs, f"other processes disturbed {runs} of {of} runs" if 2 * runs > of else ""
+def _disturbed(findings: Sequence[Finding]) -> tuple[int, int]:
+    """How many runs other processes disturbed, and of how many."""
+    load = [[int(of.value or 0) for of in f.numbers] for f in findings if f.rule == LOAD]
+    return (load[0][0], load[0][1]) if load else (0, 0)
 
 
 def _of_series(results: ExperimentResults, reaches: Sequence[Verdict]) -> list[tuple[str, str]]:
@@ -259,7 +251,6 @@ def steps_of(
     results: ExperimentResults,
     findings: Sequence[Finding],
     reaches: Sequence[Verdict],
-    series: Sequence[Ledger],
     again: str,
 ) -> Iterator[Next]:
     """What is missing first, then what to act on, then what would decide, then what comes next;
@@ -279,35 +270,32 @@ def steps_of(
     if set(results.sources) == {"imported"}:
         yield from said
         return
-    noisy = _disturbed(findings)[1]
-    if noisy:
+    noisy, of = _disturbed(findings)
+    quiet = f"repeat on a quiet machine: other processes disturbed {noisy} of {of} runs"
+    if 2 * noisy > of:
         done = sum(run["status"] == Status.DONE for run in runs)
-        yield Next(f"{_QUIET}: {noisy}", f"{again} --again {results.name}", done)
-    losses = [finding for finding in findings if finding.rule == LOSS]
-    yield from (Next(loss.next) for loss in losses if loss.state == CLEAR)
-    if results.entry.get("noexchange") and not series:
-        text = "separate communication from computation: steps on GPUs have no time stamps"
-        yield Next(text, f"{again} --profiler noexchange")
-    yield from _measure(results, findings, reaches, again)
-    yield from (Next(loss.next) for loss in losses)
-    yield from said
-
-
-def _measure(
-    results: ExperimentResults, findings: Sequence[Finding], reaches: Sequence[Verdict], again: str
-) -> Iterator[Next]:
-    """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
-    unclear = any(finding.rule == VERDICT and finding.state == OPEN for finding in findings)
+        yield Next(quiet, f"{again} --again {results.name}", done)
+    yield from (Next(of.next) for of in findings if (of.rule, of.state) == (LOSS, CLEAR))
+    unclear, unsure = (
+        any(of.rule == rule and of.state == OPEN for of in findings) for rule in (VERDICT, LOSS)
+    )
     undecided = [
         (reach, reach.beyond)
         for reach in reaches
         if reach.beyond is not None and (unclear or reach.beyond.side != "below")
     ]
-    unsure = any(finding.rule == LOSS and finding.state == OPEN for finding in findings)
-    noisy = _disturbed(findings)[0]
     if noisy and (undecided or unsure):
-        text = f"{_QUIET}: other processes disturbed {counted(noisy, 'run')}"
-        yield Next(text, f"{again} --again disturbed", noisy)
+        yield Next(quiet, f"{again} --again disturbed", noisy)
+    yield from _measure(results, undecided, reaches)
+    yield from said
+
+
+def _measure(
+    results: ExperimentResults,
+    undecided: Sequence[tuple[Verdict, Efficiency]],
+    reaches: Sequence[Verdict],
+) -> Iterator[Next]:
+    """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
     for reach, point in undecided:
         if reach.cited.odd or reach.why == SAME or reach.repeats_for(point) is None:
             # More than twice as many repeats: what makes the numbers as they are comes first.

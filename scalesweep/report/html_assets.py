@@ -11,7 +11,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -34,42 +33,29 @@ _CHARTS = "vl-convert-python"
 LIBRARIES = "libraries.js"  # what runs the others; the first of a page's scripts
 
 
-@dataclass(frozen=True)
-class Assets:
-    """Scripts and styles of a page, ready to be embedded; ``libraries`` run when one is needed."""
+def assets(own: Sequence[str], charts: bool = True) -> dict[str, Any]:
+    """Scripts and styles of a page, ready to be embedded, and its Content-Security-Policy.
 
-    libraries: Mapping[str, Markup]
-    scripts: tuple[Markup, ...]
-    styles: tuple[Markup, ...]
-
-    @property
-    def policy(self) -> Markup:
-        """Content of the page's Content-Security-Policy."""
-        every = (*self.libraries.values(), *self.scripts)
-        hashed = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in every)
-        digests = " ".join(f"'sha256-{digest}'" for digest in hashed)
-        return Markup(
+    ``libraries`` run when one is needed: modules without exports, as scripts that run where they
+    are put with names of their own. ``scripts`` are our ``own`` (names of files in resources/).
+    """
+    modules = {"tables": _tables(), **({"charts": _vega()} if charts else {})}
+    libraries = {
+        name: _inline_script(f'(function(){{"use strict";\n{module}\n}}).call(undefined)')
+        for name, module in modules.items()
+    }
+    own_texts = ((RESOURCES / name).read_text("utf-8") for name in (LIBRARIES, *own))
+    scripts = [_inline_script(text) for text in own_texts]
+    every = (hashlib.sha256(text.encode()).digest() for text in (*libraries.values(), *scripts))
+    digests = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in every)
+    styles = _bundle("dt_bundle.css"), (RESOURCES / "report.css").read_text("utf-8")
+    return {
+        "libraries": libraries, "scripts": scripts, "styles": [Markup(style) for style in styles],
+        "policy": Markup(
             "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:;"
             f" script-src {digests}"
-        )
-
-
-def assets(own: Sequence[str], charts: bool = True) -> Assets:
-    """Scripts of the libraries, then our ``own`` (names of files in resources/), and styles."""
-    libraries = {"tables": _tables(), **({"charts": _vega()} if charts else {})}
-    scripts = [(RESOURCES / name).read_text("utf-8") for name in (LIBRARIES, *own)]
-    styles = [_bundle("dt_bundle.css")]
-    styles += [(RESOURCES / "report.css").read_text("utf-8")]
-    return Assets(
-        {name: _inline_script(_enclosed(text)) for name, text in libraries.items()},
-        tuple(map(_inline_script, scripts)),
-        tuple(map(Markup, styles)),
-    )
-
-
-def _enclosed(module: str) -> str:
-    """A module without exports as a script that runs where it is put, with names of its own."""
-    return f'(function(){{"use strict";\n{module}\n}}).call(undefined)'
+        ),
+    }  # fmt: skip
 
 
 @cache
@@ -138,11 +124,6 @@ def with_code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def breakable(text: str) -> Markup:
-    """A heading that may break behind an underscore."""
-    return Markup(str(escape(text)).replace("_", "_<wbr>"))
-
-
 def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
     """A page from a template in resources/; every value is escaped unless it is Markup."""
     environment = Environment(
@@ -158,7 +139,6 @@ def render(template: str, context: Mapping[str, Any], filters: Mapping[str, Any]
         "seconds": duration,
         "figure_number": number,
         "with_code": with_code,
-        "breakable": breakable,
         "embedded": embedded,
         "unbroken": unbroken,
         **filters,

@@ -1,8 +1,9 @@
 """The report: one HTML page that holds findings, figures, tables and provenance."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pandas as pd
@@ -11,17 +12,17 @@ from scalesweep.analysis import stats
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.aspects.energy.table import DEFINITIONS
 from scalesweep.aspects.probes.table import ceilings_section
-from scalesweep.core.formatting import PHASES, counted, listed, text_of
+from scalesweep.core.formatting import PHASES, counted, listed
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.report.experiment_part import PageInputs, experiment_part
+from scalesweep.report.experiment_part import experiment_part
 from scalesweep.report.html_assets import assets, render
-from scalesweep.report.links import Links
-from scalesweep.report.sections import imported_section, jobs_section
-from scalesweep.slurm.job_table import is_incomplete, read_jobs
+from scalesweep.report.inputs import PageInputs, links_from
+from scalesweep.slurm.job_table import Row, is_incomplete, overhead_s, read_jobs
+from scalesweep.slurm.sacct import FINAL
 from scalesweep.tables.hardware import machines, mismatches
-from scalesweep.tables.provenance import FACTS, RunFacts, group, read_facts
+from scalesweep.tables.provenance import FACTS, Environment, RunFacts, group, read_facts
 
 # Columns of the summary that a page is made of.
 OF_SUMMARY = ("run_id", "source", FACTS)
@@ -33,7 +34,7 @@ MOST_LINES = 6  # at the end of a campaign in the terminal
 def render_page(content: Mapping[str, Any]) -> str:
     """The page of ``page_content`` as HTML; everything from plan, tables, records and jobs is
     escaped."""
-    return render(TEMPLATE, content, {"when": _minute, "described": _described})
+    return render(TEMPLATE, content, {})
 
 
 def glance(content: Mapping[str, Any]) -> list[str]:
@@ -60,7 +61,7 @@ def page_content(
     relative links; ``jobs`` is jobs.csv; of the summary it needs the columns OF_SUMMARY. Raises
     UserError if the index of figures or ``jobs`` cannot be read.
     """
-    links = Links(out)
+    links = links_from(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.entry["runs"]}
     done = [run_id for run_id, status in statuses.items() if status == Status.DONE]
     known: Mapping[str, RunFacts] = {}
@@ -76,9 +77,10 @@ def page_content(
     benchmarks = dict.fromkeys(str(entry["benchmark"]) for entry in plan["experiments"])
     # Published results, whose campaign has no name of its own, are named by what they are of.
     unnamed = sources == {IMPORTED} and plan["campaign"] == IMPORTED
-    rows = read_jobs(jobs) if jobs else []
+    rows, imported = read_jobs(jobs) if jobs else [], plan.get("imported")
     return {
-        **_times(facts.values()),
+        "first": min((run.started[:10] for run in facts.values() if run.started), default=None),
+        "last": max((run.ended[:10] for run in facts.values() if run.ended), default=None),
         "machine": _machine(environments),
         "plan": plan,
         "title": listed([*benchmarks], 3) if unnamed else str(plan["campaign"]),
@@ -94,12 +96,12 @@ def page_content(
         "ceilings": ceilings_section(studies),
         "measured": "measured" in set(summary.get("source", ())),
         "hosts": len({host for run in facts.values() for host in run.hosts}),
-        "jobs": jobs_section(rows, links.to(jobs), is_incomplete(jobs)) if jobs else None,
+        "jobs": _jobs(rows, links(jobs), is_incomplete(jobs)) if jobs else None,
         "environments": environments,
         "machines": machines(run.hardware for run in facts.values()),
         "mismatches": mismatches({run_id: run.hardware for run_id, run in facts.items()}),
         "unread": len(done) - len(facts),
-        "imported": imported_section(plan, links),
+        "imported": imported and {**imported, "list": links(Path(imported["list"]))},
         "metrics": _metrics(studies),
         "epochs": any("total_time" in results.measures for results in studies),
         "phases": PHASES,
@@ -108,23 +110,9 @@ def page_content(
 
 def _repeats(studies: Sequence[ExperimentResults]) -> str:
     """``3 repeats a point``, or ``1 to 5 repeats a point``."""
-    several = {int(row.get("repeats") or 0) for results in studies for row in results.points} - {0}
-    if not several:
-        return "no repeats yet"
-    low, high = min(several), max(several)
+    every = {int(row.get("repeats") or 0) for results in studies for row in results.points} or {0}
+    low, high = min(every - {0}, default=0), max(every)
     return f"{f'{low} to ' if low < high else ''}{counted(high, 'repeat')} a point"
-
-
-def _times(facts: Collection[RunFacts]) -> dict[str, Any]:
-    """The first and the last day of the runs, and whether some have none."""
-    started = sorted(run.started[:10] for run in facts if run.started)
-    ended = sorted(run.ended[:10] for run in facts if run.ended)
-    first, last = started[:1], ended[-1:]
-    return {
-        "first": first[0] if first else None,
-        "last": last[0] if last else None,
-        "undated": len(started) < len(facts),
-    }
 
 
 def _metrics(studies: Sequence[ExperimentResults]) -> list[dict[str, str]]:
@@ -137,33 +125,39 @@ def _metrics(studies: Sequence[ExperimentResults]) -> list[dict[str, str]]:
         for name, of in QUANTITIES.items()
         if name in named or (of.derived and several)
     ]
-    for name, (results, measure) in named.items():
-        if name not in QUANTITIES:
-            said = results.entry["metrics"].get(name) or DEFINITIONS.get(name)
-            meanings.append({
-                "label": measure.label, "unit": measure.unit,
-                "better": "higher" if measure.higher else "lower",
-                "definition": said or "as reported by the program",
-            })  # fmt: skip
-    return meanings
+    return meanings + [
+        {
+            "label": measure.label, "unit": measure.unit,
+            "better": "higher" if measure.higher else "lower",
+            "definition": results.entry["metrics"].get(name) or DEFINITIONS.get(name)
+            or "as reported by the program",
+        }
+        for name, (results, measure) in named.items()
+        if name not in QUANTITIES
+    ]  # fmt: skip
 
 
-def _machine(environments: Sequence[Any]) -> str | None:
+def _machine(environments: Sequence[Environment]) -> str:
     """CPU models with cores, by falling number of runs."""
-    models = dict.fromkeys(
-        f"{entry.facts['CPU']}"
-        + (f", {entry.facts['cores']} cores" if "cores" in entry.facts else "")
-        for entry in environments
-        if "CPU" in entry.facts
-    )
-    return listed(list(models), 3) or None
+    facts = [of.facts for of in environments if "CPU" in of.facts]
+    words = [of["CPU"] + (f", {of['cores']} cores" if "cores" in of else "") for of in facts]
+    return listed([*dict.fromkeys(words)], 3)
 
 
-def _minute(text: Any) -> str:
-    return str(text or "–").replace("T", " ")[:16]
-
-
-def _described(evidence: Mapping[str, Any]) -> str:
-    """The rows that a sentence rests on, in one line."""
-    key = ", ".join(f"{name} {text_of(value)}" for name, value in evidence.get("key", {}).items())
-    return f"{evidence.get('table', '')}: {key or 'whole table'}"
+def _jobs(rows: Sequence[Row], link: str, incomplete: bool) -> dict[str, Any] | None:
+    """What the template needs of the rows of jobs.csv, at ``link``; None if there are none, and
+    the accounting has answered (not ``incomplete``)."""
+    if not rows and not incomplete:
+        return None
+    over = [row for row in rows if row["state"] in FINAL]
+    waits = [row["wait_s"] for row in rows if row["wait_s"] is not None]
+    return {
+        "link": link,
+        "incomplete": incomplete,
+        "count": len(rows),
+        "ends": Counter(row["cause"] or row["state"].lower() for row in over),
+        "waiting": len(rows) - len(over),
+        "wait_s": median(waits) if waits else None,
+        "held_s": overhead_s(rows),
+        "node_hours": sum(row["node_hours"] or 0 for row in over),
+    }

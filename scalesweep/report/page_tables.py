@@ -1,11 +1,8 @@
 """Tables of the page: points, runs, and what profiles and traces say, as cells."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from scalesweep.analysis.metrics import column
 from scalesweep.aspects.registry import parts, shown_tables
 from scalesweep.core.formatting import (
     PHASES,
@@ -20,10 +17,10 @@ from scalesweep.core.record import FAILURE, RECORD, read_failure
 from scalesweep.core.status import Status
 from scalesweep.experiment.cells import Target, Text, number_cell, table
 from scalesweep.experiment.points_table import Table
-from scalesweep.experiment.results import ExperimentResults, Row
-from scalesweep.report.links import Links
-from scalesweep.table.declared import DeclaredRow, Estimate, columns_of
-from scalesweep.tables.provenance import Environment, RunFacts
+from scalesweep.experiment.results import ExperimentResults
+from scalesweep.report.inputs import PageInputs
+from scalesweep.table.declared import Estimate, columns_of
+from scalesweep.tables.provenance import RunFacts
 
 _LOGS = ("stdout.log", "stderr.log")
 _BAD = (Status.FAILED, Status.STALE)
@@ -38,94 +35,66 @@ def shown_table(
     each point leads."""
     phases = sum(bool(phase) for phase, _ in shown.groups) > 1
     columns = [(column, phase) for phase, part in shown.groups for column in part]
-    sources = shown.sources[: shown.limit]
-    names = [*results.columns, "", *[""] * (len(shown.lead) - len(results.columns) - 1)]
+    names = [*results.columns, *[""] * (len(shown.lead) - len(results.columns))]
     head = [Text(title, name=of) for title, of in zip(shown.lead, names, strict=True)]
     for made, phase in columns:
         heading = f"{made.heading}, {phase}" if phase and phases else made.heading
         head.append(Text(heading, None, "num"))
-    orders = _orders(sources, [*names, *(made.name for made, _ in columns)])
-    rows = []
-    for place, (row, cells) in enumerate(zip(sources, shown.head, strict=True)):
-        kinds = ["" if n < len(names) else "num" for n in range(len(cells))]
-        line = [
-            Text(cell.text, order[place], f"{kind}{' bad' * cell.bad}".strip())
-            for cell, order, kind in zip(cells, orders, kinds, strict=True)
-        ]
-        if runs:
-            key = {name: text_of(row.get(name)) for name in results.columns}
-            at = len(results.columns)
-            to = Target(cells[at].text, f"#{runs}", runs, key)
-            line[at] = Text("", line[at].order, line[at].kind, (to,))
-        rows.append(line)
+    sources = shown.sources[: shown.limit]
+    rows: list[list[Text]] = [[] for _ in sources]
+    for place, of in enumerate([*names, *(made.name for made, _ in columns)]):
+        # Sorted by numbers if there are any, else by text.
+        numbers = bool(of) and any(finite(row.get(of)) for row in sources)
+        for line, row, cells in zip(rows, sources, shown.head, strict=True):
+            kind = f"{'num' if place >= len(names) else ''}{' bad' * cells[place].bad}".strip()
+            text = cells[place].text
+            line.append(number_cell(row.get(of), text, kind) if numbers else Text(text, None, kind))
+    at = len(results.columns)
+    for line, row in zip(rows if runs else (), sources, strict=False):
+        key = {name: text_of(row.get(name)) for name in results.columns}
+        line[at] = Text("", None, line[at].kind, (Target(line[at].text, f"#{runs}", runs, key),))
     label = f"Table of {what}, {results.title}"
     return table(label, head, rows, len(shown.sources), ("row", "the CSV files"), name)
 
 
-def _orders(rows: Sequence[Row], names: Sequence[str]) -> list[list[str | None]]:
-    """What each cell of a column is sorted by: numbers if there are any, else its text."""
-    orders: list[list[str | None]] = []
-    for name in names:
-        values = [row.get(name) for row in rows] if name else []
-        numbers = any(map(finite, values))
-        orders.append(
-            [repr(float(v)) if finite(v) else "" for v in values] if numbers else [None] * len(rows)
-        )
-    return orders
-
-
 def runs_table(
-    results: ExperimentResults,
-    facts: Mapping[str, RunFacts],
-    environments: Sequence[Environment],
-    folder: Path,
-    links: Links,
-    limit: int,
-    name: str,
+    page: PageInputs, results: ExperimentResults, limit: int, name: str
 ) -> dict[str, Any]:
     """Every planned run of an experiment: how far it is, its numbers, and where its files are.
 
-    ``folder`` holds the runs of the site; ``environments`` are numbered from 1 as the provenance
-    lists them.
+    Environments are numbered from 1 as the provenance lists them.
     """
     known = {row["run_id"]: row for row in results.rows("runs")}
-    numbers = {
-        tuple(sorted(environment.facts.items())): n for n, environment in enumerate(environments, 1)
-    }
+    numbers = {tuple(sorted(of.facts.items())): n for n, of in enumerate(page.environments, 1)}
     main = results.main
     phases = main.phases if main else []
-    head = [Text("Run", kind="id")]
-    head += [Text(title, name=title) for title in results.columns]
+    head = [Text("Run", kind="id"), *(Text(title, name=title) for title in results.columns)]
     head += [Text(t, kind=k) for t, k in (("Repeat", "num"), ("Status", ""), ("Files", ""),
              ("Source", ""), ("Started, UTC", ""), ("Time", "num"))]  # fmt: skip
     head += [Text(f"{main.axis_label}, {PHASES[p]}", kind="num") for p in phases if main]
     head += [Text("Environment", kind="num"), Text("Hosts")]
     rows = []
     for run in results.entry["runs"][:limit]:
-        fact, row = facts.get(run["run_id"]), known.get(run["run_id"], {})
-        means = [row.get(column(main.metric, "mean", phase)) for phase in phases if main]
-        factor = main.factor if main else 1.0
+        fact, row = page.facts.get(run["run_id"]), known.get(run["run_id"], {})
+        means = [main.value(row, "mean", phase) for phase in phases if main]
         hosts = fact.hosts if fact else ()
         environment = numbers.get(tuple(sorted(fact.environment))) if fact else None
+        point = [run["point"].get(name) for name in results.columns]
         rows.append([
             Text(run["run_id"], kind="id"),
-            *(_parameter(run["point"].get(name)) for name in results.columns),
+            *(Text(text_of(v), repr(float(v)) if finite(v) else None) for v in point),
             number_cell(run["repeat"], str(run["repeat"])),
             Text(_word(run, fact), kind="bad" if run["status"] in _BAD else ""),
-            Text("", links=_files(run, fact, folder, links)),
+            Text("", links=_files(page, run, fact)),
             Text(str(row.get("source") or "–")),
             Text(str((fact and fact.started) or "–").replace("T", " ")[:16]),
             number_cell(fact and fact.wall_s, duration(fact and fact.wall_s)),
-            *(number_cell(v, as_given(v * factor if finite(v) else None)) for v in means),
+            *(number_cell(v, as_given(v)) for v in means),
             number_cell(environment, text_of(environment)),
             Text(", ".join(hosts[:3]) + (", …" if len(hosts) > 3 else "")),
         ])  # fmt: skip
     label = f"Table of runs, {results.title}"
     return table(label, head, rows, len(results.entry["runs"]), ("run", "runs.csv"), name)
-
-
-def _parameter(value: Any) -> Text:
-    return number_cell(value, text_of(value), "") if finite(value) else Text(text_of(value), "")
 
 
 def _word(run: Mapping[str, Any], fact: RunFacts | None) -> str:
@@ -137,35 +106,29 @@ def _word(run: Mapping[str, Any], fact: RunFacts | None) -> str:
     return f"{run['status']}: {more}" if more else str(run["status"])
 
 
-def _files(
-    run: Mapping[str, Any], fact: RunFacts | None, folder: Path, links: Links
-) -> list[Target]:
+def _files(page: PageInputs, run: Mapping[str, Any], fact: RunFacts | None) -> list[Target]:
     """What a run has of record, failure and logs of the attempt that they tell of."""
-    here = folder / run["run_id"]
-    attempt = fact.attempt if fact else None
-    if fact is None and run["status"] == Status.FAILED:
-        attempt = (read_failure(here) or {}).get("attempt")
+    here = page.runs / run["run_id"]
+    attempt = fact.attempt if fact else (read_failure(here) or {}).get("attempt")
     paths = [here / RECORD, here / FAILURE]
     paths += [here / f"attempt-{attempt}" / name for name in _LOGS if attempt]
-    return [Target(path.stem, links.to(path)) for path in paths if path.is_file()]
+    return [Target(path.stem, page.links(path)) for path in paths if path.is_file()]
 
 
 def profile_tables(results: ExperimentResults, limit: int) -> list[dict[str, Any]]:
     """The tables of what profiles say, with caption and note: the point of a row, then the columns
     that have anything to say."""
     made = []
-    every: Iterable[tuple[type[DeclaredRow], str]]
-    every = chain.from_iterable(kinds.items() for kinds in parts("PROFILES"))
-    for kind, note in every:
+    for kind, note in (item for kinds in parts("PROFILES") for item in kinds.items()):
         rows = results.of(kind)
-        units = {item.name: item.unit for item in columns_of(kind) if item.name not in _FIXED}
+        units = {of.name: of.unit for of in columns_of(kind) if of.name not in _FIXED}
         names = [n for n in units if any(getattr(row, n, None) not in (None, "") for row in rows)]
         head = [Text("Point"), *(Text(_heading(n, units[n]), kind="num") for n in names)]
         cells = [
-            [Text(results.describe(row.point) if results.axes else "all")]
-            + [_cell(getattr(row, name), name in _SHARES) for name in names]
+            [Text(results.describe(row.point) if results.axes else "all"),
+             *(_cell(getattr(row, name), name in _SHARES) for name in names)]
             for row in rows[:limit]
-        ]
+        ]  # fmt: skip
         if rows:
             more = ("row", f"{kind.TABLE}.csv")
             shown = table(kind.TABLE.capitalize(), head, cells, len(rows), more)

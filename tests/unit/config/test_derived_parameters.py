@@ -10,7 +10,7 @@ from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.jobs.run_spec import run_spec
 from scalesweep.planning.plan import build_plan
-from scalesweep.report.sections import fixed_parameters
+from scalesweep.report.experiment_part import fixed_parameters
 from scalesweep.state.run_state import RunState
 
 # As many samples in all at every number of ranks, for each rank or each two of them.

@@ -18,7 +18,7 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.general import other_main_metric
 from scalesweep.planning.plan import build_plan
-from scalesweep.report.sections import fixed_parameters
+from scalesweep.report.experiment_part import fixed_parameters
 from scalesweep.state.run_state import RunState
 from scalesweep.tables.points import ExperimentData
 from tests.fakes.two_benchmarks import BOTH, add_toy_fast

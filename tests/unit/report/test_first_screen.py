@@ -109,8 +109,8 @@ def test_disturbed_runs_are_repeated_before_more_repeats_are_asked_for(tmp_path:
     counts = number_of("disturbed runs", 2, "1"), number_of("of", 15, "1")
     load = Finding("e", LOAD, ATTENTION, numbers=counts)
     then = first_screen(plan, study, [*find(study), load], [], {}, NOTHING)
-    assert then["disturbed"] == 2
-    assert then["next"].text == "repeat on a quiet machine: other processes disturbed 2 runs"
+    assert then["line"].disturbed == 2
+    assert then["next"].text == "repeat on a quiet machine: other processes disturbed 2 of 15 runs"
 
 
 def test_the_line_has_the_state_of_its_sentence_on_a_disturbed_machine_too(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_the_line_has_the_state_of_its_sentence_on_a_disturbed_machine_too(tmp_p
     said = [*find(study), Finding("e", LOAD, ATTENTION, numbers=counts)]
     line = first_screen(plan, study, said, [], {}, NOTHING)["line"]
     assert [f.state for f in said if f.rule == "verdict"] == [line.state] == ["clear"]
-    assert line.text.endswith("(clear, though other processes disturbed 9 of 15 runs)")
+    assert line.text.endswith("(clear; 9 runs disturbed)")
 
 
 @pytest.mark.parametrize(
