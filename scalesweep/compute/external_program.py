@@ -43,23 +43,18 @@ def keep_attempt(spec: Order, work: Path, base: Mapping[str, Any], job: int | No
 
     ``base``: what the launcher knows of it. ``job``: id of the Slurm job.
     """
-    extract = spec["extract"]
+    variables = {
+        name: value
+        for name, value in sorted(environment(spec).items())
+        if _KEPT.match(name) and not _LEFT_OUT.search(name)
+    }
     record = {
         **base,
         # Where the program's start ends and its work begins cannot be seen from outside.
         "phases": {},
-        "work": extract["work"],
+        "work": spec["extract"]["work"],
         "resources": _resources(spec, job),
-        "environment": {
-            "ranks": [],
-            "versions": {},
-            "variables": {
-                name: value
-                for name, value in sorted(environment(spec).items())
-                if _KEPT.match(name) and not _LEFT_OUT.search(name)
-            },
-            "node": host_facts(),
-        },
+        "environment": {"ranks": [], "versions": {}, "variables": variables, "node": host_facts()},
     }
     kept = {"srun_labels": spec.get("srun_labels", False), "record": record}
     write_atomic(work / ATTEMPT, json.dumps(kept, indent=1) + "\n")

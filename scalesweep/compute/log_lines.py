@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 # Characters of a line that are read at once: no log may fill the memory.
 _LONGEST = 1 << 20
 # In none of these may two parts match the same text: a line without an end would take for ever.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])|\x08")
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])|\x08")
 # Before the bracket horovodrun may put the time, inside it Open MPI its job; Open MPI 5, whose jobs
 # have an @, puts a space behind.
 STREAM_LABEL = re.compile(
@@ -72,7 +72,7 @@ def read_lines(path: Path, srun_labels: bool = False, collected: bool = False) -
     for line, piece in _pieces(path):
         rank = rank if line == number else None  # after a carriage return it is not repeated
         escaped = "\x1b" in piece or "\b" in piece
-        number, text, label = line, _ESCAPES.sub("", piece) if escaped else piece, None
+        number, text, label = line, ESCAPES.sub("", piece) if escaped else piece, None
         for _ in range(2 * collected):
             if before := _COLLECTED.match(text):
                 text = text[before.end() :]

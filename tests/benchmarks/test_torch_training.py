@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from scalesweep.compute.error_lines import reason_of
+from scalesweep.compute.failure_cause import reason_of
 from scalesweep.core.causes import Cause
 from tests.benchmarks import cnn_programs
 from tests.benchmarks.programs import read, start_torch

@@ -20,7 +20,7 @@ READERS = (
     "analysis/xplane.py",
     "compute/external_program.py",
     "compute/log_lines.py", "compute/log_metrics.py", "compute/log_reader.py", "compute/stamps.py",
-    "compute/failure_cause.py", "compute/error_lines.py", "compute/hangs.py",
+    "compute/failure_cause.py", "compute/hangs.py",
     "doctor/*",
     # Names of variables that launchers set.
     "compute/program.py", "tables/provenance.py",

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scalesweep.compute.error_lines import OWN, WAITED, reason_of
-from scalesweep.compute.failure_cause import Said
+from scalesweep.compute.failure_cause import OWN, WAITED, Said, reason_of
 from scalesweep.compute.launcher import launch
 from scalesweep.core.causes import Cause
 from tests.conftest import ROOT
