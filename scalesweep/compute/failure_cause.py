@@ -205,9 +205,8 @@ def failure_of(outcome: Outcome, work: Path, spec: Order) -> Failure:
     if reason and reason.weight != OWN and said.left and cause == Cause.NON_ZERO_EXIT:
         detail = f"exit code {code}: {said.left} had ended with exit code 0 before: {text}"
     if blamed and blamed.ranks and several:
-        plural = "" if blamed.ranks.isdecimal() else "s"
         where = f" on {blamed.node}" if blamed.node else ""
-        who = f"rank{plural} {blamed.ranks}{where}" if guilty else f"says rank {blamed.ranks}"
+        who = f"rank {blamed.ranks}{where}" if guilty else f"says rank {blamed.ranks}"
         detail = f"{detail} ({who})"
     return Failure(cause, detail, more)
 

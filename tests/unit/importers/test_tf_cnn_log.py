@@ -32,7 +32,7 @@ def test_a_log_with_commands(read: Read) -> None:
 
 FORMS: dict[str, str | bytes] = {
     "plus": command(FLAGS, "+ ") + run(),
-    "prompt": command(FLAGS, "(venv) [user@node01 dir]$ ") + run(),
+    "prompt": command(FLAGS, "(venv) [user@node01 dir]$ srun --ntasks=1 ") + run(),
     "pipe": command(f"{FLAGS} 2>&1 | tee log.txt", "$ ") + run(),
     "none, but parameters": run(),
     "crlf": TEXT.replace("\n", "\r\n"),
@@ -49,7 +49,7 @@ FORMS: dict[str, str | bytes] = {
 @pytest.mark.parametrize("name", FORMS)
 def test_one_run_in_many_forms(read: Read, name: str) -> None:
     ((found,), refusals) = read(FORMS[name])
-    assert refusals == [] and found.point == KNOWN
+    assert refusals == [] and found.point == KNOWN and found.variant.keys() <= {"GPU"}
     assert (rate(found), found.metrics["final_loss"]["value"]) == (1000.0, 2.0)
 
 
