@@ -35,6 +35,7 @@ class Spans:
         self._about = {"rank": rank}
         self._synchronize, self._unix = synchronize, time.time() - time.perf_counter()
         self._seconds, self._name, self._since = {}, None, time.perf_counter()
+        self._late = {}  # what lies between steps, timed in one: it counts before the next
         self._step, self._begin, self._peak = 0, None, 0
         self._inside, self._loop, self._thread, self._rest = 0, None, None, None
         self._lines, self._lock, self._pid = collections.deque(), threading.Lock(), os.getpid()
@@ -58,14 +59,17 @@ class Spans:
             self._synchronize()
         now, self._name = time.perf_counter(), was or self._name
         if self._name:
-            self._seconds[self._name] = self._seconds.get(self._name, 0.0) + now - self._since
+            late = self._begin is not None and self._name in BETWEEN
+            seconds = self._late if late else self._seconds
+            seconds[self._name] = seconds.get(self._name, 0.0) + now - self._since
         self._name, self._since = name, now
         return now
 
     def begin(self, name=None, was=None):
         """Begin a step, in the span ``name``. What spans count before belongs to it, too."""
-        self._thread = threading.get_ident()
+        self._thread, self._begin = threading.get_ident(), None
         self._begin = self.at(name, was)
+        self._count(self._seconds)
 
     def end(self, **about):
         """End the step and print it. ``about``: samples, tokens, epoch, warmup, memory."""
@@ -80,8 +84,9 @@ class Spans:
             about["memory"] = {"rss": 1024 * peak, **about.get("memory", {})}
         times = {name: round(seconds, 7) for name, seconds in self._seconds.items()}
         begin = round(self._unix + self._begin, 6)
-        self._put(step=self._step, begin=begin, s=round(now - self._begin, 7), spans=times, **about)
-        self._seconds = dict.fromkeys(self._seconds, 0.0)
+        seconds = round(now - self._begin - sum(self._late.values()), 7)
+        self._put(step=self._step, begin=begin, s=seconds, spans=times, **about)
+        self._count({})
         self._step, self._begin = self._step + 1, None
 
     def steps(self, batches, **about):
@@ -134,7 +139,13 @@ class Spans:
     def _drop(self):
         self.at()
         self._begin = None
-        self._seconds = {n: s if n in BETWEEN else 0.0 for n, s in self._seconds.items()}
+        self._count({n: s for n, s in self._seconds.items() if n in BETWEEN})
+
+    def _count(self, seconds):
+        """Begin to count at ``seconds``, and what lay in the step before."""
+        names = {**self._seconds, **self._late}
+        self._seconds = {n: seconds.get(n, 0.0) + self._late.get(n, 0.0) for n in names}
+        self._late = {}
 
     @contextlib.contextmanager
     def span(self, name):

@@ -17,10 +17,7 @@ from scalesweep.core.record import EPOCH_TIMES, OF_STEPS, STEP_TIMES, WARMUP_STE
 _SET_S = 1e-3
 # Steps may take so much more than the run that they are of: clocks differ.
 _LONGER, _LONGER_S = 1.01, 0.1
-_ROUNDED_S = 1e-6
 BETWEEN = f"{stamps.SPAN}between"
-# What lies between steps; where a program times it within one, it is moved behind it. By length.
-ACTIVITIES = tuple(f"{stamps.SPAN}{name}" for name in ("checkpoint", "validation", "logging"))
 PARTS = {
     "span_compute": ("span_forward", "span_backward", "span_optimizer"),
     "span_communication": ("span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"),
@@ -55,7 +52,6 @@ class Steps:
         again = np.array([step in (0, 1) for _, step in self.keys[1:]], bool) & (epochs == 1)
         self.follows = ((epochs <= 1) & (steps == 1)) | again  # right after the one before
         self.seconds = self._seconds()
-        self._move_out()
         self.between = self._between()
         if self.between is not None:  # without those that follow one that is lost
             known = ~np.isnan(self.between).any(axis=1)
@@ -111,39 +107,6 @@ class Steps:
             )
         return sorted(shared)
 
-    def _move_out(self) -> None:
-        """Take activities out of the steps that hold them, into the time before the next.
-
-        Each lies where it leaves the least time over: beside the spans of its step, or between it
-        and the step before.
-        """
-        names = [name for name in ACTIVITIES if name in self.numbers_of]
-        if not names:
-            return
-        spans = [[whole] if whole in self.numbers_of else parts for whole, parts in PARTS.items()]
-        room = self.seconds - sum(self.known(name) for name in ("span_input", *spans[0], *spans[1]))
-        before = self._before()
-        for name in names:
-            took = self.known(name)
-            inside, outside = room - took > -_ROUNDED_S, before - took > -_ROUNDED_S
-            # If it is not known what was before, what fits is inside.
-            closer = np.where(inside & outside, room < before, inside | (room > before))
-            moved = np.where(np.where(np.isnan(before), inside, closer), took, 0)
-            late = np.where(self.follows[:, None], moved[:-1], 0)
-            room, before = room - moved, before - (took - moved)
-            self.seconds = np.maximum(self.seconds - moved, 0)
-            took = took - moved
-            took[1:] += late
-            self.numbers_of[name] = took
-
-    def _before(self) -> Matrix:
-        """Seconds between each step and the one before, NaN if they are not known."""
-        before = np.full((len(self.keys), self.ranks), np.nan)
-        if self.has(stamps.BEGIN):
-            gaps = np.diff(self.numbers_of[stamps.BEGIN], axis=0) - self.seconds[:-1]
-            before[1:] = np.where(self.follows[:, None], gaps, np.nan)
-        return before
-
     def _seconds(self) -> Matrix:
         """Seconds of each step; raises UnreadableError if some have none, or if they are longer
         than the run."""
@@ -167,8 +130,11 @@ class Steps:
     def _between(self) -> Matrix | None:
         """Seconds from the end of the step before, 0 for the first of all; None, with a warning, if
         they are not known of all steps but those that follow one that is lost."""
-        passed = self._before()
-        passed[0] = np.nan_to_num(passed[0])
+        passed = np.full(self.seconds.shape, np.nan)
+        passed[0] = 0
+        if self.has(stamps.BEGIN):
+            gaps = np.diff(self.numbers_of[stamps.BEGIN], axis=0) - self.seconds[:-1]
+            passed[1:] = np.where(self.follows[:, None], gaps, np.nan)
         total = np.nansum(passed + self.seconds, axis=0)
         back, unknown = np.argwhere(passed < -_SET_S), np.isnan(passed).any(axis=1).sum()
         self.clock_set = bool(len(back)) or self._too_long(total.max())

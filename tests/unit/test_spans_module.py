@@ -135,6 +135,26 @@ def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(
     assert arrays["span_between"] == pytest.approx([0, 0, 0.032, 0, 0.032, 0])
 
 
+def test_an_activity_within_a_step_lies_between_it_and_the_next(
+    module: Any, clock: Clock, tmp_path: Path
+) -> None:
+    """``if step % 2: with spans.span("validation")`` in the body of the loop."""
+    spans = module.Spans(every_s=60)
+    for step in spans.steps(range(5)):
+        spans.at("forward")
+        clock.passes(0.002)
+        if step % 2:
+            with spans.span("validation"):
+                clock.passes(0.01)
+            clock.passes(0.001)
+    spans.flush()
+    arrays = {name: array.ravel().tolist() for name, array in read(tmp_path).arrays.items()}
+    assert arrays["step_times"] == pytest.approx([0.002, 0.003, 0.002, 0.003, 0.002])
+    assert arrays["span_forward"] == pytest.approx(arrays["step_times"])
+    for name in ("span_validation", "span_between"):
+        assert arrays[name] == pytest.approx([0, 0, 0.01, 0, 0.01])
+
+
 def test_what_other_threads_do_meanwhile_takes_no_time_of_a_step(
     module: Any, clock: Clock, tmp_path: Path
 ) -> None:
