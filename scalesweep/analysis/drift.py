@@ -27,17 +27,15 @@ SMALLEST = 1e-3
 class Trend:
     """Change of the logarithm from the first run to the last, with its 95 % interval.
 
-    ``scatter`` is the standard deviation of single runs around the line, ``span_s`` the seconds
-    between the first start and the last. ``clear``: whether it is drift. The interval leaves out 0,
-    no single run scatters as far, and both hold without the run that lies farthest off too.
+    ``span_s``: seconds between the first start and the last. ``clear``: whether it is drift. The
+    interval leaves out 0, no single run scatters as far, and both hold without the run that lies
+    farthest off too.
     """
 
     change: float
     low: float
     high: float
-    scatter: float
     span_s: float
-    runs: int
     clear: bool
 
 
@@ -80,7 +78,7 @@ def _line(start: Floats, values: Floats, names: NDArray[Any]) -> tuple[Trend, Fl
     half = float(t_quantile(degrees) * scatter / np.sqrt(weight) * span)
     change = slope * span
     clear = abs(change) > max(half, scatter, SMALLEST)
-    return Trend(change, change - half, change + half, scatter, span, start.size, clear), rest
+    return Trend(change, change - half, change + half, span, clear), rest
 
 
 def _centred(values: Floats, group: Places) -> Floats:

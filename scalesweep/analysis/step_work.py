@@ -147,17 +147,15 @@ def step_work(
     """
     check_arrays(samples, ranks)
     steps = rank_matrix(samples, STEP_TIMES, ranks)
-    spans = [rank_matrix(samples, name, ranks) for name in SPANS]
-    if steps is not None and np.isfinite(steps).all():
-        _check_seconds(steps, seconds)
-    if steps is None or any(span is None or span.shape != steps.shape for span in spans):
+    if steps is None or not np.isfinite(steps).all():
         return None
-    reading, computing, exchange = (span for span in spans if span is not None)
-    if not all(np.isfinite(times).all() for times in (steps, reading, computing, exchange)):
+    _check_seconds(steps, seconds)
+    if any(name not in samples for name in SPANS):
         return None
+    reading, computing, exchange = (_floats(samples, name) for name in SPANS)
     check_spans(steps, dict(zip(SPANS, (reading, computing, exchange), strict=True)), notes)
     reading, computing, exchange = _cut([reading, computing, exchange], steps)
-    between, named = _between(samples, ranks, steps)
+    between, named = _between(samples)
     host = np.zeros(steps.shape) if between is None else between
     if meet(notes):
         check_clocks((steps + host)[1:], 0.0 if SPAN_BETWEEN in samples else UNSEEN)
@@ -167,14 +165,14 @@ def step_work(
         BETWEEN: np.maximum(host - sum(activities.values()), 0.0),
         INSIDE: np.maximum(steps - reading - computing - exchange, 0.0),
     }  # fmt: skip
-    waits = _waits(samples, notes, ranks, exchange)
+    waits = _waits(samples, notes, exchange)
     exchange = np.maximum(exchange, 0.0)
     return StepWork(causes, exchange, steps, between is not None, tuple(activities), waits)
 
 
 def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
     """Raise BadSpansError where a program that takes stamps in its steps keeps an array that is no
-    ``[step, rank]`` of finite numbers, or lacks a span."""
+    ``[step, rank]`` of finite, positive numbers, or lacks a span."""
     if STEP_TIMES not in samples or not {"span_compute", "span_communication"} & set(samples):
         return
     if missing := [name for name in SPANS if name not in samples]:
@@ -192,9 +190,14 @@ def check_arrays(samples: Mapping[str, NDArray[Any]], ranks: int) -> None:
                 f"{name} has the shape {values.shape}, not one value for each of {rows:,} steps "
                 f"and {ranks:,} ranks"
             )
-        if values.dtype.kind in "fiu" and not np.isfinite(values).all():
-            odd = _in_steps(~np.isfinite(values))
-            raise BadSpansError(f"{name} is no finite number {odd} (NaN or inf)")
+        if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
+            raise BadSpansError(f"{name} is not a finite number in each step (NaN or inf)")
+        if (bad := values < -CLOCK_S).mean() > ODD:
+            raise BadSpansError(
+                f"{name} is negative {_in_steps(bad)} (at least {values.min():.4g} s): its stamps "
+                "are out of order; operations with side effects (tf.print, a summary, py_function) "
+                "and clocks that are set do that"
+            )
 
 
 def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, Any]) -> None:
@@ -209,14 +212,6 @@ def check_spans(steps: Floats, spans: Mapping[str, Floats], notes: Mapping[str, 
             "operation with side effects in the step (tf.print, a summary, py_function) delays "
             "them; take it out of the timed steps"
         )
-    for name, span in spans.items():
-        bad = span < -CLOCK_S
-        if bad.mean() > ODD:
-            raise BadSpansError(
-                f"{name} is negative {_in_steps(bad)} (at least {span.min():.4g} s): its stamps "
-                "are out of order; operations with side effects (tf.print, a summary, py_function) "
-                "and clocks that are set do that"
-            )
     total = np.asarray(sum(spans.values()), np.float64)
     whole, parts = float(steps.mean()), float(total.mean())
     if whole <= 0 or parts <= 0:
@@ -320,16 +315,14 @@ def noted_count(notes: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def _between(
-    samples: Mapping[str, NDArray[Any]], ranks: int, steps: Floats
-) -> tuple[Floats | None, dict[str, Floats]]:
+def _floats(samples: Mapping[str, NDArray[Any]], name: str) -> Floats:
+    return np.asarray(samples[name], np.float64)
+
+
+def _between(samples: Mapping[str, NDArray[Any]]) -> tuple[Floats | None, dict[str, Floats]]:
     """The time between steps, and the activities in it that have a name."""
-    named = {
-        name: values
-        for name in NAMED
-        if (values := _like(samples, f"span_{name}", ranks, steps)) is not None
-    }
-    whole = _like(samples, SPAN_BETWEEN, ranks, steps)
+    named = {n: _floats(samples, f"span_{n}") for n in NAMED if f"span_{n}" in samples}
+    whole = _floats(samples, SPAN_BETWEEN) if SPAN_BETWEEN in samples else None
     if not named:
         return whole, named
     total = np.asarray(sum(named.values()), np.float64)
@@ -354,7 +347,7 @@ def _cut(parts: Sequence[Floats], whole: Floats) -> list[Floats]:
 
 
 def _waits(
-    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], ranks: int, exchange: Floats
+    samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], exchange: Floats
 ) -> dict[str, Floats]:
     """What ranks wait for in their exchange ``[step, rank]``, by term; empty if it is not known.
 
@@ -362,9 +355,9 @@ def _waits(
     """
     shards = noted(notes, "exchanged") == EXCHANGED_SHARDS
     parts = {
-        SHARDED if shards and name == TRANSFER else name: np.maximum(values, 0.0)
+        SHARDED if shards and name == TRANSFER else name: np.maximum(_floats(samples, array), 0.0)
         for array, name in WAITS.items()
-        if (values := _like(samples, array, ranks, exchange)) is not None
+        if array in samples
     }
     off = np.abs(sum(parts.values()) - exchange) > CLOCK_SHARE * exchange + CLOCK_S
     if parts and off.mean() > ODD:
@@ -373,14 +366,3 @@ def _waits(
             f"{_in_steps(off)}: they are its parts, and none may be missing"
         )
     return parts
-
-
-def _like(
-    samples: Mapping[str, NDArray[Any]], name: str, ranks: int, steps: Floats
-) -> Floats | None:
-    values = rank_matrix(samples, name, ranks)
-    if values is None or values.shape != steps.shape or not np.isfinite(values).all():
-        return None
-    if (values < -CLOCK_S).mean() > ODD:
-        raise BadSpansError(f"{name} is negative (at least {values.min():.4g} s): a time is not")
-    return values
