@@ -51,9 +51,7 @@ ASPECTS: dict[str, Mapping[str, str]] = {
         "warm_up": "Steps that each point leaves out as its warm-up, and from which its times "
         "are steady.",
     },
-    "training": {
-        "accuracy": "Accuracy of each point, with the time and energy to reach it.",
-    },
+    "training": {},
     "score": {
         "score": "Mean time to the target without the best and the worst run, as MLPerf counts.",
     },

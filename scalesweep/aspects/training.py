@@ -1,26 +1,25 @@
 """What training gave: time, rate, loss, accuracy and energy, by epoch and by point."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.metrics import ENERGY, EPOCH_CURVES, column, units_of
+from scalesweep.analysis.metrics import ENERGY, EPOCH_CURVES, column
 from scalesweep.analysis.table_io import typed_values, without_attrs
 from scalesweep.core.formatting import finite, scaled_unit, shorten, text_of, with_interval
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.experiment.measure import Measure
 from scalesweep.experiment.points_table import Cell, Column, Table, table_of
-from scalesweep.experiment.results import ExperimentResults, Row
+from scalesweep.experiment.results import ExperimentResults, Key, Row
 from scalesweep.experiment.sections import Section
 from scalesweep.figures.drawing import Drawing, drawn, evenly, labels_of
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
 from scalesweep.tables.making import Maker, TableInputs
-from scalesweep.tables.point_tables import identity_columns
 
-# Of the columns of `accuracy`, in this order.
+# Of the columns of `points`, in this order.
 RESULTS = (
     "training_time",
     "training_samples_per_second",
@@ -34,7 +33,6 @@ RESULTS = (
     "final_validation_accuracy",
     "test_accuracy",
 )
-_STATS = ("mean", "low", "high")
 _NOTE = (
     "Means over repeats, in brackets the 95 % interval of the mean. Reached: runs that met the "
     "target, of all finished runs; the time to target is their mean."
@@ -72,38 +70,6 @@ def epochs_frame(inputs: TableInputs) -> pd.DataFrame | None:
     frame = pd.DataFrame(table).explode(["epoch", *units], ignore_index=True)
     frame = frame.astype({"epoch": "int64", **dict.fromkeys(units, "float64")})
     frame.attrs["units"] = units
-    return frame
-
-
-def accuracy_frame(inputs: TableInputs) -> pd.DataFrame | None:
-    """A row per point: time, rate, loss, accuracy, energy, with intervals over the repeats.
-
-    ``reached`` counts the runs that met their target, of which alone ``time_to_target`` tells;
-    ``energy_runs`` those of which energy is known.
-    """
-    data, points = inputs.data, inputs.points
-    if not data.trains:
-        return None
-    table = identity_columns(data.axes, points, samples=True)
-    there = {metric for metric, phase in data.measures if phase == "run"}
-    # Of points that set an accuracy or error at which training stops.
-    reached = [
-        count if any(value is not None for value in data.targets(point)) or count else None
-        for point in points
-        for count in [data.repeats(point, ("time_to_target", "run")).size]
-    ]
-    if any(count is not None for count in reached):
-        table["reached"] = typed_values(reached, int)
-    for metric in (*RESULTS, *ENERGY):
-        if metric not in there:
-            continue
-        if metric == "energy":
-            table["energy_runs"] = [data.repeats(point, ("energy", "run")).size for point in points]
-        values = [astuple(data.mean(point, (metric, "run"))) for point in points]
-        for stat, numbers in zip(_STATS, zip(*values, strict=True), strict=True):
-            table[column(metric, stat, "run")] = np.array(numbers, np.float64)
-    frame = pd.DataFrame(table)
-    frame.attrs["units"] = units_of(frame.columns, data.quantities)
     return frame
 
 
@@ -153,18 +119,34 @@ def _measures(results: ExperimentResults) -> list[Measure]:
 
 def accuracy_table(results: ExperimentResults, limit: int) -> Table | None:
     """Time, rate, loss, accuracy and energy of every point; None where nothing trains."""
-    rows = results.rows("accuracy")
-    if not rows:
+    if not results.measures.keys() & {*RESULTS}:
         return None
+    known = _counts(results)
+    rows: list[Row] = [{**row, **known.get(results.point_key(row), {})} for row in results.points]
     columns: list[Column] = []
     for measure in _measures(results):
         if measure.metric == "time_to_target":
             columns.append(_REACHED)
         name = column(measure.metric, "mean", "run")
         columns.append(Column(measure.axis_label, _cell(measure), name))
-    if any("reached" in row for row in rows) and "time_to_target" not in results.measures:
+    if any(row.get("reached") is not None for row in rows) and _REACHED not in columns:
         columns.append(_REACHED)
     return table_of(results, rows, [("", columns)], limit)
+
+
+def _counts(results: ExperimentResults) -> dict[Key, Row]:
+    """Of each point how many runs ``reached`` their target, if it sets one, and of how many the
+    energy is known."""
+    counts: dict[Key, Row] = {}
+    for run in results.rows("runs"):
+        aims = [v for n, v in parameters_at(results.entry, run).items() if n.startswith("target_")]
+        met, watts = (finite(run.get(f"{n}_mean_run")) for n in ("time_to_target", "energy"))
+        key = results.point_key(run)
+        own = counts.setdefault(key, {"reached": None, "energy_runs": 0})
+        own["energy_runs"] += watts
+        if met or any(aim is not None for aim in aims):
+            own["reached"] = (own["reached"] or 0) + met
+    return counts
 
 
 def _cell(measure: Measure) -> Callable[[Row], Cell]:
@@ -270,6 +252,6 @@ def _losses(results: ExperimentResults, epochs: pd.DataFrame) -> list[Drawing]:
                  len(every) - len(labels), columns=max(1, len(panels)))  # fmt: skip
 
 
-MAKERS = (Maker("epochs", epochs_frame), Maker("accuracy", accuracy_frame))
+MAKERS = (Maker("epochs", epochs_frame),)
 FIGURES = (accuracy_figures,)
 SECTION = Section("Accuracy", accuracy_table, lambda _results: [_NOTE])

@@ -146,7 +146,7 @@ def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> l
         lines.append(f"Of the meters: {listed([*notes], MAX_REASONS)}.")
     reasons = Counter(e["missing"] or "no reason recorded" for e in known if e["joules"] is None)
     silent = len(runs) - len(known)
-    if silent and (reasons or measured or results.tables.get("accuracy") is not None):
+    if silent and (reasons or measured or "training_time" in results.measures):
         reasons["the records hold no energy data"] += silent
     for reason, count in reasons.most_common(MAX_REASONS):
         share = "" if count == len(runs) else f" in {count:,} of {counted(len(runs), 'run')}"

@@ -88,7 +88,7 @@ ROWS: list[tuple[Any, int, str, dict[str, Any], str, Callable[[Files], float]]] 
      lambda runs: 1e3 * np.mean([np.sort(run["local_times"][0])[3] for run in runs])),
     (trained, 4, "epochs", {"repeat": 0, "epoch": 2}, "validation_accuracy",
      lambda runs: runs[0]["validation_accuracy"][2].mean()),
-    (trained, 4, "accuracy", {}, "training_time_mean_run",
+    (trained, 4, "points", {}, "training_time_mean_run",
      lambda runs: np.mean([run["record"]["metrics"]["training_time"]["value"] for run in runs])),
     (trained, 4, "phases", {"phase": "training"}, "seconds",
      lambda runs: np.mean([run["record"]["phases"]["training"] for run in runs])),

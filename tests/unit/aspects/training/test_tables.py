@@ -24,7 +24,7 @@ def frame(study: ExperimentResults, name: str) -> pd.DataFrame:
 def test_runs_without_curves_have_none_of_these_tables(tmp_path: Path) -> None:
     make_results(tmp_path, [Fake("e", {"ranks": [1, 2]}, "weak")])
     names = {path.stem for path in (tmp_path / "tables" / "e").glob("*.csv")}
-    assert not names & {"epochs", "accuracy", "phases", "power"}
+    assert not names & {"epochs", "phases", "power"}
     summary = pd.read_parquet(tmp_path / "summary.parquet")
     assert summary["_epochs"].isna().all() and summary["_energy"].isna().all()
     assert json.loads(summary["_phases"].iloc[0])["timed"] == 500.0
@@ -40,22 +40,6 @@ def test_epochs_table(tmp_path: Path) -> None:
     ends = np.cumsum(run["global_times"] + run["validation_times"])
     assert run["epoch_ends"].tolist() == pytest.approx(ends)
     assert table.attrs["units"]["validation_accuracy"]["better"] == "higher"
-
-
-def test_accuracy_table(tmp_path: Path) -> None:
-    fake = nt3(fixed={"target_accuracy": 0.9}, main_metric=None)
-    table = frame(study_of(tmp_path, fake), "accuracy").set_index("ranks")
-    # Final values fall from 0.98 to 0.9, of which validation sees 98 %.
-    assert table["reached"].tolist() == [3, 3, 0]
-    assert math.isnan(table.loc[16, "time_to_target_mean_run"])
-    row = table.loc[4]
-    low, mean, high = (row[f"training_time_{s}_run"] for s in ("low", "mean", "high"))
-    assert low < mean < high
-    assert row["energy_runs"] == 3
-    assert row["energy_per_sample_mean_run"] == pytest.approx(row["energy_mean_run"] / 1600)
-    units = table.attrs["units"]
-    assert units["final_accuracy_mean_run"]["better"] == "higher"
-    assert units["energy_delay_product_mean_run"]["unit"] == "J s"
 
 
 def test_phases_table(tmp_path: Path) -> None:
