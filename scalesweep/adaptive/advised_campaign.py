@@ -48,6 +48,8 @@ def advised_campaign(
         if experiment.name in wanted
     }
     kept = {key: value for key, value in content.items() if key not in _ASIDE}
+    if "accept_stale" in kept:
+        kept["accept_stale"] = [name for name in kept["accept_stale"] if name in experiments]
     budget = campaign.budget_node_hours
     return {
         **kept,

@@ -5,7 +5,7 @@ import argparse
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.smk.campaign_args import open_campaign
-from scalesweep.state.agreement import PATTERNS
+from scalesweep.state.agreement import OTHER_PATTERNS
 from scalesweep.state.reextract import reread
 from scalesweep.state.stock import take_stock
 
@@ -18,7 +18,7 @@ def run(args: argparse.Namespace) -> None:
     runs = campaign.unique_runs()
     failed: list[str] = []
     states = take_stock(campaign, runs)
-    rereads = [run_id for run_id, state in states.items() if PATTERNS in state.cause]
+    rereads = [run_id for run_id, state in states.items() if OTHER_PATTERNS in state.detail]
     for run_id in rereads:
         extract = runs[run_id][0].benchmark.extract
         assert extract is not None

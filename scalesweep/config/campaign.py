@@ -37,7 +37,7 @@ class Campaign:
 
     ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
     which runs are started, None where it is that of the file. The control comes last.
-    ``accept_stale``: what may differ between a record and the plan (``agreement.CAUSES``).
+    ``accept_stale``: experiments whose runs count whatever their records are of.
     ``imported``: what an importer says of the runs that it left out. ``history``: where finished
     points are kept as a session; None: nowhere. ``track``: the repository that is measured.
     ``control``: what the file says of the control point.
@@ -205,6 +205,10 @@ def _experiments(
     check_parts(made, keys.experiments, path)
     stated = [(e.name, e.benchmark.name, e.derived) for e in made]
     check_same(stated, f"{path}: experiments")
+    for name in keys.accept_stale:
+        if name not in keys.experiments:
+            allowed = choices(name, keys.experiments)
+            raise UserError(f"{path}: accept_stale: {name!r} is no experiment; {allowed}")
     if profile not in (None, NONE) and not any(experiment.profiles for experiment in made):
         raise UserError(
             f"--config profile={profile}: no benchmark of this campaign can be run so "

@@ -22,12 +22,10 @@ from scalesweep.config.models import (
     either,
     instead_of,
     matching,
-    one_of,
 )
 from scalesweep.core.plan_format import TARGET_EFFICIENCY
 
 MARGIN = 0.03  # the relative change of a metric that matters
-ACCEPTED = ("parameters", "command", "program")
 _ExperimentName = Annotated[
     str, matching("[A-Za-z][A-Za-z0-9_-]*", "letters, digits, '_' and '-', a letter first")
 ]
@@ -137,9 +135,9 @@ class CampaignKeys(Model):
     )
     """in which runs start: randomised blocks by this seed (`{seed: NUMBER}`), or as the file lists
     them (`as_written`) ([order](../guide/campaigns.md#order-and-a-control-point))"""
-    accept_stale: Annotated[tuple[Annotated[str, one_of(ACCEPTED)], ...], UNEQUAL] = ()
-    """count runs although what they measured differs from the plan in these: `parameters`,
-    `command`, `program` ([stale runs](../guide/integrity.md#stale-runs))"""
+    accept_stale: Annotated[tuple[str, ...], UNEQUAL] = ()
+    """experiments whose runs count although what they measured differs from the plan
+    ([stale runs](../guide/integrity.md#stale-runs))"""
     target_efficiency: Share = TARGET_EFFICIENCY
     """from which efficiency on a scale is worth running, such as `70 %`: verdicts, figures,
     predictions and advice are about it; no part of run ids"""

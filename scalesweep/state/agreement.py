@@ -21,25 +21,22 @@ from scalesweep.core.formatting import listed
 from scalesweep.core.program_files import described_file, located
 from scalesweep.state.programs import program_files, program_order
 
-PARAMETERS, COMMAND, PROGRAM = CAUSES = ("parameters", "command", "program")
-PATTERNS = "patterns"  # its logs can be read again: `scalesweep reread`
+OTHER_PATTERNS = "its logs were read with other patterns"  # they can be read again
 _SHOWN = 3  # differences that a line names
-_FORMAT = 2  # of the comparison: another one compares all records again
+_FORMAT = 3  # of the comparison: another one compares all records again
 
 
 class Planned:
     """What the runs of a campaign are to measure: what their records are compared with.
 
     ``keys``: by run what the comparison rests on besides the run's id, so that a record that was
-    compared under the same key needs not be read. ``accepted``: the ``CAUSES`` that the campaign
-    accepts.
+    compared under the same key needs not be read.
     """
 
     def __init__(self, campaign: Campaign, runs: Mapping[str, tuple[Experiment, Run]]) -> None:
         """``runs``: those that will be looked at, by the names of their folders."""
         self._campaign, self._runs = campaign, runs
         self._now: dict[str, dict[str, Any]] = {}  # programs as they are, by path
-        self.accepted = campaign.accept_stale
         keys: dict[int, str] = {}
         self.keys: dict[str, str] = {}
         for experiment, run_ids in by_experiment(runs):
@@ -48,26 +45,30 @@ class Planned:
                 key = keys[id(benchmark)] = _key(campaign, benchmark)
             self.keys |= dict.fromkeys(run_ids, key)
 
-    def other_patterns(self, run_id: str, said: Mapping[str, Any]) -> dict[str, str]:
-        """Whether the logs of a run were read with other patterns than its benchmark has now, by
-        ``notes.extract`` of its record or by failure.json: as ``differences``."""
-        extract, digest = self._runs[run_id][0].benchmark.extract, said.get("extract_digest")
-        other = extract is not None and digest not in (None, "", extract.digest)
-        return {PATTERNS: "its logs were read with other patterns"} if other else {}
+    def accepts(self, run_id: str) -> bool:
+        """Whether the campaign counts a run whatever its record is of."""
+        experiment = self._runs[run_id][0]
+        return not self._campaign.accept_stale.isdisjoint((experiment.name, experiment.part_of))
 
-    def differences(self, run_id: str, record: Mapping[str, Any]) -> dict[str, str]:
-        """In what a whole record disagrees with the plan: cause -> text, in the order of CAUSES."""
+    def other_patterns(self, run_id: str, said: Mapping[str, Any]) -> bool:
+        """Whether the logs of a run were read with other patterns than its benchmark has now, by
+        ``notes.extract`` of its record or by failure.json."""
+        extract, digest = self._runs[run_id][0].benchmark.extract, said.get("extract_digest")
+        return extract is not None and digest not in (None, "", extract.digest)
+
+    def differences(self, run_id: str, record: Mapping[str, Any]) -> list[str]:
+        """In what a whole record disagrees with the plan."""
         experiment, run = self._runs[run_id]
         benchmark = experiment.benchmark
         measured = record["point"]
-        differences = {}
+        differences = []
         changed = [
             f"{name} was {measured[name]!r}, is {value!r}"
             for name, value in run.point.items()
             if name in measured and measured[name] != value
         ]
         if changed:
-            differences[PARAMETERS] = listed(changed, _SHOWN)
+            differences.append(listed(changed, _SHOWN))
         program = record.get("program")
         if not program:  # of an importer
             return differences
@@ -80,10 +81,12 @@ class Planned:
         )
         words = ("the command", "its variables", f"launch.{used}")
         if unlike := [word for word, a, b in zip(words, was, is_, strict=True) if a != b]:
-            differences[COMMAND] = f"{listed(unlike)} changed"
+            differences.append(f"{listed(unlike)} changed")
         if benchmark.extract is not None and (text := self._program(program["files"], now)):
-            differences[PROGRAM] = text
-        return differences | self.other_patterns(run_id, record["notes"].get("extract") or {})
+            differences.append(text)
+        if self.other_patterns(run_id, record["notes"].get("extract") or {}):
+            differences.append(OTHER_PATTERNS)
+        return differences
 
     def _program(self, measured: Mapping[str, Any], now: ProgramOrder) -> str:
         """Which files of the program have another content now."""

@@ -6,7 +6,7 @@ imports nothing heavy.
 """
 
 import contextlib
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,15 +29,16 @@ from scalesweep.core.record import (
 )
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.core.status import Status
-from scalesweep.state.agreement import Planned
+from scalesweep.state.agreement import OTHER_PATTERNS, Planned
 
 # Next to a site's runs, what their records said when they were last read. Only a cache: rebuilt if
 # it cannot be read.
 INDEX = ".index.json"
-_FORMAT = 16
+_FORMAT = 17
 BROKEN = ".broken"  # end of the names of what was set aside
 _MAX_DETAIL = 2000
 _IMPORTED = "imported"
+CHANGED = "changed"  # the cause of a stale run
 FORGOTTEN = "record.json.unsupported"
 
 
@@ -67,11 +68,11 @@ class RunState(NamedTuple):
 class Entry(NamedTuple):
     """What is kept of a record: the ``state`` of its run, if it is of what is planned; the key
     (``agreement.Planned``) of what it was last ``compared`` with, empty if it never was; in what it
-    ``differs`` from that: cause -> text."""
+    ``differs`` from that."""
 
     state: RunState
     compared: str
-    differs: dict[str, str]
+    differs: list[str]
 
 
 def scan(
@@ -90,7 +91,6 @@ def scan(
     Raises UserError if a record is of another schema, or cannot be read or set aside.
     """
     index = _read_index(runs_folder)
-    accepted = planned.accepted if planned else frozenset()
     states: dict[str, RunState] = {}
     new: dict[str, Entry] = {}
     for run_id in run_ids:
@@ -112,7 +112,7 @@ def scan(
                 continue
             except OSError as error:
                 raise UserError(f"{folder}: {error.strerror}: {error.filename}") from None
-        states[run_id] = _finished(entry, accepted)
+        states[run_id] = _finished(entry, planned is not None and planned.accepts(run_id))
     if new:
         _write_index(runs_folder, index | new)
     return states
@@ -153,16 +153,15 @@ def _entry(folder: str, run_id: str, stamp: str, planned: Planned | None) -> Ent
         status, cause, why = ended
         state = RunState(status, stamp, cause, why, source=record["source"])
     if planned is None:
-        return Entry(state, "", {})
+        return Entry(state, "", [])
     return Entry(state, planned.keys[run_id], planned.differences(run_id, record))
 
 
-def _finished(entry: Entry, accepted: Set[str]) -> RunState:
+def _finished(entry: Entry, accepted: bool) -> RunState:
     state, _, differs = entry
-    detail = "; ".join(differs.values())
-    if causes := [cause for cause in differs if cause not in accepted]:
-        cause = f"{', '.join(causes)} changed"
-        return state._replace(status=Status.STALE, cause=cause, detail=detail)
+    detail = "; ".join(differs)
+    if differs and (not accepted or OTHER_PATTERNS in differs):
+        return state._replace(status=Status.STALE, cause=CHANGED, detail=detail)
     if differs and state.status == Status.DONE:
         return state._replace(detail=f"accepted although {detail}")
     return state
@@ -215,9 +214,8 @@ def _unfinished(folder: str, planned: Planned | None = None) -> RunState:
     if failure is None or "detail" not in failure:
         return RunState(Status.FAILED, stamp, Cause.UNKNOWN, f"{FAILURE} cannot be read")
     cause, detail = shorten(_plain(failure["cause"]), 60), _plain(failure["detail"])
-    if cause == Cause.BAD_RESULT and planned:
-        for what, why in planned.other_patterns(Path(folder).name, failure).items():
-            return RunState(Status.STALE, stamp, f"{what} changed", why)
+    if cause == Cause.BAD_RESULT and planned and planned.other_patterns(Path(folder).name, failure):
+        return RunState(Status.STALE, stamp, CHANGED, OTHER_PATTERNS)
     given_s = _given_s(failure) if cause == Cause.TIMEOUT else None
     return RunState(Status.FAILED, stamp, cause, detail, given_s=given_s)
 

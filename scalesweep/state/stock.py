@@ -12,14 +12,13 @@ from scalesweep.config.campaign import Campaign, by_experiment
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
-from scalesweep.config.study import shown
 from scalesweep.core.causes import Cause
 from scalesweep.core.code_digest import code_digest
 from scalesweep.core.files import digest_of, read_json, write_atomic
 from scalesweep.core.formatting import counted, listed
 from scalesweep.core.paths import CHECKOUT
 from scalesweep.core.status import Status
-from scalesweep.state.agreement import CAUSES, PATTERNS, Planned
+from scalesweep.state.agreement import OTHER_PATTERNS, Planned
 from scalesweep.state.run_state import RunState, scan
 
 # In a results folder, the state of the runs that plan and report are made of. It is written only if
@@ -95,18 +94,16 @@ def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -
     if not stale:
         return ""
     reasons = Counter(state.detail for state in stale.values())
-    folders = {runs[i][0].benchmark.folder for i in stale}
-    causes = {word for s in stale.values() for word in s.cause.replace(",", "").split()}
-    files = sorted(str(shown(folder / "benchmark.yaml")) for folder in folders)
+    others = {i for i, state in stale.items() if OTHER_PATTERNS not in state.detail}
     named = [f"{why} ({counted(count, 'run')})" for why, count in reasons.items()]
-    accept = ", ".join(cause for cause in CAUSES if cause in causes)
     are = "is stale: its record is" if len(stale) == 1 else "are stale: their records are"
     ways = []
-    if PATTERNS in causes:
+    if len(others) < len(stale):
         ways.append(f"to read their logs again, `scalesweep reread {campaign.file}`")
-    if accept:
-        ways.append(f"to measure them again, raise 'version' in {listed(files)}")
-        ways.append(f"to count them, add 'accept_stale: [{accept}]' to {campaign.file}")
+    if names := list(dict.fromkeys(runs[i][0].part_of or runs[i][0].name for i in sorted(others))):
+        again = f"`scalesweep run {campaign.file} --again {names[0]}`"
+        ways.append(f"to measure them again, {again}, or raise the benchmark's 'version'")
+        ways.append(f"to count them, add 'accept_stale: [{', '.join(names)}]' to {campaign.file}")
     return (
         f"{counted(len(stale), 'run')} of {len(runs):,} {are} of something else than is planned, "
         f"and neither counted nor run again: {listed(named, _SHOWN)}; {'; '.join(ways)}"
