@@ -21,7 +21,7 @@ import numpy as np
 from bench.lib.pairs import figure, run
 from scalesweep.compute.job_spec import StampsOrder
 from scalesweep.compute.stamp_arrays import read_stamps
-from scalesweep.core.npy import write_npz
+from scalesweep.core.record import write_npz
 from tests.fakes.stamps import UNIX
 from tests.fakes.stamps import line as stamp
 

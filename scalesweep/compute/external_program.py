@@ -20,8 +20,7 @@ from scalesweep.compute.log_metrics import (
 from scalesweep.compute.program import environment, is_anywhere
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts, node_names
-from scalesweep.core.npy import write_npz
-from scalesweep.core.record import EXTRACTED
+from scalesweep.core.record import EXTRACTED, write_npz
 
 # What is measured of a program of which nothing is read.
 WALL_TIME = "wall_time"

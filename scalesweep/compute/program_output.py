@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.core.host import host_facts
-from scalesweep.core.npy import NOT_ARRAYS
-from scalesweep.core.record import EPOCH_TIMES, SAMPLES
+from scalesweep.core.record import EPOCH_TIMES, NOT_ARRAYS, SAMPLES
 
 _NATIVE = "native.json"
 _KEYS = ("phases", "metrics", "work", "resources", "environment", "notes")

@@ -15,7 +15,7 @@ from scalesweep.config.models import UNEQUAL, Model
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
-from scalesweep.core.layouts import LAYOUT, values_text
+from scalesweep.core.joined_experiments import LAYOUT, values_text
 from scalesweep.core.plan_format import PlanLayouts
 
 _Point = Mapping[str, Any]

@@ -3,7 +3,6 @@
 Standard library only, for the launcher.
 """
 
-import contextlib
 import errno
 import os
 from collections.abc import Iterable
@@ -30,18 +29,16 @@ def why_failed(work: Path, lines: Iterable[str]) -> str | None:
 
     Its output may be lost on the same disk, so a small file is tried in its folder ``work``.
     """
-    probe = work / ".space"
+    import tempfile  # milliseconds, which runs that end well are spared
+
     try:
-        with probe.open("wb") as file:
+        with tempfile.TemporaryFile(dir=work) as file:
             file.write(bytes(_PROBE_BYTES))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         if is_full(error):
             return failure_text(error, work)
-    finally:
-        with contextlib.suppress(OSError):
-            probe.unlink()
     return words_of(lines)
 
 

@@ -2,7 +2,8 @@
 
 plan.json has an entry for each part, an experiment of one benchmark: planning, comparisons with
 other results and the history need no more. Here the parts become one entry, in which ``benchmark``
-is a parameter like any other.
+is a parameter like any other; and where layouts have names (``layouts``), the name is a parameter,
+which those that lay out ranks follow.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -10,7 +11,7 @@ from itertools import chain
 from typing import Any, cast
 
 from scalesweep.core.files import canonical_json
-from scalesweep.core.layouts import LAYOUT, with_layout
+from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import (
     UNKNOWN_PARAMETER,
     ParameterInfo,
@@ -20,18 +21,8 @@ from scalesweep.core.plan_format import (
 )
 
 BENCHMARK = "benchmark"  # the parameter that says which benchmark a point is of
+LAYOUT = "layout"  # the parameter that names how ranks share the work of a point
 _NONE = "\0"  # no value of a parameter
-
-
-class JoinedExperiment(PlanExperiment):
-    """An experiment whose parts are one; its ``benchmark`` names all of them.
-
-    ``benchmarks``: the version of each; ``fixed_of``: by benchmark the constant parameters that
-    others do not have, or have with another value.
-    """
-
-    benchmarks: dict[str, int]
-    fixed_of: dict[str, dict[str, Any]]
 
 
 def shown(plan: Plan) -> Plan:
@@ -46,13 +37,12 @@ def shown(plan: Plan) -> Plan:
 
 def benchmarks_of(entry: PlanExperiment) -> dict[str, int]:
     """The benchmarks of an experiment, each with its version."""
-    joined = cast(JoinedExperiment, entry)
-    return joined.get("benchmarks") or {entry["benchmark"]: entry["version"]}
+    return entry.get("benchmarks") or {entry["benchmark"]: entry["version"]}
 
 
 def constants_of(entry: PlanExperiment) -> Mapping[str, Mapping[str, Any]]:
     """By benchmark the constant parameters that are its own; empty where there is one benchmark."""
-    return cast(JoinedExperiment, entry).get("fixed_of", {})
+    return entry.get("fixed_of", {})
 
 
 def parameters_at(entry: PlanExperiment, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +95,7 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
         ]
 
     seconds = [of["wall_s"] for of in parts if of["wall_s"] is not None]
-    entry: JoinedExperiment = {
+    entry: PlanExperiment = {
         **first,
         "benchmark": ", ".join(part["benchmark"] for part in parts),
         "benchmarks": {part["benchmark"]: part["version"] for part in parts},
@@ -195,3 +185,56 @@ def _parameters(parts: Sequence[PlanExperiment], dropped: set[str]) -> dict[str,
                 "workload": said["workload"] or info["workload"],
             }
     return known
+
+
+def values_text(values: Mapping[str, Any]) -> str:
+    """``tp 2, pp 1``."""
+    return ", ".join(f"{name} {text_of(value)}" for name, value in values.items())
+
+
+def laid_out(entry: PlanExperiment) -> list[str]:
+    """The parameters for which ``layout`` stands; empty where there is none."""
+    layouts = entry.get("layouts")
+    return list(layouts["names"][0]["values"]) if layouts and LAYOUT in entry["axes"] else []
+
+
+def with_layout(entry: PlanExperiment) -> PlanExperiment:
+    """The entry with the parameter ``layout``, if its layouts have names."""
+    layouts = entry.get("layouts")
+    if not layouts or LAYOUT in entry["parameters"]:
+        return entry
+    names = {canonical_json(known["values"]): known["name"] for known in layouts["names"]}
+    parameters = list(layouts["names"][0]["values"])
+
+    def point(values: Mapping[str, Any]) -> dict[str, Any]:
+        own = {name: values.get(name) for name in parameters}
+        # A point that is left out may have a layout that no planned one has.
+        return {LAYOUT: names.get(canonical_json(own)) or values_text(own), **values}
+
+    def named(listed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [{**of, "point": point(of["point"])} for of in listed]
+
+    decided: dict[str, Any] = {}
+    if repeats := entry.get("repeats"):
+        decided["repeats"] = {**repeats, "points": named(repeats["points"])}
+    axes = sorted([LAYOUT, *entry["axes"]], key=lambda name: name != entry["scale"])
+    return cast(
+        PlanExperiment,
+        {
+            **entry,
+            "axes": axes,
+            "parameters": {
+                LAYOUT: {
+                    "unit": None,
+                    "doc": layouts["doc"],
+                    "default": layouts["default"],
+                    "workload": False,
+                },
+                **entry["parameters"],
+            },
+            "runs": named(entry["runs"]),
+            "profiles": named(entry["profiles"]),
+            "excluded": named(entry["excluded"]),
+            **decided,
+        },
+    )

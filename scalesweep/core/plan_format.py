@@ -96,19 +96,12 @@ class DerivedEntry(TypedDict):
     scope: str  # rank, total
 
 
-class PlanLayout(TypedDict):
-    """Values of the parameters that lay out ranks, and what this layout is called."""
-
-    values: PointValues
-    name: str
-
-
 class PlanLayouts(TypedDict):
     """How the ranks of an experiment's points share the work."""
 
     doc: str
     default: str | None  # name of the layout of default values; null: not planned
-    names: list[PlanLayout]
+    names: list[dict[str, Any]]  # values of the parameters that lay out ranks, and its name
 
 
 class PlanExperiment(TypedDict):
@@ -117,6 +110,10 @@ class PlanExperiment(TypedDict):
     name: str
     # the experiment of several benchmarks of which it is one; others: absent
     part_of: NotRequired[str]
+    # of one whose parts are one (core.joined_experiments): the version of each benchmark, and by
+    # benchmark the constant parameters that others lack or have with another value
+    benchmarks: NotRequired[dict[str, int]]
+    fixed_of: NotRequired[dict[str, dict[str, Any]]]
     description: str
     control: bool  # the control point, which comes last
     benchmark: str
@@ -139,14 +136,11 @@ class PlanExperiment(TypedDict):
     # of benchmarks that declare a layout of several parameters; where fewer than two of them vary,
     # or they form a grid: absent
     layouts: NotRequired[PlanLayouts]
-    # of benchmarks that declare a mesh: its axes by role, each with the expression for its ranks
-    # (config.shapes); others: absent
+    # expressions of benchmarks that declare them (config.shapes), others: absent. For the ranks of
+    # a mesh's axes, by role; for the shape of a transformer; for what memory depends on, the GiB of
+    # a rank's device among them where known, peak and rank
     mesh: NotRequired[dict[str, str]]
-    # of benchmarks that declare a transformer: the expressions for its shape (config.shapes);
-    # others: absent
     transformer: NotRequired[dict[str, str]]
-    # of benchmarks that declare what their memory depends on: the expressions, the GiB of a rank's
-    # device among them where known, peak and rank (config.shapes); others: absent
     memory: NotRequired[dict[str, str]]
     axes: list[str]  # parameters with more than one value, the scale first
     linked: list[str]  # parameters that the campaign sets together
@@ -154,7 +148,6 @@ class PlanExperiment(TypedDict):
     fixed: PointValues  # the other parameters and their values
     # parameters that are worked out from others, each with its expression; none: absent
     derived_parameters: NotRequired[dict[str, str]]
-    quantities: NotRequired[list[str]]  # parameters that the program is not told of; none: absent
     # those of them that vary, by the values of the axes at a point (a JSON list); none: absent
     derived_at: NotRequired[dict[str, PointValues]]
     parameters: dict[str, ParameterInfo]
@@ -172,23 +165,6 @@ class PlanExperiment(TypedDict):
     refused: NotRequired[int]
     # repeats until points are precise; left out where their number is fixed
     repeats: NotRequired[PlanRepeats]
-
-
-class RefusedRuns(TypedDict):
-    """Runs that an import refused for one reason."""
-
-    benchmark: str  # empty where the log does not tell
-    reason: str  # of the first
-    count: int
-    places: list[str]  # of the first few: file, or file:line
-
-
-class PlanImported(TypedDict):
-    """What imports left out, and what is to be doubted of what they took."""
-
-    list: str  # file that names all of it
-    refused: list[RefusedRuns]
-    doubts: list[str]
 
 
 class JobShapeEntry(TypedDict):
@@ -216,13 +192,6 @@ class PlanJobs(TypedDict):
     budget_node_hours: float | None
 
 
-class PlanOrder(TypedDict):
-    """The order in which runs are started."""
-
-    seed: int | None  # null: in the order of the campaign file
-    of: int  # runs of the campaign
-
-
 class PlanDataSet(TypedDict):
     """A data set that runs read, and whether it fits in memory."""
 
@@ -241,7 +210,7 @@ class Plan(TypedDict):
     site: str
     results: str  # results folder
     created: str  # UTC, ISO 8601
-    order: PlanOrder
+    order: dict[str, int | None]  # seed (null: as the file lists them); of: runs of the campaign
     experiments: list[PlanExperiment]
     # what the jobs of pending runs ask of Slurm and cost; null on a site without Slurm
     jobs: PlanJobs | None
@@ -253,8 +222,9 @@ class Plan(TypedDict):
     # FLOP/s by type (flops) and bytes/s (bytes_per_s) of a node, as data sheets state them; where
     # the site names a device, how many a node has (devices)
     peaks: NotRequired[dict[str, Any]]
-    # what imports left out or is to be doubted, in campaigns of imported runs
-    imported: NotRequired[PlanImported]
+    # in campaigns of imported runs: what was refused (benchmark, empty where the log does not tell;
+    # reason, count, places), what is to be doubted (doubts), the file that names all of it (list)
+    imported: NotRequired[dict[str, Any]]
 
 
 def write_plan_file(path: Path, plan: Plan) -> None:

@@ -6,19 +6,25 @@ Standard library only: the launcher imports this module on compute nodes.
 import contextlib
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scalesweep.core.files import (
     content_digest,
     digest_of,
     file_digest,
     read_json,
+    replacing,
     write_atomic,
 )
 from scalesweep.core.rank_columns import by_column
 from scalesweep.core.record_check import SCHEMA, BadRecordError, check_record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FAILURE_SCHEMA = 1
 RECORD = "record.json"
@@ -52,6 +58,14 @@ OF_STAMPS = OF_STEPS | {*EPOCH_TIMES, WARMUP_STEP_TIMES}
 LAST_LINES = 20
 _TAIL_BYTES = 65536
 
+# What files that are not of arrays raise: zipfile, and NumPy.
+NOT_ARRAYS = (
+    *(ValueError, OSError, EOFError, RuntimeError, MemoryError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+# What NumPy, json and formatting raise besides for content of the wrong kind.
+NO_USE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError)
+
 # In ``notes.dates`` of an imported record whose dates are the age of a file.
 LAST_MODIFIED = "last modified"
 
@@ -59,6 +73,17 @@ LAST_MODIFIED = "last modified"
 def described(path: Path) -> dict[str, Any]:
     """What a record says of a file next to it."""
     return {"bytes": path.stat().st_size, "blake2b": file_digest(path)}
+
+
+def write_npz(path: Path, arrays: Mapping[str, "NDArray[Any]"]) -> None:
+    """Write float64 arrays, uncompressed, by rename; the same content gives the same file."""
+    import numpy as np
+
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, values in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                write = np.lib.format.write_array
+                write(member, np.ascontiguousarray(values, "<f8"))  # type: ignore[no-untyped-call]
 
 
 def write_record(folder: Path, record: Mapping[str, Any], samples: Path | None = None) -> Path:

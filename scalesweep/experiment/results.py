@@ -12,8 +12,7 @@ from scalesweep.analysis.factors import fold_axes, planned_points, series_parame
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
-from scalesweep.core.joined_experiments import BENCHMARK, parameters_at
-from scalesweep.core.layouts import LAYOUT, laid_out
+from scalesweep.core.joined_experiments import BENCHMARK, LAYOUT, laid_out, parameters_at
 from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of, target_efficiency
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure, measures_of

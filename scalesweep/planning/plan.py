@@ -208,7 +208,6 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
     memory = memory_on(benchmark, campaign.site, experiment.memory_gib_per_rank)
     return {
         "part_of": experiment.part_of,
-        "quantities": sorted(benchmark.quantities),
         "predict": list(experiment.predict or ()),
         "stop": experiment.stop.text if experiment.stop else "",
         "ceiling": benchmark.ceiling,

@@ -20,11 +20,11 @@ import pandas as pd
 from scalesweep.analysis.table_io import without_attrs, write_tables
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.core.code_digest import code_digest
 from scalesweep.core.files import digest_of, stamp_of, write_atomic
 from scalesweep.core.formatting import listed
 from scalesweep.core.joined_experiments import benchmarks_of, shown
 from scalesweep.core.parallel import shared_map
+from scalesweep.core.paths import code_digest
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.visible import visible
 from scalesweep.experiment.load import lasting, load_results

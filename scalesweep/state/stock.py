@@ -13,10 +13,9 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
 from scalesweep.core.causes import Cause
-from scalesweep.core.code_digest import code_digest
 from scalesweep.core.files import digest_of, read_json, write_atomic
 from scalesweep.core.formatting import counted, listed
-from scalesweep.core.paths import CHECKOUT
+from scalesweep.core.paths import CHECKOUT, code_digest
 from scalesweep.core.status import Status
 from scalesweep.state.agreement import OTHER_PATTERNS, Planned
 from scalesweep.state.run_state import RunState, scan

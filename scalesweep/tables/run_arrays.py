@@ -7,8 +7,14 @@ from typing import Any
 
 from scalesweep.analysis.arrays import Arrays, open_arrays
 from scalesweep.core.errors import UserError
-from scalesweep.core.npy import NO_USE, NOT_ARRAYS
-from scalesweep.core.record import RECORD, read_record, read_samples, told_arrays
+from scalesweep.core.record import (
+    NO_USE,
+    NOT_ARRAYS,
+    RECORD,
+    read_record,
+    read_samples,
+    told_arrays,
+)
 from scalesweep.tables.points import ExperimentData, Point
 
 _log = logging.getLogger(__name__)

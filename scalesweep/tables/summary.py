@@ -30,14 +30,15 @@ from scalesweep.analysis.arrays import Arrays, open_arrays
 from scalesweep.analysis.metrics import QUANTITIES, column
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.types import Floats
-from scalesweep.core.code_digest import code_digest
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, stamp_of, write_atomic
 from scalesweep.core.formatting import shorten
-from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.parallel import shared_map
+from scalesweep.core.paths import code_digest
 from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import (
+    NO_USE,
+    NOT_ARRAYS,
     RECORD,
     SAMPLES,
     dates_of,

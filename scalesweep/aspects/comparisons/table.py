@@ -17,8 +17,7 @@ from scalesweep.analysis.metrics import EPOCH_PHASES, NEVER, SAME_TRAINING, comp
 from scalesweep.analysis.stats import Ratio, ratio_of
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
-from scalesweep.core.joined_experiments import BENCHMARK, parameters_at
-from scalesweep.core.layouts import LAYOUT, laid_out
+from scalesweep.core.joined_experiments import BENCHMARK, LAYOUT, laid_out, parameters_at
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.tables.comparisons import (
     BEST,

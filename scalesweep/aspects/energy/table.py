@@ -11,8 +11,7 @@ import numpy as np
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, listed, text_of
-from scalesweep.core.npy import NO_USE, NOT_ARRAYS
-from scalesweep.core.record import POWER, RECORD, read_record
+from scalesweep.core.record import NO_USE, NOT_ARRAYS, POWER, RECORD, read_record
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section

@@ -17,8 +17,7 @@ from scalesweep.analysis.stats import SIGNIFICANT, Ratio
 from scalesweep.config.shapes import Mesh, planned
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
-from scalesweep.core.joined_experiments import parameters_at
-from scalesweep.core.layouts import LAYOUT, laid_out
+from scalesweep.core.joined_experiments import LAYOUT, laid_out, parameters_at
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults

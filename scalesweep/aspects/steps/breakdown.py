@@ -13,9 +13,9 @@ from scalesweep.aspects.steps.efficiency import efficiency_rows
 from scalesweep.aspects.steps.measured_steps import main_rate, stated_accounts
 from scalesweep.aspects.steps.terms import IMBALANCE
 from scalesweep.core.errors import UserError
-from scalesweep.core.npy import NO_USE, NOT_ARRAYS
 from scalesweep.core.profilers import NOEXCHANGE as KIND
 from scalesweep.core.profilers import split_name
+from scalesweep.core.record import NO_USE, NOT_ARRAYS
 from scalesweep.core.status import Status
 from scalesweep.table.declared import SourceRow, column
 from scalesweep.tables.bookkeeping import FIRST_EPOCH

@@ -19,6 +19,7 @@ from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_failure, read_record
 from scalesweep.jobs.missing_programs import missing_programs
 from scalesweep.jobs.run_spec import run_spec
+from scalesweep.state.agreement import OTHER_PATTERNS
 from scalesweep.state.reextract import reread
 from scalesweep.state.run_state import RunState, scan
 from scalesweep.state.stock import take_stock
@@ -190,7 +191,7 @@ def state(campaign: Campaign) -> RunState:
 
 def to_reread(campaign: Campaign) -> int:
     states = take_stock(campaign, campaign.unique_runs()).values()
-    return sum("patterns" in state.cause for state in states)
+    return sum(OTHER_PATTERNS in state.detail for state in states)
 
 
 def test_reading_again_changes_the_numbers_and_nothing_else(

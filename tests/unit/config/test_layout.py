@@ -9,8 +9,7 @@ import yaml
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import load_campaign
-from scalesweep.core.joined_experiments import shown
-from scalesweep.core.layouts import LAYOUT
+from scalesweep.core.joined_experiments import LAYOUT, shown
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.plan import build_plan
