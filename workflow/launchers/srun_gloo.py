@@ -24,9 +24,10 @@ import struct
 import subprocess
 import sys
 import threading
+from collections import Counter
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 USAGE = "srun_gloo.py [--interface NAME] srun [WORD]... -- PROGRAM [WORD]..."
 HOLD_S = 1.0
@@ -66,12 +67,9 @@ class Server(ThreadingMixIn, TCPServer):
 
     request_queue_size = 1024  # every rank connects at about the same time
     daemon_threads = True
-
-    def __init__(self, address: str) -> None:
-        self.scopes: dict[str, dict[str, bytes]] = {}
-        self.finished: dict[str, int] = {}
-        self.changed = threading.Condition()
-        super().__init__((address, 0), Handler)
+    scopes: ClassVar[dict[str, dict[str, bytes]]] = {}
+    finished: ClassVar[Counter[str]] = Counter()
+    changed = threading.Condition()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -82,10 +80,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         """Keep a value."""
-        scope, key = self._place()
         value = self.rfile.read(int(self.headers["Content-Length"]))
         with self.server.changed:
-            self.server.scopes.setdefault(scope, {})[key] = value
+            self._scope()[self.path] = value
             self.server.changed.notify_all()
         self._answer(200)
 
@@ -95,12 +92,10 @@ class Handler(BaseHTTPRequestHandler):
         A rank asks for another's addresses, the key being its number, every 10 ms until they are
         there: such an answer waits a while. Other keys are asked for once, there or not.
         """
-        scope, key = self._place()
+        hold_s = HOLD_S if self.path.rpartition("/")[2].isdigit() else 0
         with self.server.changed:
-            self.server.changed.wait_for(
-                lambda: key in self.server.scopes.get(scope, {}), HOLD_S if key.isdigit() else 0
-            )
-            value = self.server.scopes.get(scope, {}).get(key)
+            self.server.changed.wait_for(lambda: self.path in self._scope(), hold_s)
+            value = self._scope().get(self.path)
         self._answer(404 if value is None else 200, value or b"")
 
     def do_DELETE(self) -> None:
@@ -108,17 +103,15 @@ class Handler(BaseHTTPRequestHandler):
 
         No rank gets as far before every rank has put its addresses.
         """
-        scope, _ = self._place()
         with self.server.changed:
-            finished = self.server.finished.get(scope, 0) + 1
-            self.server.finished[scope] = finished
-            if finished == sum(map(str.isdigit, self.server.scopes.get(scope, {}))):
-                del self.server.scopes[scope], self.server.finished[scope]
+            finished, scope = self.server.finished, self.path.rpartition("/")[0]
+            finished[scope] += 1
+            if finished[scope] == sum(path[-1].isdigit() for path in self._scope()):
+                del self.server.scopes[scope], finished[scope]
         self._answer(200)
 
-    def _place(self) -> tuple[str, str]:
-        scope, _, key = self.path[1:].partition("/")
-        return scope, key
+    def _scope(self) -> dict[str, bytes]:
+        return self.server.scopes.setdefault(self.path.rpartition("/")[0], {})
 
     def _answer(self, status: int, body: bytes = b"") -> None:
         self.send_response_only(status)
@@ -200,7 +193,7 @@ def main(words: list[str]) -> NoReturn:
         fail(f"no interface {interface!r} with an IPv4 address, only {', '.join(addresses)}", 2)
     try:
         interface = interface or find_interface(addresses)
-        server = Server(addresses[interface])
+        server = Server((addresses[interface], 0), Handler)
     except OSError as error:
         fail(f"{error.filename or 'network'}: {error.strerror}")
     serve(server)
