@@ -34,7 +34,7 @@ import tensorflow as tf
 
 from compute_peak.benchmark import make_call
 from compute_peak.work import flop
-from harness.sweep import works_of
+from harness.probe import works_of
 from memory_bandwidth import caches, kernels
 
 BOUND = 0.9

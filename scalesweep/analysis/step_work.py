@@ -296,13 +296,6 @@ def _too_long(total: Floats, whole: Floats) -> NDArray[Any]:
     return np.asarray(total > whole * (1 + CLOCK_SHARE) + CLOCK_S)
 
 
-def shifting_operations(notes: Mapping[str, Any]) -> list[str]:
-    """Operations with side effects that a program has between its stamps
-    (``notes["spans"]["side_effects"]``): they may delay stamps, on any rank."""
-    names = noted(notes, "side_effects")
-    return [str(name) for name in names] if isinstance(names, list) else []
-
-
 def noted(notes: Mapping[str, Any], name: str) -> Any:
     """What a program notes on its spans; None if it does not."""
     spans = notes.get("spans")

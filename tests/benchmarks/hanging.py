@@ -1,6 +1,5 @@
 """A program in the harness: it hangs, is slow or ends well, as its run file asks for."""
 
-import ctypes
 import multiprocessing
 import os
 import sys
@@ -14,18 +13,6 @@ def sleeps(out):
     """Hang as one that waits for something that never comes."""
     ready(out)
     time.sleep(600)
-
-
-def sleeps_with_a_child(out):
-    """Hang beside a fork of oneself."""
-    os.fork()
-    sleeps(out)
-
-
-def holds_the_lock(out):
-    """Hang in C without giving up Python's lock: no other thread of Python runs."""
-    ready(out)
-    ctypes.PyDLL(None).sleep(600)
 
 
 def ends_well(out):
@@ -58,11 +45,9 @@ def ready(out):
 
 
 def main(run):
-    """Do as the parameter says; one word per rank, or one for all."""
-    words = run.params["behaviour"].split()
-    behaviour = words[watch.launched_rank()] if len(words) > 1 else words[0]
+    """Do as the parameter says."""
     with Phases()("timed"):
-        globals()[behaviour](run.out)
+        globals()[run.params["behaviour"]](run.out)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@ import pytest
 
 from cnn_training import metrics
 from scalesweep.core.profilers import environment, lacks
-from tests.benchmarks.cnn_programs import DEFAULTS, start
+from tests.benchmarks.cnn_programs import start
 from tests.benchmarks.programs import Later, read, warm
 
-cluster = Later("cnn_training.cluster")
+tf_training = Later("harness.tf_training")
 
 
 def value(native, name):
@@ -57,7 +57,7 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     assert len({rank["pid"] for rank in native["environment"]["ranks"]}) == 2
     assert native["notes"]["mode"]["strategy"] == "horovod"
     exchange = native["notes"]["exchange"]  # two bytes a value: compressed
-    assert (exchange["by"], exchange["backend"], exchange["local_ranks"]) == ("horovod", "gloo", 2)
+    assert (exchange["by"], exchange["backend"]) == ("horovod", "gloo")
     assert sum(exchange["tensor_bytes"]) == 2 * value(native, "model_parameters")
     variables = native["environment"]["variables"]
     assert variables["HOROVOD_FUSION_THRESHOLD"] == str(3 << 20)
@@ -76,19 +76,19 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
 @pytest.mark.parametrize(("given_by_slurm", "taken"), [(False, [2, 3]), (True, [0, 1])])
 def test_ranks_of_a_host_take_its_gpus_in_turn(monkeypatch, given_by_slurm, taken):
     """Rank 1 of two on a host that TensorFlow says has four GPUs."""
-    visible, config = [], cluster.tf.config
-    monkeypatch.setattr(cluster.hvd, "local_rank", lambda: 1)
-    monkeypatch.setattr(cluster.hvd, "local_size", lambda: 2)
+    visible, config = [], tf_training.tf.config
+    monkeypatch.setattr(tf_training.hvd, "local_rank", lambda: 1)
+    monkeypatch.setattr(tf_training.hvd, "local_size", lambda: 2)
     monkeypatch.setattr(config, "list_physical_devices", lambda _: ["g0", "g1", "g2", "g3"])
     monkeypatch.setattr(config, "set_visible_devices", lambda gpus, _: visible.extend(gpus))
     monkeypatch.setattr(config.experimental, "set_memory_growth", lambda *_: None)
     if given_by_slurm:
         monkeypatch.setenv("SLURM_GPUS_PER_TASK", "2")
-    kind, numbers, problem = cluster.take_devices(DEFAULTS | {"devices_per_rank": 2})
-    assert (kind, numbers, visible, problem) == ("GPU", taken, [f"g{n}" for n in taken], None)
+    gpus = [f"g{number}" for number in taken]
+    assert tf_training.take_gpus(2) == (gpus, None) and visible == gpus
     if not given_by_slurm:
-        _, _, problem = cluster.take_devices(DEFAULTS | {"devices_per_rank": 3})
-        assert problem == (69, "devices_per_rank 3: 4 GPUs for 2 ranks of a host")
+        said = "3 GPUs for each rank: 4 GPUs for 2 ranks of a host"
+        assert tf_training.take_gpus(3) == ([], (69, said))
 
 
 @pytest.mark.slow

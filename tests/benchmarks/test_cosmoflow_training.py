@@ -1,11 +1,8 @@
 """The CosmoFlow training benchmark as the launcher starts it: ``--run FILE`` on every rank."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from harness.program import Run
 from tests.benchmarks.programs import Program, read
 
 SMALL = {
@@ -96,13 +93,3 @@ def test_cached_batches_are_those_of_the_files(tmp_path, data):
     )
     np.testing.assert_allclose(one["loss"], other["loss"], **SAME)
     assert not {"validation_mae", "validation_times"} & one.keys()
-
-
-def test_every_repeat_and_seed_has_a_seed_of_its_own():
-    def run(seed, repeat):
-        place = Path("/nowhere")
-        return Run("id", "cosmoflow_training", 1, {"seed": seed}, repeat, None, place, place)
-
-    seeds = [run(seed, repeat).seed for seed in range(4) for repeat in range(10)]
-    assert len(set(seeds)) == 40
-    assert run(1, 2).seed == run(1, 2).seed

@@ -1,7 +1,6 @@
 """Ranks that hang: the launcher's time limit ends the run, with the cause and everyone's stacks."""
 
 import json
-import shlex
 import sys
 
 import pytest
@@ -37,14 +36,6 @@ def run_late(tmp_path, behaviour, limit_s, **words):
     return json.loads((folder / "failure.json").read_text()), work
 
 
-def some_ranks(behaviours):
-    """How to start ranks of a program without Horovod, each with a behaviour of its own."""
-    count = len(behaviours.split())
-    start = "HOROVOD_RANK=$n " + shlex.join(PROGRAM)
-    script = f'for n in {" ".join(map(str, range(count)))}; do {start} & all="$all $!"; done'
-    return {"ranks": count, "argv": ["bash", "-c", f"{script}; wait $all"]}
-
-
 @pytest.mark.slow
 @pytest.mark.measured
 def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
@@ -65,19 +56,6 @@ def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
         head = json.loads(path.read_text())
         assert path.name.startswith(f"stacks-rank{head['rank']}-{head['host']}-")
         assert ("mpi_ops.py" in path.read_text()) == (head["rank"] == 0)
-
-
-@pytest.mark.measured
-def test_ranks_that_keep_pythons_lock_are_named(tmp_path):
-    behaviours = "sleeps_with_a_child holds_the_lock"
-    failure, work = run_late(tmp_path, behaviours, 3, **some_ranks(behaviours))
-    assert failure["cause"] == "HANG", failure
-    assert "; rank 1 (" in failure["detail"] and "stacks of 1 of 2 ranks" in failure["detail"]
-    where = {each["ranks"]: each["where"] for each in failure["stacks"]}
-    assert " sleeps < benchmarks/hanging.py:" in where["0"]
-    assert where["1"].startswith("left no stack (")
-    # The child of a fork writes nothing.
-    assert len([*work.glob("stacks-rank0-*")]) == 1
 
 
 @pytest.mark.parametrize("limit_s", [3600, 1e15])  # more than any clock can be set to

@@ -3,7 +3,7 @@
 import gzip
 import io
 import json
-import os
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from harness import epochs, facts, phases, program, result
+from harness import epochs, facts, native, program
 from scalesweep.analysis.kineto_stream import read_stream
 from scalesweep.analysis.trace_account import account_of_rank
 from tests.benchmarks.programs import BENCHMARKS, start_helper, start_torch
@@ -20,7 +20,7 @@ from tests.fakes.torch_python import needs_torch
 
 def test_harness_starts_no_tensorflow():
     # In a process of its own: other tests of this one may have imported Horovod.
-    modules = "epochs, facts, frame, page_cache, phases, profiling, program, ranks, result"
+    modules = "epochs, facts, frame, native, page_cache, phases, probe, profiling, program, ranks"
     modules += ", spans, staging, tf32"
     packages = ["file_read", "cosmoflow_data", "nt3", "cnn_training", "torch_training"]
     code = f"import sys; from harness import {modules}; "
@@ -75,35 +75,16 @@ def test_epochs_order_of_events_and_times(monkeypatch):
     assert (times.local, times.total) == ([10, 10], [30, 30])
 
 
-def timed_phases():
-    found = phases.Phases()
-    found.add("timed", 1.0)
-    return found
-
-
-def write(out, **more):
-    usual = {
-        "phases": timed_phases(), "ranks": [facts.rank_facts(0, 0, False)], "versions": {},
-        "work": {"samples_per_epoch": 4, "bytes_per_epoch": 8}, "variables": {}, "metrics": {},
-        "notes": {},
-    }  # fmt: skip
-    result.write_result(out, {"local_times": np.array([[1 / 3]])}, **usual | more)
-
-
 def test_result_keeps_full_precision_and_leaves_no_temporary(tmp_path):
-    write(tmp_path)
+    samples = {"local_times": np.array([[1 / 3]])}
+    with pytest.raises(ValueError, match="JSON"):
+        native.write(tmp_path, samples, {"sum": float("nan")})
+    assert list(tmp_path.iterdir()) == []
+    native.write(tmp_path, samples, {"ranks": [facts.rank_facts(0, 0, False)]})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["native.json", "samples.npz"]
     assert np.load(tmp_path / "samples.npz")["local_times"][0, 0] == 1 / 3
-    native = json.loads((tmp_path / "native.json").read_text())
-    assert native["environment"]["ranks"][0]["affinity"] == facts.number_ranges(
-        os.sched_getaffinity(0)
-    )
-
-
-def test_result_refuses_numbers_that_json_cannot_hold(tmp_path):
-    with pytest.raises(ValueError, match="JSON"):
-        write(tmp_path, notes={"sum": float("nan")})
-    assert list(tmp_path.iterdir()) == []
+    (rank,) = json.loads((tmp_path / "native.json").read_text())["ranks"]
+    assert re.fullmatch(r"\d+([-,]\d+)*", rank["affinity"])
 
 
 @pytest.mark.slow

@@ -94,11 +94,8 @@ def test_published_counts(monkeypatch):
     """The models as they are shipped, against counts of others.
 
     torchvision states multiply-adds of convolutions and dense layers (``_ops`` of its weights):
-    15.470 G for vgg16 (torchvision/models/vgg.py), 4.089 G for resnet50 (resnet.py), whose strides
-    are in the 3x3 convolutions where ours, and those of He et al. (arXiv:1512.03385, table 1,
-    3.8 G), are in the 1x1 before. google-research/receptive_field (RECEPTIVE_FIELD_TABLE.md) states
-    FLOP, biases included, of TF-Slim's alexnet_v2, whose layers are alexnet's, at 224 pixels: up
-    to conv1 0.136 G, conv2 0.552, conv3 0.743, conv4 1.125, conv5 1.380.
+    15.470 G for vgg16 (torchvision/models/vgg.py); He et al. 3.8 G for resnet50 (arXiv:1512.03385,
+    table 1).
     """
     import tensorflow as tf
 
@@ -130,32 +127,10 @@ def test_published_counts(monkeypatch):
 
     resnet50 = layers_of(models.build("resnet50", "imagenet", "NCHW"))
     assert products(resnet50.values()) == pytest.approx(3.86e9, rel=0.001)
-    moved = dict(resnet50)
-    for name in ("conv3_block1_1_conv", "conv4_block1_1_conv", "conv5_block1_1_conv"):
-        channels, height, width = moved[name].output
-        output = (channels, 2 * height, 2 * width)
-        moved[name] = dataclasses.replace(moved[name], output=output)
-    assert products(moved.values()) == pytest.approx(4.089e9, rel=0.01)
-    # No one counts the rest of a residual network, because it is next to nothing.
-    rest = sum(cost(one, 1).flop_forward for one in resnet50.values()) / 2
-    assert products(resnet50.values()) < rest < 1.02 * products(resnet50.values())
-
-    inputs = tf.keras.Input((224, 224, 3))
-    alexnet = models.BODIES["alexnet", "imagenet"](inputs, None)
-    at_224 = layers_of(tf.keras.Model(inputs, alexnet))
-    convolutions = [cost(one, 1).flop_forward for one in at_224.values() if one.kind == "conv2d"]
-    up_to = [sum(convolutions[: number + 1]) / 1e9 for number in range(5)]
-    assert up_to == pytest.approx([0.136, 0.552, 0.743, 1.125, 1.380], rel=0.01)
-
-    # Zaremba et al. (arXiv:1409.2329), medium: 19.8 M weights with the 6.5 M of its look-up.
-    words = {"model": "lstm", "sequence_steps": 2, "seed": 1, "data_set": "imagenet"}
-    words = layers_of(networks.make(words).model)
-    assert sum(one.weights for one in words.values()) + 6.5e6 == pytest.approx(19.8e6, rel=0.005)
-    assert [one.kind for one in words.values()].count("lstm") == 2
 
     # Every layer of every other model has formulas: these have all kinds of layers there are.
-    others = [("lenet", "imagenet"), ("alexnet", "cifar10"), ("resnet20", "cifar10")]
-    kinds = {one.kind for found in (vgg16, resnet50, at_224) for one in found.values()}
+    others = [("alexnet", "imagenet"), ("alexnet", "cifar10"), ("resnet20", "cifar10")]
+    kinds = {one.kind for found in (vgg16, resnet50) for one in found.values()}
     for model, data_set in (*others, ("densenet40_k12", "cifar10")):
         kinds |= {one.kind for one in layers_of(models.build(model, data_set, "NHWC")).values()}
     for model in ("cosmoflow", "nt3", "lstm"):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from compute_peak.work import flop, least_bytes
-from harness import tf32
-from harness.sweep import Case, Clock, Sweep, ceiling_metrics, rates, run_sweep
+from harness import probe, tf32
+from harness.probe import Case, Sweep, ceiling_metrics, rates, run_sweep
 from memory_bandwidth import caches, kernels
 from pair_latency import links
 from tests.benchmarks.programs import PYTORCH, Program, read, start_torch_ranks, warm
@@ -17,11 +17,10 @@ from tests.fakes.torch_python import needs_torch
 class Ticks:
     """A clock on which each call of a case takes its own time."""
 
-    def __init__(self):
+    def __init__(self, monkeypatch):
         self.now, self.barriers = 0.0, 0
-
-    def clock(self):
-        return Clock(lambda: self.now, self.barrier, lambda value: value)
+        monkeypatch.setattr(probe.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(probe.ranks, "barrier", self.barrier)
 
     def barrier(self):
         self.barriers += 1
@@ -33,15 +32,20 @@ class Ticks:
         return Case(value, amount, lambda: call, before)
 
 
-def swept(ticks, cases, repeats=3, least=0.0, most=10.0):
+def swept(cases, repeats=3, least=0.0, most=10.0):
     sweep = Sweep("size", None, "B")
-    run_sweep(sweep, cases, repeats, least, most, ticks.clock())
+    names = ("repeats", "seconds_per_repeat", "seconds_per_value")
+    run_sweep(sweep, cases, dict(zip(names, (repeats, least, most), strict=True)))
     return sweep
 
 
-def test_a_sweep_times_each_value_in_repeats_of_enough_calls():
-    ticks = Ticks()
-    sweep = swept(ticks, [ticks.case(1, 10.0, 0.01), ticks.case(2, 20.0, 0.5)], least=0.1)
+@pytest.fixture
+def ticks(monkeypatch):
+    return Ticks(monkeypatch)
+
+
+def test_a_sweep_times_each_value_in_repeats_of_enough_calls(ticks):
+    sweep = swept([ticks.case(1, 10.0, 0.01), ticks.case(2, 20.0, 0.5)], least=0.1)
     assert sweep.values == [1, 2]
     assert sweep.calls == [10, 1]
     np.testing.assert_allclose(sweep.seconds, [[0.01] * 3, [0.5] * 3])
@@ -49,21 +53,20 @@ def test_a_sweep_times_each_value_in_repeats_of_enough_calls():
     np.testing.assert_allclose(rate, [[1000] * 3, [40] * 3])
 
 
-def test_a_sweep_leaves_out_what_would_take_too_long():
-    ticks, made = Ticks(), []
+def test_a_sweep_leaves_out_what_would_take_too_long(ticks):
+    made = []
 
     def prepare():
         made.append(1)
         return lambda: None
 
-    # 3 repeats of 4 s are known after the first calls, those of 40 s by the two cases before. What
-    # a small case costs says little of larger ones.
+    # 3 repeats of 4 s are known after the first calls; one of more work takes no less.
     cases = [ticks.case(0, 1e-3, 0.1), ticks.case(1, 1.0, 0.1), ticks.case(2, 5.0, 4.0)]
-    sweep = swept(ticks, [*cases, Case(3, 50.0, prepare)])
+    sweep = swept([*cases, Case(3, 50.0, prepare)])
     assert sweep.values == [0, 1]
     assert set(sweep.left_out) == {"2", "3"}
     assert not made
-    assert "12 s, more than seconds_per_value 10" in sweep.left_out["2"]
+    assert "12 s or more, of seconds_per_value 10" in sweep.left_out["2"]
 
 
 def test_a_ceiling_is_the_best_of_values_and_repeats_by_the_slowest_rank():
@@ -83,20 +86,6 @@ def test_flop_and_bytes_by_hand():
     more = convolution | {"images": 2, "height": 4, "width": 5, "kernel": 5, "channels_in": 3}
     assert flop(more, 8) == 2 * (2 * 20 * 25 * 3 * 8)
     assert least_bytes(more | {"dtype": "float16"}, 8) == 2 * (2 * 20 * (3 + 8) + 25 * 3 * 8)
-
-
-def test_the_convolutions_of_the_course_on_performance():
-    """S. Kesselheim, Is my code fast?, Helmholtz AI at JSC, 2021: 72 MFLOP (2^20) and, without the
-    weights, n k k / 4 FLOP/byte."""
-    convolution = Program("compute_peak", {}).defaults | {"operation": "convolution", "images": 1}
-    single = convolution | {"height": 128, "width": 128}
-    assert flop(single, 16) == 72 * 2**20
-    assert flop(single, 16) / (least_bytes(single, 16) - 4 * 9 * 16 * 16) == 36
-    assert flop(single, 16) / least_bytes(single, 16) == pytest.approx(36, rel=0.005)
-    for edge, channels, printed in ((128, 64, 144), (64, 128, 288), (32, 256, 576)):
-        layer = convolution | {"height": edge, "width": edge, "images": 64}
-        found = flop(layer, channels) / least_bytes(layer, channels)
-        assert found == pytest.approx(printed, rel=0.02)
 
 
 def test_arrays_miss_every_cache(monkeypatch):

@@ -35,9 +35,3 @@ def test_two_ranks_exchange_numbers(tmp_path: Path) -> None:
     assert [(f["exchange"]["size"], f["exchange"]["sum"], f["token"]) for f in facts] == [
         (2, 3.0, "word")
     ] * 2
-
-
-def test_a_rank_that_does_not_come_is_missed(tmp_path: Path) -> None:
-    place = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
-    (fact,) = said(tmp_path, "1", "env", *(f"{name}={value}" for name, value in place.items()))
-    assert "1/2 clients joined" in fact["exchange_error"]

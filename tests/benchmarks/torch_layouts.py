@@ -5,6 +5,7 @@ writes ``FOLDER/<number of the case>.json``: `losses` (mean over data-parallel r
 rank 0, `layout`, `by`, `seconds` by name and rank (sums over the steps after the first); or of each
 rank `refused`, an exit code and a message. A case with `alone` exchanges nothing; in one with
 `late` rank 1 sleeps in the forward pass of each step, `slept` seconds in the steps after the first.
+One with ``"place": [i, n]`` trains on share i of n, one with `data` from that folder.
 It also writes ``FOLDER/gpu.json``, seconds by name of steps on a made-up stream of a GPU.
 """
 
@@ -117,20 +118,22 @@ def train(params, steps_taken):
 
 
 def take(params, steps_taken):
-    alone = params.pop("alone", False)
+    alone, place = params.pop("alone", False), params.pop("place", None)
+    data = Path(params.pop("data")) if "data" in params else None
     os.environ["SCALESWEEP_PROFILE"] = no_exchange.NOEXCHANGE if alone else ""
     device = torch.device("cpu")
     shared, optimizer = benchmark.build(params, device)
-    read = inputs.make(
-        params, None, inputs.Place(shared.position.data, shared.shape.data_ranks), device
-    )
+    place = inputs.Place(*(place or (shared.position.data, shared.shape.data_ranks)))
+    assert inputs.check(params, data, place, device) is None
+    read = inputs.make(params, data, place, device)
+    sums = [float(samples.double().sum()) for samples, _ in read()]
     taken = steps.take(shared, optimizer, read, steps_taken)
     return {
         "losses": shared.losses(taken.losses).tolist(),
+        "input_sums": sums,
         "about": shared.about(),
         "exchange": shared.exchange(),
         "seconds": {name: float(array[1:].sum()) for name, array in taken.seconds.items()},
-        "lacking": shared.stamps.lacking,
     }, shared
 
 

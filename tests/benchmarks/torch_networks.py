@@ -1,20 +1,13 @@
-"""Helper of test_torch_networks, run by the Python that has PyTorch.
-
-``torch_networks.py FILE SEED``: writes what ``keras_networks.py`` does of the same networks, in
-Keras's layout of weights, and facts of the transformer as JSON on standard output.
-"""
+"""Helper of test_torch_networks, run by the Python that has PyTorch: facts of networks as JSON."""
 
 import json
-import sys
-from hashlib import blake2b
 
-import numpy as np
 import torch
 
-from harness import seeded, torch_ranks
+from harness import torch_ranks
 from torch_training import benchmark, flops, inputs, models
 from torch_training.mesh import Shape
-from torch_training.models.network import count, initial_values
+from torch_training.models.network import count
 
 GPT2 = {
     "model": "transformer", "layers": 12, "width": 768, "heads": 12, "sequence": 1024,
@@ -22,26 +15,6 @@ GPT2 = {
 }  # fmt: skip
 KINDS = ("products", "convolutions")
 TINY = GPT2 | {"layers": 2, "width": 32, "heads": 2, "sequence": 8, "vocabulary": 50}
-
-
-def in_keras_layout(tensor):
-    values = tensor.detach().numpy()
-    if values.ndim > 1:
-        values = values.transpose([*range(2, values.ndim), 1, 0])
-    return np.ascontiguousarray(values)
-
-
-def residual(model, seed):
-    params = GPT2 | {"model": model}
-    network = models.build(params)
-    models.initialise(network, seed)
-    weights = [tensor for tensor, _ in initial_values(network, seed)]
-    digests = [blake2b(in_keras_layout(w).tobytes(), digest_size=8).hexdigest() for w in weights]
-    shapes = [str(in_keras_layout(w).shape) for w in weights if w.requires_grad]
-    shape, classes = models.IMAGE_SHAPES[model], models.CLASSES[model]
-    images, _ = seeded.fixed_batch(shape, classes, seed, 0, 2)
-    logits = network(torch.from_numpy(images).permute(0, 3, 1, 2)).detach().numpy()
-    return {f"{model}_logits": logits, f"{model}_shapes": shapes, f"{model}_digests": digests}
 
 
 def gradients(network, batch):
@@ -79,8 +52,6 @@ def transformer():
 
 def main():
     torch.set_num_threads(1)
-    seed = int(sys.argv[2])
-    np.savez(sys.argv[1], **residual("resnet20", seed), **residual("resnet50", seed))
     tf32 = {kind: torch_ranks.tf32_state(kind == "convolutions")[0] for kind in KINDS}
     names = ("mlp", "resnet20", "resnet50", "transformer")
     tf32["in"] = [n for n in names if benchmark.convolves(n)]

@@ -69,7 +69,7 @@ def test_ranks_read_on_as_many_nodes(cluster: Cluster, tmp_path: Path, controlle
         assert machine_names(record["resources"]) == names
         assert all(by_rank(record["resources"]["hosts"], count))
         exchange = record["notes"]["exchange"]
-        assert (exchange["backend"], exchange["local_ranks"]) == (controller, min(count, each))
+        assert exchange["backend"] == controller
         mpi = record["environment"]["versions"]["mpi"]
         assert mpi.startswith("Open MPI v") if controller == "mpi" else mpi is None
         facts = record["environment"]["ranks"]

@@ -82,12 +82,12 @@ def main():
     """Print what this rank finds."""
     # The file alone: importing the package would set variables.
     sys.path.insert(0, str(BENCHMARKS / "harness"))
-    from rank_variables import rank_and_size
+    from rank_variables import rank_of
 
     sys.path.pop(0)
     folder, kind = Path(sys.argv[1]), (sys.argv[2:] or [""])[0]
     facts = {
-        "rank": rank_and_size(os.environ)[0],
+        "rank": rank_of(os.environ),
         "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         "cpus": sorted(os.sched_getaffinity(0)),
         "python": f"{sys.version.split()[0]} ({sys.executable})",

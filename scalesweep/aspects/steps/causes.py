@@ -35,7 +35,6 @@ class Accounted:
 
     work: StepWork
     causes: Causes
-    side_effects: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -170,6 +169,4 @@ def _unusual(places: Sequence[Sequence[int]], runs: Sequence[Accounted]) -> str:
 def _doubt(runs: Sequence[Accounted], decides: Estimate) -> str:
     if len(runs) == 1:
         return "one run"
-    if effects := sorted({name for run in runs for name in run.side_effects}):
-        return f"{', '.join(effects)} in the step may shift its stamps"
     return "" if decides.low is not None and decides.low > 0 else "the interval leaves it open"

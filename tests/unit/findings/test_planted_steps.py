@@ -124,9 +124,6 @@ def test_a_single_stall_is_clear_only_in_the_same_step_of_each_run(
 
 
 OPEN: dict[str, tuple[dict[str, Any], str]] = {
-    "side effects": (
-        {"notes": {"spans": {"side_effects": ["PrintV2"]}}}, "PrintV2 in the step may shift",
-    ),
     "one run": ({"repeats": 1}, "one run"),
     "not synchronous": ({"notes": {"mode": {"synchronous": False}}}, ""),
 }  # fmt: skip

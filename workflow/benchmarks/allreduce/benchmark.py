@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from harness.frame import Arrays
 from harness.native import Metric, metric
-from harness.sweep import SECONDS, Case, ceiling_metrics, rates
+from harness.probe import SECONDS, Case, ceiling_metrics, rates
 from harness.tf_probe import Probe, wait
 
 # In steps of 16 where latency rules, then of 4: 4 B to 256 MiB.

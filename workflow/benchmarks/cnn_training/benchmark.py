@@ -99,7 +99,7 @@ class EpochTraining(CNNTraining):
 
     def about_spans(self) -> dict[str, Any]:
         """Return what is noted of the spans of steps."""
-        return spans.about(tf_spans.method(), self.steps, self.held_by(), self.history.out_of_order)
+        return spans.about(tf_spans.method(), self.steps, self.history.out_of_order)
 
 
 def measure(labels: tf.Tensor, logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -98,12 +98,12 @@ def join(params: dict[str, Any]) -> Place:
         kind=kind,
         devices=[f"/device:{kind}:{number}" for number in range(params["devices_per_rank"])],
         threads=threads(params),
-        gpus=[tf.config.list_physical_devices("GPU")[number] for number in gpus],
+        gpus=gpus,
     )
     if has_servers(params):
         place.tasks = tasks(hosts, ("worker", "ps", "chief"))
         place.tasks["chief"] = place.tasks["chief"][:1]
-        start_servers(place, gpus)
+        start_servers(place)
         ranks.gather_json(None, early=True)  # a server that is not there yet could be missed
     elif is_collective(params) and place.ranks > 1:
         place.tasks = tasks(hosts, ("worker",))
@@ -122,32 +122,20 @@ def tasks(hosts: list[dict[str, Any]], jobs: tuple[str, ...]) -> dict[str, list[
     }
 
 
-def take_devices(params: dict[str, Any]) -> tuple[str, list[int], Problem | None]:
-    """Configure this rank's devices: return their kind, the GPUs' numbers, or a problem.
+def take_devices(params: dict[str, Any]) -> tuple[str, list[Any], Problem | None]:
+    """Configure this rank's devices: return their kind, its GPUs, or a problem.
 
-    Ranks of one host take its GPUs in turn, unless Slurm has given each its own already.
+    A GPU belongs to the worker server where there is one, else to this process.
     """
     count = params["devices_per_rank"]
-    gpus = tf.config.list_physical_devices("GPU")
-    if not gpus:
-        if count > 1:
-            cpu = tf.config.list_physical_devices("CPU")[0]
-            devices = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
-            tf.config.set_logical_device_configuration(cpu, devices)
-        return "CPU", [], None
-    bound = "SLURM_GPUS_PER_TASK" in os.environ
-    first = 0 if bound else hvd.local_rank() * count
-    numbers = list(range(len(gpus)))[first : first + count]
-    if len(numbers) < count:
-        sharing = 1 if bound else hvd.local_size()
-        message = f"devices_per_rank {count}: {len(gpus)} GPUs for {sharing} ranks of a host"
-        return "GPU", [], (EXIT_UNSUPPORTED, message)
-    # A GPU belongs to the worker server where there is one, else to this process.
-    visible = [] if has_servers(params) else [gpus[number] for number in numbers]
-    tf.config.set_visible_devices(visible, "GPU")
-    for gpu in visible:
-        tf.config.experimental.set_memory_growth(gpu, True)
-    return "GPU", numbers, None
+    gpus, problem = tf_training.take_gpus(count, here=not has_servers(params))
+    if gpus or problem:
+        return "GPU", gpus, problem
+    if count > 1:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        devices = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+        tf.config.set_logical_device_configuration(cpu, devices)
+    return "CPU", [], None
 
 
 def unsupported(params: dict[str, Any], kind: str) -> Problem | None:
@@ -176,7 +164,7 @@ def free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def start_servers(place: Place, gpus: list[int]) -> None:
+def start_servers(place: Place) -> None:
     """Start this rank's worker, with all of its devices, and its parameter server."""
     inter, intra = place.threads
     for job in ("worker", "ps"):
@@ -184,9 +172,11 @@ def start_servers(place: Place, gpus: list[int]) -> None:
             inter_op_parallelism_threads=inter, intra_op_parallelism_threads=intra
         )
         config.device_count["CPU"] = len(place.devices) if job == "worker" else 1
-        if job == "ps" or not gpus:
+        if job == "ps" or not place.gpus:
             config.device_count["GPU"] = 0
         else:
-            config.gpu_options.visible_device_list = ",".join(map(str, gpus))
+            config.gpu_options.visible_device_list = ",".join(
+                gpu.name.rpartition(":")[2] for gpu in place.gpus
+            )
             config.gpu_options.allow_growth = True
         place.servers.append(tf.distribute.Server(place.tasks, job, place.rank, config=config))

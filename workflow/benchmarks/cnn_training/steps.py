@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from cnn_training import cluster, metrics, models, updates
 from cnn_training.trainer import Taken
-from harness import exchange, input_errors, no_exchange, ranks, spans, tf_spans
+from harness import horovod_settings, input_errors, no_exchange, ranks, spans, tf_spans
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -75,11 +75,6 @@ class CNNTraining(Benchmark):
             name: None if seconds is None else seconds[:, number]
             for number, name in enumerate(spans.COLUMNS)
         }
-
-    def held_by(self) -> list[str]:
-        """Return operations of the step that may hold its stamps back; none are known without a
-        graph."""
-        return [] if self.trainer.graph is None else tf_spans.side_effects(self.trainer.graph())
 
     def everyone(self, values: np.ndarray) -> np.ndarray | None:
         """Return ``[step, rank]`` on rank 0, from what it or every rank has measured; else None."""
@@ -146,14 +141,14 @@ class CNNTraining(Benchmark):
 
     def about_spans(self) -> dict[str, Any]:
         """Return what is noted of the spans of steps."""
-        return spans.about(tf_spans.method(), self.params["batches"], self.held_by())
+        return spans.about(tf_spans.method(), self.params["batches"])
 
     def exchange(self) -> dict[str, Any] | None:
         """Return what Horovod reduces in a step; None in the modes that exchange without it."""
         if self.trainer.communication != "horovod":
             return None
         variables, params = self.trainer.model.trainable_variables, self.params
-        return exchange.by_horovod(variables, params["compression"], params["ranks"])
+        return horovod_settings.exchanged(variables, params["compression"], params["ranks"])
 
 
 def take_steps(

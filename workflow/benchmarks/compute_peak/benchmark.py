@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from compute_peak.work import channels, flop, least_bytes
-from harness.sweep import Case, Chain, works_of
+from harness.probe import Case, Chain, works_of
 from harness.tf_probe import Probe, wait
 
 EAGER, GRAPH, CHAIN, XLA = "eager", "graph", "chain", "XLA"

@@ -15,8 +15,8 @@ import tensorflow as tf
 from harness import cuda, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
+from harness.probe import SECONDS, Case
 from harness.program import EXIT_UNSUPPORTED
-from harness.sweep import SECONDS, Case
 from harness.tf_probe import Probe, wait
 
 CPU = "/device:CPU:0"

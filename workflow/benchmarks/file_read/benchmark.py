@@ -12,8 +12,8 @@ from file_read.dataset import MIB, RawFiles
 from harness import page_cache, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
+from harness.probe import Case
 from harness.program import EXIT_BAD_DATA, ProgramError
-from harness.sweep import Case
 from harness.tf_probe import Probe, start_without_gpus
 
 KIB = 1 << 10
@@ -75,7 +75,7 @@ class Program(Probe):
         blocks = metrics[self.rate_name]["value"] / (self.params["block_kib"] * KIB)
         return metrics | {"reads_per_second": metric(blocks, "reads/s", "higher")}
 
-    def about_rank(self) -> list[float | None]:
+    def about_rank(self) -> float | None:
         """Return the largest share of this rank's files that stayed in the page cache."""
         return page_cache.most_kept(self.resident)
 

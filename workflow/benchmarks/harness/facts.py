@@ -8,7 +8,7 @@ import sys
 from importlib import metadata
 from typing import Any
 
-from harness.hardware import host_hardware
+from harness.hardware import field, host_hardware
 
 # Variables of every framework; each has more of its own (`ranks.FRAMEWORKS`). As for external
 # programs (scalesweep/compute/external_program.py).
@@ -18,17 +18,6 @@ _KEPT = (
 )
 # Terraform shares the prefix TF_.
 _LEFT_OUT = re.compile(r"SECRET|TOKEN|JWT|PASSW|KEY|CREDENTIAL|^TF_(VAR|CLI)_", re.IGNORECASE)
-
-
-def number_ranges(numbers: set[int]) -> str:
-    """Write a set of integers as sorted ranges: {0, 1, 2, 7} is ``0-2,7``."""
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ",".join(f"{low}-{high}" if high > low else f"{low}" for low, high in ranges)
 
 
 def rank_facts(inter_threads: int, intra_threads: int, first_on_host: bool) -> dict[str, Any]:
@@ -43,7 +32,7 @@ def rank_facts(inter_threads: int, intra_threads: int, first_on_host: bool) -> d
         "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "host": socket.gethostname(),
         "slurm_node": os.environ.get("SLURMD_NODENAME"),
-        "affinity": number_ranges(os.sched_getaffinity(0)),  # CPUs: 0-11,24
+        "affinity": field("/proc/self/status", "Cpus_allowed_list"),  # CPUs: 0-11,24
         "pid": os.getpid(),
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
         "inter_threads": inter_threads,
@@ -52,19 +41,11 @@ def rank_facts(inter_threads: int, intra_threads: int, first_on_host: bool) -> d
 
 
 def mpi_version() -> str | None:
-    """Return name and version of the MPI library as it says itself; None when none is in use.
-
-    A Horovod built with MPI also loads the library when it runs on Gloo, uninitialised.
-    """
-    loaded = ctypes.CDLL(None)
-    initialised, length = ctypes.c_int(0), ctypes.c_int(0)
+    """Return name and version of the MPI library as it says itself; None when none is loaded."""
     text = ctypes.create_string_buffer(8192)  # the longest of any MPI (MPICH's)
     try:
-        loaded.MPI_Initialized(ctypes.byref(initialised))
-        if not initialised.value:
-            return None
-        loaded.MPI_Get_library_version(text, ctypes.byref(length))
-    except AttributeError:  # no MPI is loaded
+        ctypes.CDLL(None).MPI_Get_library_version(text, ctypes.byref(ctypes.c_int(0)))
+    except AttributeError:
         return None
     # Open MPI v4.1.4, package: ..., or lines beginning with MPICH Version: 4.0.2.
     return " ".join(re.split(r"[,\n]", text.value.decode(errors="replace"))[0].split())
@@ -87,7 +68,7 @@ def variables(of_framework: str) -> dict[str, str]:
     """Return the environment variables that steer a run; none that may hold a secret.
 
     `of_framework` matches the beginning of those that only its framework reads
-    (`ranks.Framework.variables`).
+    (`ranks.FRAMEWORKS`).
     """
     pattern = re.compile(f"{_KEPT}|{of_framework}")
     return {

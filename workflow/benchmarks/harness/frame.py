@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from harness import facts, import_without, ranks, result, tf32
+from harness import facts, import_without, native, ranks, tf32
 from harness.native import Metric, Work
 from harness.phases import Phases, since_start
 from harness.program import EXIT_FAILED, ProgramError, Run, run_program
@@ -105,7 +105,6 @@ def execute(run: Run, module: str) -> None:
     phases = Phases()
     phases.add("import", since_start())
     benchmark = make(run, phases)
-    ranks.implementation().keep(benchmark)
     try:
         with phases("init"):
             benchmark.start()
@@ -116,36 +115,50 @@ def execute(run: Run, module: str) -> None:
         benchmark.measure()
         with phases("teardown"):
             arrays = benchmark.gather()
-            threads, first = benchmark.threads(), ranks.first_on_host()
-            mine = facts.rank_facts(*threads, first)
             known = ranks.gather_json(
-                [mine, benchmark.about_rank(), tf32.facts(benchmark.convolves())]
+                [
+                    facts.rank_facts(*benchmark.threads(), ranks.first_on_host()),
+                    benchmark.about_rank(),
+                    tf32.facts(benchmark.convolves()),
+                ]
             )
         if ranks.rank() == 0:
             samples = cast(Arrays, arrays)  # of all ranks: they are here
-            notes = benchmark.notes([about for _, about, _ in known])
-            result.write_result(
-                run.out,
-                samples,
-                phases=phases,
-                ranks=[rank for rank, *_ in known],
-                versions={
-                    "python": platform.python_version(),
-                    "numpy": facts.installed("numpy"),
-                    **ranks.implementation().versions(),
-                },
-                work=benchmark.work(),
-                variables=facts.variables(ranks.FRAMEWORKS[benchmark.framework].variables),
-                metrics=benchmark.metrics(samples),
-                notes=notes
-                | {
-                    "exchange": ranks.implementation().exchange() | (notes.get("exchange") or {}),
-                    "tf32": tf32.of_ranks([numbers for *_, numbers in known]),
-                },
-            )
+            native.write(run.out, samples, _native(benchmark, samples, known))
     finally:
         benchmark.close()
     ranks.stop()
+
+
+def _native(benchmark: Benchmark, samples: Arrays, known: list[Any]) -> dict[str, Any]:
+    """Return the content of native.json, on rank 0; `known` is what each rank says of itself."""
+    facts_of_ranks = [rank for rank, *_ in known]
+    notes = benchmark.notes([about for _, about, _ in known])
+    exchange = ranks.implementation().exchange() | (notes.get("exchange") or {})
+    return {
+        "phases": benchmark.phases.seconds,
+        "phase_spans": benchmark.phases.spans,
+        "metrics": benchmark.metrics(samples),
+        "work": benchmark.work(),
+        "resources": {
+            "hosts": [rank["host"] for rank in facts_of_ranks],
+            "slurm_nodes": [rank["slurm_node"] for rank in facts_of_ranks],
+        },
+        "environment": {
+            "ranks": facts_of_ranks,
+            "versions": {
+                "python": platform.python_version(),
+                "numpy": facts.installed("numpy"),
+                **ranks.implementation().versions(),
+            },
+            "variables": facts.variables(ranks.FRAMEWORKS[benchmark.framework][1]),
+        },
+        "notes": {
+            **notes,
+            "exchange": exchange,
+            "tf32": tf32.of_ranks([numbers for *_, numbers in known]),
+        },
+    }
 
 
 def _imported(run: Run, module: str) -> Make:

@@ -36,7 +36,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _field(path: str, key: str) -> str | None:
+def field(path: str, key: str) -> str | None:
+    """Return what a file of lines ``key: value`` says of a key."""
     match = re.search(rf"^{key}\s*:[ \t]*(.*)$", _text(Path(path)), re.MULTILINE)
     return match[1].strip() if match else None
 
@@ -96,7 +97,7 @@ def _nvidia_smi(*words: str) -> str:
 
 def cpu_model() -> str | None:
     """Return the name of this host's processors."""
-    return _field("/proc/cpuinfo", "model name")
+    return field("/proc/cpuinfo", "model name")
 
 
 def host_hardware() -> dict[str, Any]:
@@ -105,7 +106,7 @@ def host_hardware() -> dict[str, Any]:
     Asks nvidia-smi where there is one, which takes most of a second: to be called once per host
     and outside of what is timed.
     """
-    memory = _field("/proc/meminfo", "MemTotal")
+    memory = field("/proc/meminfo", "MemTotal")
     fields = ",".join(_GPU_FIELDS)
     gpus = gpu_list(_nvidia_smi(f"--query-gpu={fields}", "--format=csv,noheader,nounits"))
     return {

@@ -21,7 +21,7 @@ def connect(
     tf.config.threading.set_inter_op_parallelism_threads(inter_threads)
     tf.config.threading.set_intra_op_parallelism_threads(intra_threads)
     hvd.init()
-    return Place(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), "Horovod")
+    return Place(hvd.rank(), hvd.size(), hvd.local_rank())
 
 
 def all_true(ok: bool) -> bool:
@@ -63,7 +63,7 @@ def gather_bytes(text: np.ndarray, early: bool) -> list[bytes]:
 
 
 def exchange() -> dict[str, Any]:
-    """Return what Horovod runs on, how ranks lie on hosts, and its effective settings."""
+    """Return what Horovod runs on, and its effective settings."""
     # Enabled for control, data or both, but with one on Gloo Horovod 0.28 crashes.
     controller = "mpi" if hvd.mpi_enabled() else "gloo"
     on_gpus = bool(hvd.nccl_built() and tf.config.get_visible_devices("GPU"))
@@ -71,7 +71,6 @@ def exchange() -> dict[str, Any]:
         "by": "horovod",
         "backend": "nccl" if on_gpus else controller,
         "controller": controller,
-        "local_ranks": hvd.local_size(),
         **effective_settings(os.environ, facts.installed("horovod")),
     }
 
@@ -81,7 +80,7 @@ def versions() -> Mapping[str, str | None]:
     return {
         "tensorflow": facts.installed("tensorflow", "tensorflow-cpu"),
         "horovod": facts.installed("horovod"),
-        "mpi": facts.mpi_version(),
+        "mpi": facts.mpi_version() if hvd.mpi_enabled() else None,
     }
 
 
@@ -112,11 +111,3 @@ def stop_profiler() -> None:
 def disconnect() -> None:
     """Leave Horovod."""
     hvd.shutdown()
-
-
-def keep(shared: Any) -> None:
-    """Keep nothing: Horovod has been shut down."""
-
-
-def end(code: int, error: str = "") -> None:
-    """Return: Python ends the process."""

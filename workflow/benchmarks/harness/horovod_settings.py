@@ -1,7 +1,11 @@
-"""The settings that Horovod runs with: those of its variables, else its defaults."""
+"""What Horovod exchanges, and the settings that it runs with, for the record. No TensorFlow."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+# Bytes of a value of a gradient, by how Horovod compresses it: variables are float32.
+_BYTES = {"none": 4, "fp16": 2}
 
 # Of 0.21.0 and later (https://github.com/horovod/horovod/pull/2468): name in the record, variable,
 # default and unit.
@@ -10,6 +14,17 @@ _SETTINGS = (
     ("cycle_s", "HOROVOD_CYCLE_TIME", 1.0, 1e-3),
     ("cache_capacity", "HOROVOD_CACHE_CAPACITY", 1024, 1),
 )
+
+
+def exchanged(variables: Iterable[Any], compression: str, ranks: int) -> dict[str, Any] | None:
+    """Return what Horovod reduces in a step: ``tensor_bytes``, a tensor for each variable.
+
+    None where there is nothing to exchange. `variables` have a shape.
+    """
+    if ranks < 2:
+        return None
+    sizes = [_BYTES[compression] * math.prod(map(int, each.shape)) for each in variables]
+    return {"by": "horovod", "tensor_bytes": sizes}
 
 
 def effective_settings(environ: Mapping[str, str], version: str | None) -> dict[str, Any]:

@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = (
-    *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long),
-)
-_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-_MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 def resident_bytes(path: str) -> tuple[int, int]:
@@ -25,26 +19,17 @@ def resident_bytes(path: str) -> tuple[int, int]:
     PermissionError when the kernel would not tell: it says "resident" for every page of a file that
     the caller neither owns nor may write.
     """
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        status = os.fstat(descriptor)
-        size = status.st_size
-        if size == 0:
+    with open(path, "rb") as file:  # noqa: PTH123
+        status = os.fstat(file.fileno())
+        if status.st_size == 0:
             return 0, 0
         if status.st_uid != os.geteuid() and not os.access(path, os.W_OK):
             raise PermissionError(f"only the owner of {path} may read its residency")
-        address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
-        if address == _MAP_FAILED:
-            raise OSError(ctypes.get_errno(), f"mmap of {path}")
-        try:
-            pages = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
-            if _libc.mincore(address, size, pages.ctypes.data) != 0:
-                raise OSError(ctypes.get_errno(), f"mincore of {path}")
-        finally:
-            _libc.munmap(address, size)
-    finally:
-        os.close(descriptor)
-    return min(size, int((pages & 1).sum()) * mmap.PAGESIZE), size
+        mapped = np.frombuffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ), np.uint8)
+    pages = np.zeros(-(-mapped.size // mmap.PAGESIZE), np.uint8)
+    if _libc.mincore(mapped.ctypes.data, mapped.size, pages.ctypes.data) != 0:
+        raise OSError(ctypes.get_errno(), f"mincore of {path}")
+    return min(mapped.size, int((pages & 1).sum()) * mmap.PAGESIZE), mapped.size
 
 
 def resident_fraction(paths: Iterable[str]) -> float | None:
@@ -68,26 +53,23 @@ def drop(paths: Iterable[str]) -> int:
     refused = 0
     for path in paths:
         try:
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(descriptor)
+            with open(path, "rb") as file:  # noqa: PTH123
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         except OSError:
             refused += 1
     return refused
 
 
-def most_kept(shares: list[float | None]) -> list[float | None]:
-    """Return, in a list, the largest share that a rank's files kept; None if one is unknown."""
+def of_cold_reads(about_ranks: list[float | None]) -> dict[str, Any]:
+    """Return a record's note on reads that were to be cold, from what each rank's files kept."""
+    return summary([], about_ranks) | {"dropped": True}
+
+
+def most_kept(shares: list[float | None]) -> float | None:
+    """Return the largest share that a rank's files kept; None if one is unknown."""
     known = [share for share in shares if share is not None]
-    return [max(known) if known and len(known) == len(shares) else None]
-
-
-def of_cold_reads(about_ranks: list[Any]) -> dict[str, Any]:
-    """Return a record's note on reads that were to be cold, from `most_kept` of each rank."""
-    return summary([], [share for (share,) in about_ranks]) | {"dropped": True}
+    return max(known) if known and len(known) == len(shares) else None
 
 
 def summary(before: list[float | None], after: list[float | None]) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 cprofile: each rank's Python functions, from the imports of its benchmark on, as ``rank<r>.prof``
 (module pstats reads it). tensorflow, torch: what the framework's own profiler sees on each rank,
-from the start of the ranks to their end (`ranks.Implementation`). A Horovod timeline is Horovod's
-own business.
+from the start of the ranks to their end (`ranks`). A Horovod timeline is Horovod's own business.
 """
 
 import contextlib

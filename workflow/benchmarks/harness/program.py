@@ -1,5 +1,6 @@
 """The run file, errors with their exit codes, and what every benchmark program is run by."""
 
+import contextlib
 import json
 import os
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness import profiling, watch
+from harness.native import write_atomically
 from harness.phases import since_start
 
 # Exit codes, after sysexits.h; the launcher turns 65, 66, 69 and 75 into BAD_RESULT,
@@ -58,14 +60,10 @@ def read_run(path: str | Path) -> Run:
     try:
         content = json.loads(Path(path).read_text())
         return Run(
-            run_id=content["run_id"],
-            benchmark=content["benchmark"],
-            version=content["version"],
+            **{name: content[name] for name in ("run_id", "benchmark", "version", "repeat")},
             params=dict(content["params"]),
-            repeat=content["repeat"],
             data=Path(content["data"]) if content["data"] is not None else None,
-            out=Path(content["out"]),
-            node_local=Path(content["node_local"]),
+            **{name: Path(content[name]) for name in ("out", "node_local")},
             time_limit_s=content.get("time_limit_s"),
         )
     except (OSError, KeyError, TypeError, ValueError) as error:
@@ -76,14 +74,10 @@ def read_run(path: str | Path) -> Run:
 
 def write_error(out: Path, error: ProgramError) -> None:
     """Leave code and message in ``native_error.json``: horovodrun turns any exit code into 1."""
-    content = {"exit_code": error.code, "message": str(error)}
-    try:
+    content = json.dumps({"exit_code": error.code, "message": str(error)}) + "\n"
+    with contextlib.suppress(OSError):  # the line on standard error has said it
         out.mkdir(parents=True, exist_ok=True)
-        partial = out / f"native_error.json.{os.getpid()}.part"
-        partial.write_text(json.dumps(content) + "\n")
-        partial.rename(out / "native_error.json")
-    except OSError:
-        pass  # the line on standard error has said it
+        write_atomically(out / "native_error.json", lambda file: file.write(content.encode()))
 
 
 def run_program(

@@ -19,29 +19,23 @@ class Launcher(NamedTuple):
     rank: str
     size: str = ""
     local_rank: str = ""
-    local_size: str = ""
 
 
-def _of_mpi(mpi: str) -> Launcher:
-    names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
-    return Launcher("mpirun", *(f"{mpi}_COMM_WORLD_{name}" for name in names))
-
-
-HYDRA = Launcher("mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
 SRUN = Launcher("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
 # Of a name that two have, the first counts. The general names come first because who sets them
 # does so for the program; Slurm's come last because what is started inside of a step, by mpirun or
 # in a batch script, inherits them.
 LAUNCHERS = (
     # torchrun and workflow/launchers/local_ranks.py.
-    Launcher("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    Launcher("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
     # horovodrun and workflow/launchers/srun_gloo.py.
-    Launcher(
-        "horovodrun", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"
+    Launcher("horovodrun", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"),
+    *(
+        Launcher("mpirun", *(f"{mpi}_COMM_WORLD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK")))
+        for mpi in ("OMPI", "MV2")  # Open MPI, MVAPICH2
     ),
-    _of_mpi("OMPI"),  # Open MPI
-    _of_mpi("MV2"),  # MVAPICH2
-    HYDRA,  # of MPICH, Intel MPI and MVAPICH; srun --mpi=pmi2 sets the first two
+    # MPICH, Intel MPI and MVAPICH; srun --mpi=pmi2 sets the first two.
+    Launcher("mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
     Launcher("mpirun", "PMIX_RANK"),
     Launcher("PALS", "PALS_RANKID", "PALS_SIZE"),
     Launcher("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
@@ -49,13 +43,13 @@ LAUNCHERS = (
 )
 
 
-def rank_and_size(environ: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """Return the number of this rank and that of ranks; None where no launcher has set them.
+def rank_of(environ: Mapping[str, str]) -> int | None:
+    """Return the number of this rank; None where no launcher has set it.
 
     RANK counts with WORLD_SIZE only: others use that name too.
     """
     for launcher in LAUNCHERS:
         rank, size = environ.get(launcher.rank, ""), environ.get(launcher.size, "")
         if rank.isdecimal() and (size.isdecimal() or launcher.rank != "RANK"):
-            return int(rank), int(size) if size.isdecimal() else None
-    return None, None
+            return int(rank)
+    return None

@@ -1,14 +1,15 @@
 """The ranks of a run: start, barrier, and gathering from all ranks on rank 0.
 
 Whichever framework a benchmark runs on: `use` chooses the module that does it, `horovod_ranks` or
-`torch_ranks`, and imports the framework with it. `Implementation` is what such a module has.
+`torch_ranks`, and imports the framework with it. Such modules have functions of the same names;
+all ranks call those that exchange at the same place.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +17,11 @@ from harness import profiling, watch
 from harness.program import EXIT_PARAMETERS, ProgramError
 from harness.rendezvous import Place
 
-
-class Framework(NamedTuple):
-    """The module of a framework's ranks, and which environment variables only it reads."""
-
-    module: str
-    variables: str  # a pattern
-
-
+# The module of a framework's ranks, and a pattern of the environment variables that only it reads.
 # A further framework is a line here, and a module of that kind.
 FRAMEWORKS = {
-    "tensorflow": Framework("harness.horovod_ranks", r"(HOROVOD|TF)_|XLA_FLAGS$"),
-    "torch": Framework(
+    "tensorflow": ("harness.horovod_ranks", r"(HOROVOD|TF)_|XLA_FLAGS$"),
+    "torch": (
         "harness.torch_ranks",
         # TORCH_NCCL_*, TORCHINDUCTOR_*, TORCHELASTIC_*...
         r"(TORCH[A-Z]*|PYTORCH|GLOO)_|(MASTER_ADDR|MASTER_PORT|WORLD_SIZE|LOCAL_WORLD_SIZE)$",
@@ -36,72 +30,23 @@ FRAMEWORKS = {
 GATHER_BYTES = 8 << 20
 
 
-class Implementation(Protocol):
-    """What a framework's module has. All ranks call those that exchange at the same place."""
-
-    def connect(self, ranks: int, inter: int, intra: int, folder: Path | None) -> Place:
-        """Start this rank among `ranks`, with inter-op and intra-op threads of which 0 is the
-        framework's choice, and return its place; there may be other ranks than asked for. All ranks
-        see the run's `folder`, if there is one."""
-
-    def all_true(self, ok: bool) -> bool:
-        """Wait for every rank; return whether every rank said `ok`."""
-
-    def gather_part(self, part: np.ndarray) -> np.ndarray | None:
-        """Collect float64 values ``[n]`` of every rank: ``[rank, n]``, at least on rank 0."""
-
-    def gather_bytes(self, text: np.ndarray, early: bool) -> list[bytes]:
-        """Collect uint8 values of any length from every rank, on every rank, in their order.
-
-        With `early` devices can still be configured afterwards.
-        """
-
-    def exchange(self) -> dict[str, Any]:
-        """Return how ranks exchange, for `notes.exchange`: by, backend, local_ranks, settings."""
-
-    def versions(self) -> Mapping[str, str | None]:
-        """Return the versions of the framework and of what it exchanges with."""
-
-    def allow_tf32(self, allowed: bool) -> None:
-        """Allow or forbid TensorFloat-32 (`harness.tf32`)."""
-
-    def tf32_state(self, convolutions: bool) -> tuple[bool, list[tuple[int, int] | None]]:
-        """Return whether TensorFloat-32 is allowed for convolutions, or else for matrix products,
-        and the compute capability of each GPU."""
-
-    def start_profiler(self, folder: Path, rank: int) -> None:
-        """Start the framework's own profiler."""
-
-    def stop_profiler(self) -> None:
-        """Stop it, and write what it has seen to its folder."""
-
-    def disconnect(self) -> None:
-        """Leave the other ranks, which have all come this far; waits for none of them for long."""
-
-    def keep(self, shared: Any) -> None:
-        """Keep what ranks share to the end of the process, where taking it down may hang."""
-
-    def end(self, code: int, error: str = "") -> None:
-        """Print `error` and end the process, where Python's own way may hang; else return."""
-
-
 class _Now:
     """Of this process: the framework and its module, the run's folder, and its place."""
 
     framework = ""
-    module: Implementation | None = None
+    module: Any = None
     folder: Path | None = None
-    place = Place(0, 1, 0, 1, "")
+    place = Place(0, 1, 0)
 
 
 def use(framework: str, folder: Path | None = None) -> None:
     """Choose the framework and import it; in `folder`, the run's, ranks may leave each other
     where they meet."""
-    _Now.module = cast(Implementation, import_module(FRAMEWORKS[framework].module))
+    _Now.module = import_module(FRAMEWORKS[framework][0])
     _Now.framework, _Now.folder = framework, folder
 
 
-def implementation() -> Implementation:
+def implementation() -> Any:
     """Return the module of the framework in use; RuntimeError before `use`."""
     if _Now.module is None:
         raise RuntimeError("harness.ranks: no framework is chosen: call use first")
@@ -147,7 +92,7 @@ def first_on_host() -> bool:
 
 def barrier(ok: bool = True) -> bool:
     """Wait for every rank; return whether every rank said `ok`."""
-    passed = implementation().all_true(ok)
+    passed = bool(implementation().all_true(ok))
     watch.advance()
     return passed
 
@@ -219,5 +164,5 @@ def stop() -> None:
 
 def end(code: int, error: str = "") -> None:
     """Print `error` and end the process, with a framework whose end by Python may hang."""
-    if _Now.module is not None:
+    if hasattr(_Now.module, "end"):
         _Now.module.end(code, error)

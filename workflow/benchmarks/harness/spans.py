@@ -6,7 +6,6 @@ step before ended. What is left of the step (dispatch, bookkeeping) is nobody's.
 How stamps are taken is each framework's: `tf_spans` for TensorFlow's graphs.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,11 @@ COLUMNS = ("span_input", "span_compute", "span_communication", "span_between")
 _CLOCK_S = 1e-3  # by which clocks err
 
 
-def about(
-    method: str, steps: int, held_by: Sequence[str] = (), out_of_order: int = 0
-) -> dict[str, Any]:
+def about(method: str, steps: int, out_of_order: int = 0) -> dict[str, Any]:
     """Return what a record notes of spans: the method, and how many steps an epoch has; of a run
-    without it, that the exchange was left out; and, where there are any, `side_effects` and steps
-    whose stamps are out of order."""
+    without it, that the exchange was left out; and steps whose stamps are out of order, if any."""
     notes: dict[str, Any] = {"method": method, "steps_per_epoch": steps}
     notes |= {"exchange": no_exchange.LEFT_OUT} if no_exchange.left_out() else {}
-    notes |= {"side_effects": list(held_by)} if held_by else {}
     return notes | ({"out_of_order": out_of_order} if out_of_order else {})
 
 

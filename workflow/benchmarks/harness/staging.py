@@ -39,11 +39,8 @@ class DataSet(ABC):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """Take the fields from a benchmark's parameters. ValueError when one is missing."""
-        try:
-            values = [params[each.name] for each in fields(cls)]
-        except KeyError as error:
-            raise ValueError(f"parameter {error.args[0]} is missing") from None
+        """Take the fields from a benchmark's parameters."""
+        values = [params[each.name] for each in fields(cls)]
         return cls(*(tuple(each) if isinstance(each, list) else each for each in values))
 
     @property
@@ -173,22 +170,6 @@ def record_count(path: str | Path) -> int | None:
     return count if at == size else None
 
 
-def incomplete_files(folder: Path, data: DataSet, files: dict[str, int]) -> list[tuple[str, int]]:
-    """Return (split, index) of every file that is absent or not whole."""
-    every = ((split, index) for split, count in files.items() for index in range(count))
-    return [each for each in every if not data.is_complete(data.path(folder, *each))]
-
-
-def check_space(folder: Path, needed: int, reserve: int) -> str | None:
-    """Return one line when `needed` + `reserve` bytes do not fit where `folder` is, else None."""
-    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    free = shutil.disk_usage(existing).free
-    if needed + reserve <= free:
-        return None
-    kept = f" with {reserve / GB:.1f} GB to be left free" if reserve else ""
-    return f"needs {needed / GB:.3f} GB in {folder}{kept}, {free / GB:.3f} GB free"
-
-
 def _prepare(folder: Path, data: DataSet, split: str) -> None:
     """Make the folder of a split, without what killed runs left, and ``format.json`` above it."""
     (folder / split).mkdir(parents=True, exist_ok=True)
@@ -208,14 +189,19 @@ def stage(folder: Path, data: DataSet, files: dict[str, int], workers: int, rese
     Raises OSError with one line when the folder holds other data or the disk is too small.
     """
     problem = data.mismatch(folder)
-    todo = [] if problem else incomplete_files(folder, data, files)
-    if problem := problem or check_space(folder, len(todo) * data.file_bytes, reserve):
+    every = [(split, index) for split, count in files.items() for index in range(count)]
+    todo = [each for each in every if not (problem or data.is_complete(data.path(folder, *each)))]
+    needed = len(todo) * data.file_bytes
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not problem and needed + reserve > (free := shutil.disk_usage(existing).free):
+        kept = f" with {reserve / GB:.1f} GB to be left free" if reserve else ""
+        problem = f"needs {needed / GB:.3f} GB in {folder}{kept}, {free / GB:.3f} GB free"
+    if problem:
         raise OSError(problem)
     for split in files:
         _prepare(folder, data, split)
-    total = sum(files.values())
     if not todo:
-        return f"{folder}: all {total} files are there"
+        return f"{folder}: all {len(every)} files are there"
     began = time.monotonic()
     jobs = [(str(folder), data, split, index) for split, index in todo]
     if workers == 1 or len(jobs) == 1:
@@ -230,7 +216,7 @@ def stage(folder: Path, data: DataSet, files: dict[str, int], workers: int, rese
             written = sum(pool.imap_unordered(write_file, jobs, chunksize=chunk))
     seconds = time.monotonic() - began
     return (
-        f"{folder}: made {len(jobs)} of {total} files, {written / GB:.3f} GB"
+        f"{folder}: made {len(jobs)} of {len(every)} files, {written / GB:.3f} GB"
         f" in {seconds:.1f} s ({written / seconds / 1e6:.0f} MB/s)"
     )
 
@@ -247,13 +233,7 @@ def _parse(kind: type[DataSet], arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--reserve-gb", type=float, default=0.0, help="disk space to leave free")
     args = parser.parse_args(arguments)
     args.files = {split: getattr(args, split) for split in kind.splits}
-    if min(args.files.values()) < 0 or args.workers < 1 or args.reserve_gb < 0:
-        names = ", ".join(f"--{split}" for split in kind.splits)
-        parser.error(f"{names} and --reserve-gb must not be negative, --workers at least 1")
-    try:
-        args.data = kind.from_params(json.loads(args.params))
-    except (ValueError, TypeError) as error:
-        parser.error(f"--params: {error}")
+    args.data = kind.from_params(json.loads(args.params))
     return args
 
 

@@ -17,20 +17,11 @@ import tensorflow as tf
 from harness.spans import COLUMNS, NONE
 
 STAMPS = "time stamps in the step's graph"
-# Operations (beginnings of their types) that are no part of training and may hold stamps back.
-_HOLDING = ("Print", "PyFunc", "EagerPyFunc", "Write", "FlushSummary", "LogEvent", "SaveV2")
 
 
 def method() -> str:
     """Return how spans are measured here: ``STAMPS``, or ``NONE`` where a GPU is in use."""
     return NONE if tf.config.get_visible_devices("GPU") else STAMPS
-
-
-def side_effects(graph: Any) -> list[str]:
-    """Return the types of operations that may hold stamps back, of a step's traced function."""
-    definition = graph.graph.as_graph_def()
-    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
-    return sorted({node.op for node in nodes if node.op.startswith(_HOLDING)})
 
 
 def stamp(*after: Any) -> tf.Tensor:

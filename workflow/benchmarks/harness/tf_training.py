@@ -16,7 +16,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import exchange, input_errors, no_exchange, ranks, spans, tf_spans, watch
+from harness import horovod_settings, input_errors, no_exchange, ranks, spans, tf_spans, watch
 from harness.native import Metric, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -33,16 +33,28 @@ def start(params: dict[str, Any]) -> None:
     """
     set_knobs(params)
     ranks.join(params["ranks"], params["inter_threads"], params["intra_threads"])
-    gpus = tf.config.list_physical_devices("GPU")
-    problem = None
-    if gpus:
-        number = 0 if "SLURM_GPUS_PER_TASK" in os.environ else hvd.local_rank()
-        if number < len(gpus):
-            tf.config.set_visible_devices([gpus[number]], "GPU")
-            tf.config.experimental.set_memory_growth(gpus[number], True)
-        else:
-            problem = (EXIT_UNSUPPORTED, f"{len(gpus)} GPUs for {hvd.local_size()} ranks of a host")
+    _, problem = take_gpus(1)
     ranks.raise_together(problem)
+
+
+def take_gpus(count: int, here: bool = True) -> tuple[list[Any], tuple[int, str] | None]:
+    """Return this rank's GPUs, `count` of them if its host has any, or a problem; unless they are
+    to be used `here`, in this process, it sees none.
+
+    Ranks of one host take its GPUs in turn, unless Slurm has given each its own already.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    bound = "SLURM_GPUS_PER_TASK" in os.environ
+    first = 0 if bound else hvd.local_rank() * count
+    mine = gpus[first : first + count]
+    if gpus and len(mine) < count:
+        said = f"{len(gpus)} GPUs for {1 if bound else hvd.local_size()} ranks of a host"
+        return [], (EXIT_UNSUPPORTED, f"{count} GPUs for each rank: {said}" if count > 1 else said)
+    if gpus:
+        tf.config.set_visible_devices(mine if here else [], "GPU")
+    for gpu in mine if here else []:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    return mine, None
 
 
 def set_knobs(params: dict[str, Any]) -> None:
@@ -366,7 +378,9 @@ def training_notes(
     return {
         "batch": {"global": params["ranks"] * params["batch_size"]},
         "spans": spans.about(tf_spans.method(), trainer.steps, out_of_order=history.out_of_order),
-        "exchange": exchange.by_horovod(variables, params["gradient_compression"], params["ranks"]),
+        "exchange": horovod_settings.exchanged(
+            variables, params["gradient_compression"], params["ranks"]
+        ),
         "learning_rate": {"base": schedule.base, "peak": schedule.peak},
         "run_seed": seed,
     }

@@ -27,16 +27,13 @@ from harness.rendezvous import Place, find_meeting, leave_meeting, place_of, sai
 JOIN_S, JOIN_SHARE, SHORTEST_JOIN_S = 300.0, 0.5, 1.0
 # Beyond any time limit, at which the launcher ends ranks that wait and says where each one was.
 EXCHANGE_TIMEOUT = timedelta(days=7)
-LEAVE_S = 5.0
 BETWEEN = "scalesweep: ranks meet"  # in a profile; scalesweep/analysis/kineto_stream.py
-_LEFT = "left"
 
 
 class _Now:
-    """Of this process: its place, the store, its device, and its profiler while it runs."""
+    """Of this process: its place, its device, and its profiler while it runs."""
 
-    place = Place(0, 1, 0, 1, "")
-    store: dist.Store | None = None
+    place = Place(0, 1, 0)
     device = torch.device("cpu")
     profiler: tuple[torch.profiler.profile, Path] | None = None
     kept: Any = None
@@ -65,10 +62,10 @@ def connect(
         torch.set_num_threads(intra_threads)
     _Now.device = _choose_device(place)
     cuda = _Now.device.type == "cuda"
-    _Now.store = _store(place, folder, _patience_s() if patience_s is None else patience_s)
+    store = _store(place, folder, _patience_s() if patience_s is None else patience_s)
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if cuda else "gloo",
-        store=dist.PrefixStore("group", _Now.store),
+        store=dist.PrefixStore("group", store),
         rank=place.rank,
         world_size=place.size,
         timeout=EXCHANGE_TIMEOUT,
@@ -124,10 +121,9 @@ def _store(place: Place, folder: Path | None, patience_s: float) -> dist.Store:
                 why = "no folder in which ranks meet: set MASTER_ADDR and _PORT"
                 raise ProgramError(EXIT_LAUNCH, why)
             if first:
-                alone = place.local_size == place.size
                 listening = socket.create_server(("", port), backlog=place.size)
                 port = listening.getsockname()[1]
-                address = address or ("127.0.0.1" if alone else socket.gethostname())
+                address = address or socket.gethostname()
                 leave_meeting(folder, address, port)
                 address = "127.0.0.1"  # reaches itself there, whatever others call its host
             else:
@@ -204,13 +200,11 @@ def gather_bytes(text: np.ndarray, early: bool) -> list[bytes]:
 
 
 def exchange() -> dict[str, Any]:
-    """Return what tensors are exchanged through, Gloo on CPUs and NCCL on GPUs, and how ranks lie
-    on hosts."""
+    """Return what tensors are exchanged through, Gloo on CPUs and NCCL on GPUs."""
     return {
         "by": "torch.distributed",
         "library": "torch.distributed",
         "backend": "nccl" if _Now.device.type == "cuda" else "gloo",
-        "local_ranks": _Now.place.local_size,
     }
 
 
@@ -262,18 +256,7 @@ def stop_profiler(export: bool = True) -> None:
 
 
 def disconnect() -> None:
-    """Leave the other ranks; rank 0, which serves the store, as the last one.
-
-    The process group stays (`end`).
-    """
-    store, _Now.store = _Now.store, None
-    if _Now.place.size == 1 or store is None:
-        return
-    with contextlib.suppress(dist.DistError):
-        store.set(f"{_LEFT}/{_Now.place.rank}", "")
-        if _Now.place.rank == 0:
-            keys = [f"{_LEFT}/{number}" for number in range(_Now.place.size)]
-            store.wait(keys, timedelta(seconds=LEAVE_S))
+    """Stay in the process group, which ends with the process (`end`)."""
 
 
 def keep(shared: Any) -> None:

@@ -14,10 +14,10 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import FrameType
+from traceback import walk_stack
 
 from harness.epochs import bytes_read
-from harness.rank_variables import rank_and_size
+from harness.rank_variables import rank_of
 
 # How long before the time limit stacks are written: that takes milliseconds, but the clocks of
 # nodes differ, and the file has to reach a shared file system before its writer is killed.
@@ -59,7 +59,7 @@ def know_rank(rank: int) -> None:
 
 def launched_rank() -> int | None:
     """Number of this rank before its framework knows it, from what the ranks' launcher has set."""
-    return rank_and_size(os.environ)[0]
+    return rank_of(os.environ)
 
 
 def arm(folder: Path, limit_s: float, elapsed_s: float) -> None:
@@ -111,12 +111,7 @@ def _write(path: Path, further_s: float, stacks: list[list[str]]) -> None:
 def _stacks() -> list[list[str]]:
     """Return where each thread is, the main one first: ``path:line function``, innermost first."""
     frames, main = sys._current_frames(), threading.main_thread().ident
-    return [_lines(frames[thread]) for thread in sorted(frames, key=lambda it: it != main)]
-
-
-def _lines(frame: FrameType | None) -> list[str]:
-    lines = []
-    while frame:
-        lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}")
-        frame = frame.f_back
-    return lines
+    return [
+        [f"{at.f_code.co_filename}:{line} {at.f_code.co_name}" for at, line in walk_stack(frame)]
+        for _, frame in sorted(frames.items(), key=lambda item: item[0] != main)
+    ]

@@ -143,7 +143,7 @@ class Program(Benchmark):
             "span_compute": consumed,
         }
 
-    def about_rank(self) -> list[float | None]:
+    def about_rank(self) -> float | None:
         """Return the largest share of this rank's files that stayed in the page cache."""
         return page_cache.most_kept(self.resident)
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 from harness import cuda, ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
+from harness.probe import SECONDS, Case, Chain, rates
 from harness.program import EXIT_UNSUPPORTED
-from harness.sweep import SECONDS, Case, Chain, rates
 from harness.tf_probe import Probe, wait
 from memory_bandwidth import caches, kernels
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from harness import torch_ranks
-from harness.sweep import Case, Chain
+from harness.probe import Case, Chain
 from harness.torch_probe import Probe, wait
 
 CHAINED = 4  # products that the device is given in a row, each of what the one before gave

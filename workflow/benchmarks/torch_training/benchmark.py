@@ -97,6 +97,7 @@ class Program(Benchmark):
         place = inputs.Place(mesh.position_of(shape, ranks.rank()).data, shape.data_ranks)
         ranks.raise_together(inputs.check(params, self.run.data, place, self.device))
         self.sharing, self.optimizer = build(params, self.device)
+        torch_ranks.keep(self.sharing)
         self.read = inputs.make(params, self.run.data, place, self.device)
 
     def warm_up(self) -> None:

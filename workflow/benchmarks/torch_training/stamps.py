@@ -15,9 +15,8 @@ this stream reaches when it has done what was enqueued before: the host waits fo
 the times are read when they are over.
 
 Backward passes are seen in `torch.autograd.backward`, waits in `torch.distributed.Work.wait`, which
-are replaced once and for all; the optimiser by its hooks. The other names are not public ones. A
-version of PyTorch without them has no stamps (`Stamps.lacking`), because waiting would count as
-computation.
+are replaced once and for all; the optimiser by its hooks. The other names are not public ones: a
+version of PyTorch without one of them is refused, because waiting would count as computation.
 """
 
 import threading
@@ -32,6 +31,7 @@ import torch
 import torch.distributed as dist
 
 from harness import spans
+from harness.program import EXIT_UNSUPPORTED, ProgramError
 
 INPUT, FORWARD, BACKWARD, OPTIMIZER, REST = "input", "forward", "backward", "optimizer", "rest"
 DATA_PARALLEL, TENSOR_PARALLEL, PIPELINE = "data_parallel", "tensor_parallel", "pipeline_wait"
@@ -101,7 +101,6 @@ class Stamps:
         self._at_end: str | None = None  # what the end of a backward pass waits for
         self.exchanged = "gradients"
         self.kinds: list[str] = []  # of waits that the layout has
-        self.lacking: list[str] = []  # names that this version of PyTorch does not have
         self.messages: dict[str, list[int]] = {}  # bytes by what they are for
 
     def count(self, what: str, tensor: torch.Tensor) -> None:
@@ -131,11 +130,7 @@ class Stamps:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return seconds ``[step]`` of the steps since the last call, under their names in
-        samples.npz.
-
-        Only `step_times`, `span_input` and `span_between` where PyTorch lacks what tells waiting
-        from computing (`lacking`).
-        """
+        samples.npz."""
         while self._open:
             self._open[0][2].synchronize()
             self._read()
@@ -144,22 +139,20 @@ class Stamps:
         def total(*names: str) -> np.ndarray:
             return np.array([sum(row.get(name, 0.0) for name in names) for row in rows])
 
-        known = {"step_times": total("step"), "span_input": total(INPUT)}
-        known["span_between"] = total("between")
-        if self.lacking:
-            return known
-        finer = {f"span_{name}": total(name) for name in (*COMPUTE, *self.kinds)}
-        both = {"span_compute": total(*COMPUTE), "span_communication": total(*WAITS)}
-        return known | both | finer
+        return {
+            "step_times": total("step"),
+            "span_input": total(INPUT),
+            "span_between": total("between"),
+            "span_compute": total(*COMPUTE),
+            "span_communication": total(*WAITS),
+            **{f"span_{name}": total(name) for name in (*COMPUTE, *self.kinds)},
+        }
 
     def notes(self, steps: int, stages: int = 1) -> dict[str, Any]:
         """Return what a record notes of spans: `harness.spans.about`, what data-parallel ranks
-        exchange, the stages of the pipeline that ranks are divided into in their order, and what
-        is lacking."""
+        exchange, and the stages of the pipeline that ranks are divided into in their order."""
         method = HOST if self._api is HostTime else EVENTS
-        notes = spans.about(spans.NONE if self.lacking else method, steps)
-        notes |= {"exchanged": self.exchanged, "stages": stages}
-        return notes | ({"lacking": list(self.lacking)} if self.lacking else {})
+        return spans.about(method, steps) | {"exchanged": self.exchanged, "stages": stages}
 
     # What the program and its hooks tell.
 
@@ -234,12 +227,7 @@ class Stamps:
         """Listen to DDP: its buckets' wait at the end of backward, and its buffers' broadcast."""
         self._kind(DATA_PARALLEL)
         self._at_end = DATA_PARALLEL
-        engine = getattr(torch.autograd.Variable, "_execution_engine", None)
-        if not hasattr(engine, "queue_callback"):
-            self.lacking.append("torch.autograd.Variable._execution_engine.queue_callback")
-        sends = getattr(module, "will_sync_module_buffers", None)
-        if sends is None or sends():
-            self._replace(module, "_sync_buffers", lambda c: self._waits_in(c, DATA_PARALLEL))
+        self._replace(module, "_sync_buffers", lambda call: self._waits_in(call, DATA_PARALLEL))
 
     def of_fsdp2(self) -> None:
         """Listen to FSDP2: waits for parameters and for gradients, not what it copies.
@@ -248,11 +236,8 @@ class Stamps:
         """
         self._kind(DATA_PARALLEL)
         self.exchanged = "parameters and gradients"
-        try:
-            from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
-        except ImportError:
-            self.lacking.append("torch.distributed.fsdp._fully_shard")
-            return
+        from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
+
         for name in _FSDP_WAITS:
             self._replace(FSDPParamGroup, name, lambda call: self._named_in(call, DATA_PARALLEL))
         if self._api is not HostTime:
@@ -282,12 +267,11 @@ class Stamps:
             self.kinds.append(kind)
 
     def _replace(self, owner: Any, name: str, of: Callable[[Any], Any]) -> None:
-        """Put `of(what is there)` in its place; note the name where it is missing."""
-        there = getattr(owner, name, None)
-        if there is None:
-            self.lacking.append(f"{getattr(owner, '__name__', type(owner).__name__)}.{name}")
-        else:
-            setattr(owner, name, of(there))
+        """Put `of(what is there)` in its place. Raises ProgramError where there is no such name."""
+        if not hasattr(owner, name):
+            said = f"PyTorch {torch.__version__} has no {name} of {owner}, by which waits are seen"
+            raise ProgramError(EXIT_UNSUPPORTED, said)
+        setattr(owner, name, of(getattr(owner, name)))
 
     def _waits_in(self, call: Any, kind: str | None) -> Any:
         """A function that does as `call`, which waits for other ranks."""
