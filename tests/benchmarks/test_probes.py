@@ -83,9 +83,9 @@ def test_flop_and_bytes_by_hand():
     # 8 images, 28 x 28 outputs, 9 positions, 16 to 16 channels, 2 FLOP.
     convolution = defaults | {"operation": "convolution"}
     assert flop(convolution, 16) == 8 * 784 * 9 * 256 * 2
-    more = convolution | {"images": 2, "height": 4, "width": 5, "kernel": 5, "channels_in": 3}
-    assert flop(more, 8) == 2 * (2 * 20 * 25 * 3 * 8)
-    assert least_bytes(more | {"dtype": "float16"}, 8) == 2 * (2 * 20 * (3 + 8) + 25 * 3 * 8)
+    more = convolution | {"images": 2, "height": 4, "width": 5, "kernel": 5}
+    assert flop(more, 8) == 2 * (2 * 20 * 25 * 8 * 8)
+    assert least_bytes(more | {"dtype": "float16"}, 8) == 2 * (2 * 20 * (8 + 8) + 25 * 8 * 8)
 
 
 def test_arrays_miss_every_cache(monkeypatch):

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from compute_peak.work import channels, flop, least_bytes
+from compute_peak.work import flop, least_bytes
 from harness.probe import Case, Chain, works_of
 from harness.tf_probe import Probe, wait
 
@@ -61,8 +61,6 @@ def make_call(params: dict[str, Any], size: int) -> Callable[[], Any]:
     each on what the one before it gave.
     """
     ways = WAYS[params["xla"]]
-    if params["operation"] == "convolution" and len(set(channels(params, size))) > 1:
-        ways = tuple(way for way in ways if way != CHAIN)  # what it gives is no operand of its own
     calls = [make_one(params, size, way) for way in ways]
     return calls[0] if len(calls) == 1 else min(calls, key=trial_seconds)
 
@@ -91,12 +89,11 @@ def make_one(params: dict[str, Any], size: int, way: str) -> Callable[[], Any]:
         operands = (random(size, size), random(size, size) / math.sqrt(size))
         operation = tf.linalg.matmul
     else:
-        into, out = channels(params, size)
         kernel, rows, columns = params["kernel"], params["height"], params["width"]
-        image = (params["images"], rows, columns, into)
+        image = (params["images"], rows, columns, size)
         if params["data_format"] == "NCHW":
-            image = (params["images"], into, rows, columns)
-        weights = random(kernel, kernel, into, out) / (kernel * math.sqrt(into))
+            image = (params["images"], size, rows, columns)
+        weights = random(kernel, kernel, size, size) / (kernel * math.sqrt(size))
         operands = (random(*image), weights)
         operation = partial(
             tf.nn.conv2d, strides=1, padding="SAME", data_format=params["data_format"]

@@ -6,11 +6,6 @@ from typing import Any
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a value
 
 
-def channels(params: Mapping[str, Any], size: int) -> tuple[int, int]:
-    """Return the channels of a convolution's input and output."""
-    return params["channels_in"] or size, size
-
-
 def flop(params: Mapping[str, Any], size: int) -> int:
     """Return the FLOP of a call on one rank; a multiply-add counts as 2.
 
@@ -20,9 +15,8 @@ def flop(params: Mapping[str, Any], size: int) -> int:
     """
     if params["operation"] == "matmul":
         return 2 * size**3
-    into, out = channels(params, size)
     outputs = params["images"] * params["height"] * params["width"]
-    return 2 * outputs * params["kernel"] ** 2 * into * out
+    return 2 * outputs * params["kernel"] ** 2 * size**2
 
 
 def least_bytes(params: Mapping[str, Any], size: int) -> int:
@@ -30,6 +24,5 @@ def least_bytes(params: Mapping[str, Any], size: int) -> int:
     value = BYTES[params["dtype"]]
     if params["operation"] == "matmul":
         return value * 3 * size**2
-    into, out = channels(params, size)
     pixels = params["images"] * params["height"] * params["width"]
-    return value * (pixels * (into + out) + params["kernel"] ** 2 * into * out)
+    return value * (2 * pixels * size + params["kernel"] ** 2 * size**2)

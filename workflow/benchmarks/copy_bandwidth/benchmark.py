@@ -48,10 +48,7 @@ class Program(Probe):
             "host_to_host": lambda: (CPU, CPU),
             "host_to_device": lambda: (CPU, self.gpus[0]),
             "device_to_host": lambda: (self.gpus[0], CPU),
-            "device_to_device": lambda: (
-                self.gpus[self.params["source_gpu"]],
-                self.gpus[self.params["target_gpu"]],
-            ),
+            "device_to_device": lambda: (self.gpus[0], self.gpus[1]),
         }[direction]()
         self.pinned: bool | None = None
         if direction in ("host_to_device", "device_to_host"):
@@ -126,8 +123,7 @@ class Program(Probe):
 def lacking_gpus(params: dict[str, Any], count: int) -> tuple[int, str] | None:
     """Return what stands against a direction where a rank sees so many GPUs."""
     direction = params["direction"]
-    last = max(params["source_gpu"], params["target_gpu"])
-    needed = {"host_to_host": 0, "device_to_device": last + 1}.get(direction, 1)
+    needed = {"host_to_host": 0, "device_to_device": 2}.get(direction, 1)
     if count >= needed:
         return None
     there = f"{count} GPUs" if count else "no GPU"

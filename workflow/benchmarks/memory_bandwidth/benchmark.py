@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from harness import cuda, ranks
+from harness import ranks
 from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.probe import SECONDS, Case, Chain, rates
-from harness.program import EXIT_UNSUPPORTED
 from harness.tf_probe import Probe, wait
 from memory_bandwidth import caches, kernels
 
@@ -29,18 +28,12 @@ class Program(Probe):
         return 0, self.params["threads"] or len(os.sched_getaffinity(0))
 
     def set_up(self) -> None:
-        """Find out how large arrays are, and where TensorFlow's lie; code 69 if there is
-        no GPU and one is asked for."""
+        """Find out how large arrays are, and where TensorFlow's lie: on a GPU if there is one."""
         # Alike on every rank, also where nodes differ.
         self.bytes = int(max(ranks.gather_json(caches.array_bytes(self.params["array_mib"]))))
-        asked, gpus = self.params["device"], tf.config.get_visible_devices("GPU")
-        self.gpu = "" if asked == "cpu" or not gpus else str(gpus[0].name.rpartition(":")[2])
-        lacking = (EXIT_UNSUPPORTED, "device gpu: TensorFlow sees no GPU here")
-        ranks.raise_together(lacking if asked == "gpu" and not gpus else None)
-        self.on_gpu = self.bytes
-        if self.gpu:
-            cache, memory = cuda.cache_bytes(int(self.gpu)), cuda.memory_bytes(int(self.gpu))
-            self.on_gpu = caches.gpu_array_bytes(self.params["array_mib"], cache, memory)
+        self.gpus = tf.config.get_visible_devices("GPU")
+        whole = self.params["array_mib"] or caches.GPU_MIB
+        self.on_gpu = whole << 20 if self.gpus else self.bytes
 
     def cases(self) -> Iterator[Case]:
         """Return a case for each kernel of each library; arrays are made by its first kernel."""
@@ -58,38 +51,29 @@ class Program(Probe):
                 )
             return made[library][kernel]
 
-        for library in self.params["libraries"]:
+        for library in ("tensorflow", "numpy"):
             for kernel, arrays in kernels.ARRAYS.items():
                 amount = self.params["ranks"] * arrays * sizes[library] * 8
                 yield Case(f"{library} {kernel}", amount, partial(make, library, kernel))
 
     def tensorflow_kernels(self, size: int) -> dict[str, kernels.Kernel]:
-        """Return TensorFlow's kernels where they are asked for.
+        """Return TensorFlow's kernels.
 
         A GPU starts several in a row, so that what starting takes does not count as moving.
         """
-        if self.params["device"] == "auto" and not self.gpu:
+        if not self.gpus:
             return kernels.tensorflow_kernels(size, wait)
-        device = "/GPU:0" if self.gpu else "/CPU:0"
-        with tf.device(device):
-            made = kernels.tensorflow_kernels(size, (lambda x: x) if self.gpu else wait)
 
-        def placed(kernel: kernels.Kernel) -> Callable[[], Any]:
-            def call() -> Any:
-                with tf.device(device):
-                    for _ in range(IN_A_ROW if self.gpu else 1):
-                        result = kernel()
-                return wait(result)
+        def in_a_row(kernel: kernels.Kernel) -> Callable[[], Any]:
+            return Chain(lambda: wait([kernel() for _ in range(IN_A_ROW)][-1]), IN_A_ROW)
 
-            return Chain(call, IN_A_ROW) if self.gpu else call
-
-        return {name: placed(kernel) for name, kernel in made.items()}
+        made = kernels.tensorflow_kernels(size, lambda x: x)
+        return {name: in_a_row(kernel) for name, kernel in made.items()}
 
     def about_rank(self) -> str:
         """Return the device of TensorFlow's arrays."""
-        gpus = tf.config.get_visible_devices("GPU") if self.gpu else []
         details = tf.config.experimental.get_device_details
-        return str(details(gpus[0]).get("device_name", "GPU")) if gpus else "CPU"
+        return str(details(self.gpus[0]).get("device_name", "GPU")) if self.gpus else "CPU"
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the best rate of all kernels, and of each kernel."""
@@ -105,11 +89,6 @@ class Program(Probe):
         """Return the sizes of arrays and caches too."""
         cache = caches.last_level_bytes(os.sched_getaffinity(0))
         sizes = {"array_bytes": self.bytes, "last_level_cache_bytes": cache}
-        if self.gpu:
-            sizes |= {
-                "gpu_array_bytes": self.on_gpu,
-                "gpu_cache_bytes": cuda.cache_bytes(int(self.gpu)),
-                "gpu_memory_bytes": cuda.memory_bytes(int(self.gpu)),
-            }
-        devices = {"devices": about_ranks}
-        return super().notes(about_ranks) | {"memory": sizes | devices}
+        if self.gpus:
+            sizes["gpu_array_bytes"] = self.on_gpu
+        return super().notes(about_ranks) | {"memory": {**sizes, "devices": about_ranks}}

@@ -6,7 +6,7 @@ from pathlib import Path
 CPUS = Path("/sys/devices/system/cpu")
 TIMES = 4  # STREAM's rule: each array at least four times the sum of the last-level caches
 LEAST_BYTES = 64 << 20  # where no cache size can be read
-GPU_LEAST_BYTES = 256 << 20  # above any second-level cache of today
+GPU_MIB = 1 << 10  # of an array on a GPU: above four times any second-level cache of today
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -30,11 +30,3 @@ def array_bytes(array_mib: int | None) -> int:
     if array_mib is not None:
         return array_mib << 20
     return max(LEAST_BYTES, TIMES * (last_level_bytes(os.sched_getaffinity(0)) or 0))
-
-
-def gpu_array_bytes(array_mib: int | None, cache: int | None, memory: int | None) -> int:
-    """Return the size of an array on a GPU with so large a second-level cache and memory."""
-    if array_mib is not None:
-        return array_mib << 20
-    size = max(GPU_LEAST_BYTES, TIMES * (cache or 0))
-    return size if memory is None else min(size, memory // 8 // 8 * 8)

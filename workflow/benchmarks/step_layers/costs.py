@@ -40,9 +40,7 @@ LOSS_FORWARD, LOSS_BACKWARD = 3, 2
 LSTM_FORWARD, LSTM_BACKWARD = 9, 23
 KEPT = 5  # values that forward keeps for backward, for each unit and step: four gates and the cell
 BIASES = 4  # for each unit
-# Per value and pass, of activations; one function is one operation, and 1 - y * y times it three.
-ACTIVATIONS = {"linear": 0, "relu": 0, "leaky_relu": 1, "tanh": 1}
-ACTIVATIONS_BACKWARD = {"linear": 0, "relu": 0, "leaky_relu": 1, "tanh": 3}
+ACTIVATIONS = ("linear", "relu")  # which have no FLOP
 
 
 @dataclass(frozen=True)
@@ -90,13 +88,11 @@ _Flop = Callable[[Layer, bool], tuple[float, float]]
 
 
 def _product(layer: Layer, by_input: bool) -> tuple[float, float]:
-    """Convolutions of any dimension, and dense layers: a kernel at every position of the output."""
+    """Convolutions and dense layers: a kernel at every position of the output."""
     positions = math.prod(layer.output) // layer.kernel[-1]
     product = 2.0 * math.prod(layer.kernel) * positions
     out = math.prod(layer.output)
-    forward = product + out * (layer.bias + ACTIVATIONS[layer.activation])
-    backward = product * (2 if by_input else 1)
-    return forward, backward + out * (layer.bias + ACTIVATIONS_BACKWARD[layer.activation])
+    return product + out * layer.bias, product * (2 if by_input else 1) + out * layer.bias
 
 
 def _lstm(layer: Layer, by_input: bool) -> tuple[float, float]:
@@ -122,11 +118,6 @@ def _per_value(forward: float, backward: float) -> _Flop:
     )
 
 
-def _activation(layer: Layer, _: bool) -> tuple[float, float]:
-    out = math.prod(layer.output)
-    return ACTIVATIONS[layer.activation] * out, ACTIVATIONS_BACKWARD[layer.activation] * out
-
-
 def _average(layer: Layer, _: bool) -> tuple[float, float]:
     """A sum over the window and a product; backward spreads the gradient as often."""
     each = float(layer.window * math.prod(layer.output))
@@ -148,7 +139,7 @@ def _update(layer: Layer, _: bool) -> tuple[float, float]:
     return 2.0 * layer.weights, 0.0
 
 
-PRODUCTS = frozenset(("conv1d", "conv2d", "conv3d", "dense"))
+PRODUCTS = frozenset(("conv2d", "dense"))
 LSTM = "lstm"
 UPDATE, LOSS = "update", "loss"
 _FLOP: Mapping[str, _Flop] = {
@@ -156,15 +147,13 @@ _FLOP: Mapping[str, _Flop] = {
     LSTM: _lstm,
     "batch_norm": _per_value(NORM_FORWARD, NORM_BACKWARD),
     "lrn": _over_channels,
-    "activation": _activation,
-    "bias": _per_value(1, 1),
+    "activation": _per_value(0, 0),
     "add": _add,
     "average_pool": _average,
     "max_pool": _per_value(0, 0),
     "concatenate": _per_value(0, 0),
     "pad": _per_value(0, 0),
     "dropout": _per_value(1, 1),
-    "scale": _per_value(2, 1),
     "reshape": _per_value(0, 0),
     LOSS: _per_value(LOSS_FORWARD, LOSS_BACKWARD),
     UPDATE: _update,
@@ -173,7 +162,6 @@ KINDS = frozenset(_FLOP)
 # What backward reads besides the gradient by the output: input and output of the layer.
 _KEEPS_INPUT = PRODUCTS | {LSTM, "batch_norm", "lrn", "max_pool", LOSS}
 _KEEPS_OUTPUT = {"max_pool", "lrn"}
-_PASSES_ON = {"add", "bias"}  # hand the gradient on as it is
 
 
 def cost(layer: Layer, batch: int, size: int = 4, by_input: bool = True) -> Cost:
@@ -207,7 +195,7 @@ def _traffic(layer: Layer, by_input: bool) -> tuple[int, int]:
     backward += into if layer.kind in _KEEPS_INPUT else 0
     # The output of an LSTM is all its states.
     backward += out if layer.kind in _KEEPS_OUTPUT or active or layer.kind == LSTM else 0
-    backward += into if by_input and layer.kind not in _PASSES_ON else 0
+    backward += into if by_input and layer.kind != "add" else 0
     # A dropout keeps which values it has taken: a mask, of the same size here.
     mask = out if layer.kind == "dropout" else 0
     kept = KEPT * out if layer.kind == LSTM else 0
@@ -216,29 +204,22 @@ def _traffic(layer: Layer, by_input: bool) -> tuple[int, int]:
 
 # Class of a layer -> its kind; classes of one kind differ in nothing that costs.
 CLASSES = {
-    "Conv1D": "conv1d",
     "Conv2D": "conv2d",
-    "Conv3D": "conv3d",
     "Dense": "dense",
     "LSTM": "lstm",
     "BatchNormalization": "batch_norm",
     "LocalResponseNormalization": "lrn",
     "Activation": "activation",
     "ReLU": "activation",
-    "LeakyReLU": "activation",
-    "Bias": "bias",
     "Add": "add",
     "Concatenate": "concatenate",
-    "MaxPooling1D": "max_pool",
     "MaxPooling2D": "max_pool",
-    "MaxPooling3D": "max_pool",
     "AveragePooling2D": "average_pool",
     "GlobalAveragePooling2D": "average_pool",
     "ZeroPadding2D": "pad",
     "ThinOut": "pad",
     "Flatten": "reshape",
     "Dropout": "dropout",
-    "Rescaling": "scale",
 }
 
 
@@ -283,7 +264,8 @@ def _window(name: str, layer: Any, inputs: tuple[Shape, ...], output: Shape) -> 
 
 
 def _activation(name: str, layer: Any) -> str:
-    if name in ("ReLU", "LeakyReLU"):
-        return {"ReLU": "relu", "LeakyReLU": "leaky_relu"}[name]
     function = getattr(layer, "activation", None)
-    return "linear" if function is None else str(function.__name__)
+    said = "linear" if function is None else str(function.__name__)
+    if said not in ACTIVATIONS:
+        raise ValueError(f"there are no formulas for the activation {said}")
+    return "relu" if name == "ReLU" else said

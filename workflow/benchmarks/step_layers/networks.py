@@ -1,5 +1,4 @@
-"""The models whose layers are timed: those of cnn_training, cosmoflow_training and nt3, and an
-LSTM.
+"""The models whose layers are timed: those of cnn_training, and an LSTM.
 
 `make` gives one with its input and loss, `layers_of` the layers of a Keras model.
 """
@@ -12,17 +11,6 @@ import tensorflow as tf
 
 from step_layers.costs import LSTM
 
-COSMOFLOW, NT3 = "cosmoflow", "nt3"
-CHANNELS = 4  # of CosmoFlow's volumes
-# Sizes of NT3's network, those of its benchmark's defaults.
-NT3_LAYERS = {
-    "filters": [128, 128],
-    "kernels": [20, 10],
-    "pools": [1, 10],
-    "dense_units": [200, 20],
-    "dropout": 0.1,
-}
-
 # The medium network of W. Zaremba, I. Sutskever, O. Vinyals, Recurrent neural network
 # regularization, arXiv:1409.2329, 2014, from the vectors of words on: two layers, dropout after
 # each, and a softmax over the words of the Penn Treebank at every step.
@@ -33,8 +21,7 @@ UNITS, WORDS, WORD_DROPOUT = 650, 10_000, 0.5
 class Network:
     """A model, shapes and types of a sample and its labels, and the loss of a batch.
 
-    ``loss(labels, outputs)`` is a scalar; ``labels`` are below ``classes``, or numbers where that
-    is 0.
+    ``loss(labels, outputs)`` is a scalar; ``labels`` are below ``classes``.
     """
 
     model: tf.keras.Model
@@ -46,22 +33,6 @@ class Network:
 
 def make(params: dict[str, Any]) -> Network:
     """The network of a point, with Keras's precision policy set already and seeded weights."""
-    if params["model"] == COSMOFLOW:
-        from cosmoflow_training import model as cosmoflow
-
-        shape = (*[params["sample_size"]] * 3, CHANNELS)
-        measure = cosmoflow.make_measure("mse")
-        # Five, or as many as its poolings leave something of.
-        layers = min(5, params["sample_size"].bit_length() - 1)
-        network = cosmoflow.build(shape, conv_layers=layers)
-        return Network(
-            network, shape, 0, (cosmoflow.TARGETS,), lambda y, p: tf.reduce_mean(measure(y, p)[0])
-        )
-    if params["model"] == NT3:
-        from nt3 import model as nt3
-
-        network = nt3.build({**NT3_LAYERS, "features": params["features"]})
-        return Network(network, (params["features"], 1), nt3.CLASSES, (), _cross_entropy)
     if params["model"] == LSTM:
         steps = params["sequence_steps"]
         network = _words(steps, params["seed"])

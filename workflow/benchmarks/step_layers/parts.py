@@ -173,9 +173,7 @@ def batch_of(network: Network, batch: int, seed: int) -> tuple[tf.Tensor, tf.Ten
     rng = np.random.default_rng(seed)
     samples = rng.standard_normal((batch, *network.sample), np.float32) * np.float32(SPREAD)
     shape = (batch, *network.labels)
-    labels: Any = rng.standard_normal(shape, np.float32)
-    if network.classes:
-        labels = rng.integers(network.classes, size=shape, dtype=np.int32)
+    labels = rng.integers(network.classes, size=shape, dtype=np.int32)
     return tf.constant(samples), tf.constant(labels)
 
 
