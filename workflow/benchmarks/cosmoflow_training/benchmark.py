@@ -53,15 +53,14 @@ class Program(Benchmark):
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather what each epoch gave, and the size of all files that were read."""
-        self.size = ranks.gather(np.array(float(self.own_bytes()))) if self.reads else None
-        if not self.reads:  # its errors mean nothing
+        self.size = None
+        if self.reads:  # all files are of the right size
+            names = inputs.names_of_rank(self.params, self.run.data, ranks.rank(), 0, self.seed)
+            sizes = {split: files.bytes_of(self.params, each) for split, each in names.items()}
+            self.size = ranks.gather(np.array(float(sizes["train"])))
+        else:  # its errors mean nothing
             self.history.values.clear()
         return self.history.arrays()
-
-    def own_bytes(self) -> int:
-        """Return the bytes of this rank's training files; all files are of the right size."""
-        names = inputs.names_of_rank(self.params, self.run.data, ranks.rank(), 0, self.seed)
-        return {split: files.bytes_of(self.params, each) for split, each in names.items()}["train"]
 
     def about_rank(self) -> str:
         """Return the kind of device that this rank trains on."""

@@ -32,7 +32,7 @@ def facts(convolutions: bool = False) -> dict[str, Any]:
     """Return what this rank computes on, whether that has TF32, and whether it is in force for
     convolutions, or else for matrix products."""
     allowed, gpus = ranks.implementation().tf32_state(convolutions)
-    supported = bool(gpus) and all(map(_has_it, gpus))
+    supported = bool(gpus) and all(gpu is not None and tuple(gpu) >= CAPABILITY for gpu in gpus)
     override = os.environ.get(OVERRIDE)
     return {
         "device": "GPU" if gpus else "CPU",
@@ -41,10 +41,6 @@ def facts(convolutions: bool = False) -> dict[str, Any]:
         "supported": supported,
         "in_force": allowed and supported and override != "0",
     }
-
-
-def _has_it(capability: tuple[int, int] | None) -> bool:
-    return capability is not None and tuple(capability) >= CAPABILITY
 
 
 def of_ranks(ranks: list[dict[str, Any]]) -> dict[str, Any]:

@@ -63,7 +63,10 @@ class Data:
             return hvd.allreduce(tf.constant(values), op=hvd.Max, name="largest").numpy()
 
         scale(self.rows["train"], self.rows["test"], over_ranks)
-        return {split: to_tensors(self.rows.pop(split)) for split in self.paths}
+        return {
+            split: (tf.constant(table[:, 1:, None]), tf.constant(table[:, 0].astype(np.int32)))
+            for split, table in ((split, self.rows.pop(split)) for split in self.paths)
+        }
 
 
 def find_fault(table: np.ndarray, path: str) -> str | None:
@@ -90,11 +93,6 @@ def scale(
     largest[largest == 0] = 1
     for table in (train, test):
         table[:, 1:] /= largest
-
-
-def to_tensors(table: np.ndarray) -> Samples:
-    """Return the values and the labels of a table on the device that trains."""
-    return tf.constant(table[:, 1:, None]), tf.constant(table[:, 0].astype(np.int32))
 
 
 def batches(samples: Samples, size: int, order: np.ndarray) -> Iterator[Samples]:

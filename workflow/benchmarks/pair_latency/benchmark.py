@@ -31,8 +31,9 @@ class Program(Benchmark):
         here = socket.gethostname()
         alone = len(set(ranks.gather_json(here))) == 1
         problem = None
-        with links.listen(self.params["ranks"], alone) as server:
-            name = "127.0.0.1" if alone else own_address()
+        name = "127.0.0.1" if alone else own_address()
+        address = (name if alone else "", 0)
+        with socket.create_server(address, backlog=self.params["ranks"]) as server:
             known = ranks.gather_json([name, server.getsockname()[1]])
             addresses = [(str(host), int(port)) for host, port in known]
             try:

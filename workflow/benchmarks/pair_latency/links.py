@@ -28,11 +28,6 @@ def rounds(ranks: int) -> list[list[tuple[int, int]]]:
     return pairings
 
 
-def listen(ranks: int, alone: bool) -> socket.socket:
-    """Return a socket that the other ranks can connect to; only from this host where `alone`."""
-    return socket.create_server(("127.0.0.1" if alone else "", 0), backlog=ranks)
-
-
 def connect(
     server: socket.socket, addresses: Sequence[Address], rank: int
 ) -> dict[int, socket.socket]:

@@ -41,13 +41,10 @@ class Program(Benchmark):
         """Trace everything, and choose how often each is repeated."""
         least = self.params["least_ms"] / 1e3
         with self.phases("warmup"):
-            for timed in self._every():
+            loops = [loop for part in self.parts for loop in (part.forward, part.both) if loop]
+            for timed in (self.step, self.launch, *loops):
                 timed.calibrate(least)
                 watch.advance()
-
-    def _every(self) -> list[Any]:
-        loops = [loop for part in self.parts for loop in (part.forward, part.both) if loop]
-        return [self.step, self.launch, *loops]
 
     def measure(self) -> None:
         """Time everything once in every round, so that a slower minute slows all of it."""
