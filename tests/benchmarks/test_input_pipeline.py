@@ -1,13 +1,11 @@
 """The input pipelines: each does what its name says, and ranks take each sample exactly once."""
 
-import json
-
 import numpy as np
 import pytest
 
 from cosmoflow_data import dataset
 from input_pipeline import python_samples
-from tests.benchmarks.programs import Program, read, start_helper
+from tests.benchmarks.programs import Later, Program, read
 
 SHAPE = [32, 32, 32, 4]
 SMALL = {
@@ -19,6 +17,7 @@ SMALL = {
     "shuffle_samples": 5,
 }
 PROGRAM = Program("input_pipeline", SMALL)
+pipelines = Later("input_pipeline.pipelines")
 start = PROGRAM.start
 
 
@@ -36,14 +35,15 @@ def sum_y(ranks):
 
 
 @pytest.mark.slow
-@pytest.mark.measured
-def test_pipelines_go_ahead_as_far_as_they_say(data):
-    ahead = json.loads(start_helper("taking_ahead.py", data).stdout)
-    # A reader fetches 256 KiB at once: here less than a batch.
-    assert ahead["serial"] < 2
-    assert ahead["parallel_map"] > ahead["serial"] + 0.5
-    for name in ("prefetch", "interleave", "combined", "cached"):
-        assert ahead[name] > 4
+@pytest.mark.parametrize("name", ["serial", "prefetch", "parallel_map", "combined"])
+def test_tf_data_adds_nothing_to_a_pipeline(data, name):
+    files = sorted(map(str, (data / "train").iterdir()))
+    params = PROGRAM.defaults | SMALL | {"pipeline": name}
+    options = pipelines.make(files, params, pipelines.Share(0, 1, "before_shuffle")).options()
+    assert not options.experimental_optimization.apply_default_optimizations
+    assert not options.experimental_optimization.inject_prefetch
+    assert not options.experimental_optimization.map_parallelization
+    assert not options.autotune.enabled
 
 
 @pytest.mark.slow
