@@ -33,16 +33,13 @@ class BestRate:
     """The best of some runs, in their unit.
 
     ``rate`` has the 95 % interval of the undisturbed rate, unless fewer than ``AGREEING`` runs come
-    near to the best. ``disturbed[run]``: below ``STEADY`` of the best.
+    near to the best: ``agreeing`` of them, the best among them. The ``disturbed`` others are below
+    ``STEADY`` of it.
     """
 
     rate: Estimate
-    disturbed: tuple[bool, ...]
-
-    @property
-    def agreeing(self) -> int:
-        """How many runs come near to the best, which is one of them."""
-        return len(self.disturbed) - sum(self.disturbed)
+    agreeing: int
+    disturbed: int
 
 
 def best_rate(rates: Floats) -> BestRate:
@@ -58,15 +55,14 @@ def best_rate(rates: Floats) -> BestRate:
     """
     array = finite_values(rates).reshape(-1)
     best = float(array.max())
-    disturbed = array < STEADY * best
-    steady = np.sort(array[~disturbed])[::-1]
-    flags = tuple(bool(flag) for flag in disturbed)
+    steady = np.sort(array[array >= STEADY * best])[::-1]
+    counts = steady.size, array.size - steady.size
     mean = mean_of(steady)
     if steady.size < AGREEING or best <= 0 or mean.low is None or mean.high is None:
-        return BestRate(Estimate(best), flags)
+        return BestRate(Estimate(best), *counts)
     near = min(max(_FEWEST, steady.size - 1), _MOST)
     end = best + (_ABOVE ** (-1 / (near - 1)) - 1) * (best - float(steady[near - 1]))
-    return BestRate(Estimate(best, min(mean.low, best), max(mean.high, end)), flags)
+    return BestRate(Estimate(best, min(mean.low, best), max(mean.high, end)), *counts)
 
 
 def growth(sizes: Sequence[Any], rates: Sequence[float]) -> str:

@@ -250,6 +250,5 @@ def message_seconds(fits: Sequence[RangeFit], ranks: int, size: float) -> Estima
         return fit.estimate(_terms(fit.algorithm, np.array([ranks]), np.array([size]))[0])
 
     likely = [seconds(fit) for fit in within.fits if fit.indistinguishable]
-    lows, highs = ([getattr(each, end) for each in likely] for end in ("low", "high"))
-    ends = (None, None) if None in (*lows, *highs) else (min(lows), max(highs))
-    return Estimate(seconds(within.best).value, *ends)
+    ends = np.array([(each.low, each.high) for each in likely], np.float64)
+    return Estimate.of(seconds(within.best).value, ends[:, 0].min(), ends[:, 1].max())

@@ -199,9 +199,8 @@ def refusals(series: Series, targets: Sequence[float] | Floats, scale: str = "ra
 
     ``scale``: the word for what is counted.
     """
-    if why := refusal(series):
-        return [why] * len(targets)
-    return [_refused(series, float(target), scale) for target in targets]
+    why = refusal(series)
+    return [why or _refused(series, float(target), scale) for target in targets]
 
 
 def _refused(series: Series, target: float, scale: str) -> str:

@@ -1,7 +1,6 @@
 """What points reach by themselves, of all ranks: plain reads of files, input pipelines that nothing
 trains on, and training on dummy input that costs nothing to read."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,7 +38,7 @@ class Rate:
     point: Mapping[str, Any]
     source: str | None
     values: tuple[float, ...]
-    where: str  # its experiment, and what tells its series from others of that
+    where: str  # its experiment
     state: str | None = None
     bytes_per_sample: float | None = None
 
@@ -84,7 +83,7 @@ def _rates(data: ExperimentData) -> Iterator[Rate]:
         values = next((each for each in rates if each.size), np.zeros(1))
         if not values.mean() > 0:
             continue
-        rate = Rate(FILES, every, point.source, tuple(values.tolist()), _where(data, point))
+        rate = Rate(FILES, every, point.source, tuple(values.tolist()), where_of(data, point))
         if plain and every.get("pattern") != "random":
             state = every.get(_OF_PROBE)
             yield replace(rate, state=str(state) if state in (COLD, WARM) else None)
@@ -94,16 +93,10 @@ def _rates(data: ExperimentData) -> Iterator[Rate]:
             yield replace(rate, kind=LOADING, bytes_per_sample=sample_bytes(data, point))
 
 
-def _where(data: ExperimentData, point: Point) -> str:
-    scale = {data.scale, *data.experiment["scale_parameters"], "input"}
-    words = [
-        f"{name} {value if isinstance(value, str) else json.dumps(value)}"
-        for name in data.axes
-        if name not in scale and data.experiment.get("ceiling") != FILES
-        for value in [point.values[name]]
-    ]
+def where_of(data: ExperimentData, point: Point) -> str:
+    """What measured a point, in words."""
     mark = "" if point.source == "measured" else f" ({point.source})"
-    return ", ".join([data.experiment["name"], *words]) + mark
+    return data.experiment["name"] + mark
 
 
 def state_of(every: Mapping[str, Any], phase: str) -> str | None:

@@ -26,7 +26,7 @@ from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PLAN, Plan, parameter_of, read_plan
 from scalesweep.table.declared import DeclaredRow, column
 from scalesweep.tables.bookkeeping import EXCHANGED_BY
-from scalesweep.tables.file_rates import Rate, file_rates
+from scalesweep.tables.file_rates import Rate, file_rates, where_of
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.points import ExperimentData, Point
 from scalesweep.tables.provenance import FACTS, IN_FORCE, MIXED, TF32_FACT
@@ -211,7 +211,7 @@ def _ceilings(data: ExperimentData, kind: str) -> Iterator[tuple[bool, Ceiling]]
         yield point.source == "measured", Ceiling(
             kind=kind, stated=MEASURED, dtype=numbers_in(data, point) if kind == COMPUTE else None,
             value=best.rate.times(1 / nodes), unit=_UNITS[kind], repeats=int(values.size),
-            where=_where(data, point.source), disturbed=sum(best.disturbed),
+            where=where_of(data, point), disturbed=best.disturbed,
             growing=sweep is not None and bool(growth(*sweep.best_rates())),
             intensity=intensity, ranks=layout.on_node,
         )  # fmt: skip
@@ -272,10 +272,6 @@ def ways_of(point: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _where(data: ExperimentData, source: str | None) -> str:
-    return data.experiment["name"] + ("" if source == "measured" else f" ({source})")
-
-
 def _networks(data: ExperimentData) -> Iterator[tuple[bool, Network]]:
     """Whether they were measured, and the fits of series whose messages are one tensor: fusing
     several is not the network's."""
@@ -285,7 +281,7 @@ def _networks(data: ExperimentData) -> Iterator[tuple[bool, Network]]:
         if series.fits and every.get("tensors", 1) == 1:
             yield source == "measured", Network(
                 Layout.of(every), ways_of(every), data.agreed(largest, EXCHANGED_BY), series.fits,
-                _where(data, source),
+                where_of(data, largest),
             )  # fmt: skip
 
 
@@ -311,5 +307,5 @@ def _models(data: ExperimentData) -> Iterator[Model]:
             round(sum(updates) / 2),
             [rated_flop(kind, n) for n, kind in zip(flop, layers.kind, strict=True)],
             [count * (there + back) for count, there, back in bytes_],
-            _where(data, point.source),
+            where_of(data, point),
         )

@@ -149,7 +149,7 @@ class Ceiling:
     @property
     def open(self) -> str:
         """Why it is not confirmed; empty where it is."""
-        runs = len(self.best.disturbed)
+        runs = self.best.agreeing + self.best.disturbed
         if self.grows:
             return f"it still grows towards {self.grows} sizes"
         if self.best.agreeing < AGREEING:

@@ -128,10 +128,10 @@ def _roof(data: ExperimentData, point: Point, machine: Machine) -> _Over | None:
             # Of both ceilings the wider interval counts at each end: which of them a layer hangs
             # from is not the same.
             both = [each.value.over(each.value.value) for each in (flops, memory)]
-            lows, highs = ([getattr(each, end) for each in both] for end in ("low", "high"))
-            ends = (None, None) if None in (*lows, *highs) else (min(lows), max(highs))
+            ends = np.array([(each.low, each.high) for each in both], np.float64)
+            least = Estimate.of(1.0, ends[:, 0].min(), ends[:, 1].max())
             roof = Roof(flops.value.value / ranks, memory.value.value / ranks)
-            return _Over(roof, stated, Estimate(1.0, *ends), flops.growing)
+            return _Over(roof, stated, least, flops.growing)
     return None
 
 
