@@ -21,10 +21,8 @@ from scalesweep.analysis.memory_model import (
 from scalesweep.config.memory import PointMemory, point_memory
 from scalesweep.config.shapes import Memory, planned
 from scalesweep.core.causes import Cause
-from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import number, percent
 from scalesweep.core.joined_experiments import parameters_at
-from scalesweep.core.status import Status
 from scalesweep.experiment.points_table import Cell, Table, declared_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
@@ -121,7 +119,6 @@ def memory_rows(inputs: TableInputs) -> Iterator[MemoryRow | MemoryFitRow]:
 def _known(data: ExperimentData, points: Sequence[Point], memory: Memory) -> Iterator[_Known]:
     """The points of which the model can say something."""
     peaks = peak_bytes(data, memory)
-    ends = _ends(data)
     for point in points:
         known = point_memory(
             planned(data.experiment),
@@ -130,22 +127,10 @@ def _known(data: ExperimentData, points: Sequence[Point], memory: Memory) -> Ite
         )
         if not isinstance(known, PointMemory):
             continue
-        key = canonical_json({name: point.values[name] for name in data.axes})
-        outcome = RAN if point.rows.size else ends.get(key, "")
+        out = not _OUT_OF_MEMORY.isdisjoint(point.failed)
+        ended = OUT_OF_MEMORY if out else FAILED if point.failed else ""
+        outcome = RAN if point.rows.size else ended
         yield _Known(point, known, peak_of(peaks, point), outcome)
-
-
-def _ends(data: ExperimentData) -> dict[str, str]:
-    """How the runs of points ended that have failed: out of memory, or otherwise."""
-    ends: dict[str, str] = {}
-    for run in data.experiment["runs"]:
-        if run["status"] == Status.FAILED:
-            key = canonical_json({name: run["point"][name] for name in data.axes})
-            if run["cause"] in _OUT_OF_MEMORY:
-                ends[key] = OUT_OF_MEMORY
-            else:
-                ends.setdefault(key, FAILED)
-    return ends
 
 
 def _fits(known: Sequence[_Known], memory: Memory) -> tuple[MemoryFit, list[MemoryFit]]:

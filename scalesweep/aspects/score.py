@@ -1,13 +1,10 @@
 """MLPerf's score of every point: the time to the target, best and worst run left out."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scalesweep.analysis.stats import olympic_mean
-from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, number
-from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     ATTENTION,
@@ -56,20 +53,15 @@ def score_rows(inputs: TableInputs) -> Iterator[Score]:
     data = inputs.data
     if (METRIC, "run") not in data.measures:
         return
-    counts = Counter(
-        (run["status"], canonical_json({name: run["point"][name] for name in data.axes}))
-        for run in data.experiment["runs"]
-    )
     for point in inputs.points:
         rule, targets = _rule(data, point), data.targets(point)
         if rule is None or (targets and all(value is None for value in targets)):
             continue
         factor, asked, dropped = rule
-        key = canonical_json(point.values)
         # What failed here is no run of those whose results were imported.
-        others = 0 if point.source == "imported" else counts[Status.FAILED, key]
+        others = 0 if point.source == "imported" else len(point.failed)
         times = data.repeats(point, (METRIC, "run"))
-        runs = int(point.rows.size) + counts[Status.UNFINISHED, key] + others
+        runs = int(point.rows.size) + point.cut + others
         mean = olympic_mean(times, runs - times.size, dropped)
         yield Score(
             point=point.values, source=point.source, planned=point.planned, runs=runs,

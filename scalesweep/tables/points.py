@@ -1,7 +1,7 @@
 """The finished runs of one experiment, point by point: what every table starts from."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -57,7 +57,8 @@ class Point:
     samples: int | None  # of an epoch, as measured
     work: int | None = None  # as planned; None where the benchmark declares none
     stale: int = 0  # runs whose records are of something else
-    cut: bool = False  # whether some were cut or aborted
+    cut: int = 0  # runs that were cut or aborted
+    failed: Sequence[str] = ()  # causes of those that failed
     threads_per_core: float | None = None  # of the fullest node; None: not known
 
 
@@ -357,7 +358,8 @@ class ExperimentData:
                 "planned": len(runs),
                 "work": runs[-1].get("work"),
                 "stale": sum(run["status"] == Status.STALE for run in runs),
-                "cut": any(run["status"] == Status.UNFINISHED for run in runs),
+                "cut": sum(run["status"] == Status.UNFINISHED for run in runs),
+                "failed": [run["cause"] for run in runs if run["status"] == Status.FAILED],
                 "threads_per_core": runs[-1].get("threads_per_core"),
             }
             by_source: dict[str | None, list[int]] = {}

@@ -15,11 +15,9 @@ from scalesweep.analysis.factors import fold_axes, layout_followers, planned_poi
 from scalesweep.analysis.metrics import is_memory
 from scalesweep.analysis.stats import SIGNIFICANT, Ratio
 from scalesweep.config.shapes import Mesh, planned
-from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import LAYOUT, laid_out, parameters_at
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
-from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     CLEAR,
@@ -204,15 +202,6 @@ class _Layouts:
     higher: bool
 
     @cached_property
-    def failures(self) -> dict[str, list[str]]:
-        """By point the causes of its runs that failed."""
-        causes: dict[str, list[str]] = {}
-        for run in self.data.experiment["runs"]:
-            if run["status"] == Status.FAILED:
-                causes.setdefault(self._key(run["point"]), []).append(run["cause"])
-        return causes
-
-    @cached_property
     def more(self) -> dict[str, Measure | None]:
         """The metrics of the memory of a rank and of the utilisation, with their phases."""
         measures, units = self.data.measures, self.data.quantities
@@ -255,8 +244,7 @@ class _Layouts:
         planned: Sequence[Point],
     ) -> BestLayout:  # fmt: skip
         """The row of the best layout of a scale, or of a scale at which none ran."""
-        failed = [causes[0] for point in planned if not point.rows.size
-                  for causes in [self.failures.get(self._key(point.values))] if causes]  # fmt: skip
+        failed = [point.failed[0] for point in planned if point.failed and not point.rows.size]
         counts = sorted(Counter(failed).items(), key=lambda of: ("MEMORY" not in of[0], -of[1], of))
         shared: dict[str, Any] = {
             **head, "metric": self.measure[0], "ran": len(ran), "tried": len(planned),
@@ -281,16 +269,13 @@ class _Layouts:
             **point_columns(best), **shared,
             layout=first.layout,
             value=self.data.mean(best, self.measure),
-            runs_failed=len(self.failures.get(self._key(best.values), ())),
+            runs_failed=len(best.failed),
             next_layout=others[0][0].layout if others else None,
             ahead=ahead_of(ratios) if ratios else None,
             p=max(ratio.chance for ratio in ratios) if tested else None,
             median=float(np.median([row.share for row, _ in ran])),
             memory=first.memory, utilisation=first.utilisation,
         )  # fmt: skip
-
-    def _key(self, values: Values) -> str:
-        return canonical_json({name: values[name] for name in self.data.axes})
 
 
 def ahead_of(ratios: Sequence[Ratio]) -> Estimate:
