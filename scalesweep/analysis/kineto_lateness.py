@@ -84,11 +84,12 @@ def _same_calls(kind: Collective, traces: Sequence[RankTrace]) -> Matched | None
     tables = [own[["begin", "end"]].to_numpy(float) * _S + base
               for own, base in zip(every, bases, strict=True)]  # fmt: skip
     numbers = [own["number"].to_numpy(int) for own in every]
+    events = [trace.events for trace in traces]
     if all((each >= 0).all() and len(np.unique(each)) == len(each) for each in numbers):
         common = reduce(np.intersect1d, numbers)
         orders = [np.flatnonzero(np.isin(each, common)) for each in numbers]
         orders = [o[np.argsort(each[o])] for o, each in zip(orders, numbers, strict=True)]
-    elif len({_steps_of(trace) for trace in traces}) == 1:
+    elif len({frozenset(own.loc[own["kind"] == STEP, "number"]) for own in events}) == 1:
         orders = [np.argsort(table[:, 0], kind="stable") for table in tables]
     else:
         return None
@@ -98,11 +99,6 @@ def _same_calls(kind: Collective, traces: Sequence[RankTrace]) -> Matched | None
     begins = step_begins(traces[0]) * _S
     step = np.searchsorted(begins, tables[0][:, 0], side="right") - 1
     return Matched(kind, (), np.stack(tables, axis=1), step.astype(np.int64))
-
-
-def _steps_of(trace: RankTrace) -> frozenset[float]:
-    """The numbers of the profiler's steps that a rank recorded."""
-    return frozenset(trace.events.loc[trace.events["kind"] == STEP, "number"])
 
 
 def _blocks(calls: Floats) -> Floats:

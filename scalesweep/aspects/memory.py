@@ -101,7 +101,9 @@ def memory_rows(inputs: TableInputs) -> Iterator[MemoryRow | MemoryFitRow]:
     known = list(_known(inputs.data, inputs.points, memory)) if memory else []
     if memory is None or not known:
         return
-    fit, fits = _fits(known, memory)
+    measured = [(each.memory.parts, each.peak) for each in known if each.peak is not None]
+    fit, others = fit_memory(measured, memory.rank), iter(fits_without(measured, memory.rank))
+    fits = [fit if each.peak is None else next(others) for each in known]
     rows = [_row(each, own, memory) for each, own in zip(known, fits, strict=True)]
     yield from rows
     errors = [abs(row.ratio - 1) for row in rows if row.ratio is not None]
@@ -131,13 +133,6 @@ def _known(data: ExperimentData, points: Sequence[Point], memory: Memory) -> Ite
         ended = OUT_OF_MEMORY if out else FAILED if point.failed else ""
         outcome = RAN if point.rows.size else ended
         yield _Known(point, known, peak_of(peaks, point), outcome)
-
-
-def _fits(known: Sequence[_Known], memory: Memory) -> tuple[MemoryFit, list[MemoryFit]]:
-    """The fit to all, and for each point that to the others."""
-    measured = [(each.memory.parts, each.peak) for each in known if each.peak is not None]
-    fit, others = fit_memory(measured, memory.rank), iter(fits_without(measured, memory.rank))
-    return fit, [fit if each.peak is None else next(others) for each in known]
 
 
 def _row(known: _Known, fit: MemoryFit, memory: Memory) -> MemoryRow:

@@ -32,7 +32,7 @@ from scalesweep.findings.base import (
     number_of,
 )
 from scalesweep.table.declared import Estimate, PointRow, column, numbers_of
-from scalesweep.tables.comparisons import main_measures
+from scalesweep.tables.comparisons import main_measures, mean_of
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.points import ExperimentData, Measure, Point
 
@@ -222,7 +222,8 @@ class _Layouts:
         for place, (value, point) in enumerate(known, 1):
             share = value / known[0][0]
             more: dict[str, Any] = {
-                kind: self._mean(point, measure) for kind, measure in self.more.items()
+                kind: of and (mean_of(self.data, point, of) or None)
+                for kind, of in self.more.items()
             }
             memory = more["memory"]
             yield LayoutPoint(
@@ -233,11 +234,6 @@ class _Layouts:
                 front=None if memory is None else memory < least,
             ), point  # fmt: skip
             least = min(least, memory or math.inf)
-
-    def _mean(self, point: Point, measure: Measure | None) -> float | None:
-        """The mean of another metric of a point's runs; None where none has a positive one."""
-        repeats = self.data.repeats(point, measure) if measure else np.zeros(0)
-        return float(repeats.mean()) if repeats.size and repeats.mean() > 0 else None
 
     def best(
         self, head: Mapping[str, Any], source: str, ran: Sequence[tuple[LayoutPoint, Point]],

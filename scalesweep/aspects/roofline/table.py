@@ -196,18 +196,13 @@ class PointRoofline:
     row: Row
     layers: Sequence[LayerRow]
     step: LayerRow
+    local_batch: int | None  # samples of a rank in a step, where the benchmark says so
 
     @property
     def roof(self) -> Roof | None:
         """Its ceilings; None without any."""
         flops, bandwidth = self.step.roof_flops, self.step.roof_bytes_per_s
         return None if flops is None or bandwidth is None else Roof(flops, bandwidth)
-
-    @property
-    def local_batch(self) -> int | None:
-        """Samples of a rank in a step, where the benchmark says so."""
-        value = self.row.get(LOCAL_BATCH)
-        return int(value) if finite(value) else None
 
 
 def rooflines(results: ExperimentResults) -> list[list[PointRoofline]]:
@@ -222,12 +217,13 @@ def rooflines(results: ExperimentResults) -> list[list[PointRoofline]]:
     groups: dict[Key, list[PointRoofline]] = {}
     names = group_names(results)
     for rows in points.values():
-        every = parameters_at(results.entry, rows[0].point)
+        batch = parameters_at(results.entry, rows[0].point).get(LOCAL_BATCH)
         layers = [row for row in rows if row.kind != STEP]
         point = PointRoofline(
-            {LOCAL_BATCH: every.get(LOCAL_BATCH), **rows[0].row},
+            {LOCAL_BATCH: batch, **rows[0].row},
             sorted(layers, key=lambda row: -row.ms.value),
             next(row for row in rows if row.kind == STEP),
+            int(batch) if finite(batch) else None,
         )
         groups.setdefault((*results.key(rows[0].point, names), rows[0].source), []).append(point)
     return [
