@@ -19,14 +19,14 @@ from scalesweep.config.experiment import Experiment
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import duration, finite, listed, text_of
-from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.core.status import Status
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.slurm.job_table import JOBS, overhead_s, read_jobs
 from scalesweep.state.run_state import RunState
-from scalesweep.tables.points import ExperimentData, Point
+from scalesweep.tables.machine import whole_point
+from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.predictable import predictable, predicting_machine
 from scalesweep.tables.scaling import series_of
 
@@ -106,9 +106,6 @@ class _Source:
     estimates: Estimates
     held_s: float
 
-    def whole(self, point: Point) -> PointOf:
-        return parameters_at(self.data.experiment, point.values)
-
     def words(self, point: PointOf) -> str:
         names = fold_axes(self.data.experiment)[0] or [self.data.scale]
         return " ".join(f"{name}={text_of(point[name])}" for name in names if name in point)
@@ -158,14 +155,14 @@ def _doublings(source: _Source, machine: Any) -> Iterator[Candidate]:
         return
     points = data.points()
     groups = [[points[i] for i in group] for group in series_of(data, points)]
-    planned = [source.whole(point) for point in points]
+    planned = [whole_point(data, point) for point in points]
     for group in groups:
         there = [p for p in group if p.rows.size and p.source == "measured"]
         series = next(predictable(data, machine, [there]), None) if there else None
         if series is None:
             continue
         count = 2 * series.counts[-1]
-        known = {int(p.values[data.scale]): source.whole(p) for p in series.points}
+        known = {int(p.values[data.scale]): whole_point(data, p) for p in series.points}
         point = next_point(experiment, source.campaign.site, known, count)
         if point is None or point in planned:
             continue

@@ -51,7 +51,8 @@ def network_figures(results: ExperimentResults) -> list[Drawing]:
     groups: dict[Key, list[SweepRow]] = {}
     for row in results.of(SweepRow) if fits else ():
         if (key := results.key(row.row, names)) in fitted_at:
-            groups.setdefault((*key, _ranks(results, row)), []).append(row)
+            ranks = int(row.point.get("ranks") or results.entry["fixed"]["ranks"])
+            groups.setdefault((*key, ranks), []).append(row)
     shown = evenly(list(groups.items()), MAX_SERIES)
     labels, shared = labels_of(results, [of[0].row for _, of in shown], 40)
     rows = []
@@ -76,10 +77,6 @@ def network_figures(results: ExperimentResults) -> list[Drawing]:
         "predicts sizes that are left out."
     )
     return drawn(results, "network", what, note, [panel], len(groups) - len(shown), detail=shared)
-
-
-def _ranks(results: ExperimentResults, row: SweepRow) -> int:
-    return int(row.point["ranks"] if "ranks" in results.axes else results.entry["fixed"]["ranks"])
 
 
 FIGURES = (sweep_figures, network_figures)
