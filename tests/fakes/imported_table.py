@@ -21,6 +21,24 @@ from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
 from tests.fakes.imported_runs import import_runs
 
+# Layouts of three scales: rates of a rank fall with tp; one of each scale failed.
+LAYOUTS: dict[str, Any] = {
+    "name": "sweep",
+    "parameters": {name: {"column": name} for name in ("ranks", "dp", "tp")},
+    "metrics": {
+        "tokens_per_second": {
+            "column": "rate", "unit": "tokens/s", "better": "higher", "scope": "rank"
+        },
+    },
+    "failed": {"column": "status", "values": {"oom": "GPU_OUT_OF_MEMORY"}},
+    "mesh": ["dp", "tp"],
+}  # fmt: skip
+LAYOUT_ROWS = "ranks,dp,tp,rate,status\n" + "".join(
+    f"{ranks},{ranks // tp},{tp},{f'{best / tp},ok' if tp < 8 else ',oom'}\n"
+    for ranks, best in ((8, 100), (16, 90), (32, 60))
+    for tp in (1, 2, 4, 8)
+)
+
 
 def imported(
     folder: Path, text: str, content: dict[str, Any]

@@ -16,8 +16,6 @@ from scalesweep.experiment.load import load_results
 from scalesweep.report.page import page_content, render_page
 from tests.fakes.results import SITE
 
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-
 
 def render(root: Path, figures: bool = True) -> str:
     plan = read_plan(root / "plan.json")

@@ -1,6 +1,7 @@
 """The first screen: where to run, why, how sure, and what next."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,24 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, Finding, number_of
 from scalesweep.report.first_screen import LOAD, MOST_SENTENCES, first_screen
 from tests.acceptance.faults import Program, always
-from tests.fakes.imported_table import imported
+from tests.fakes.imported_table import LAYOUT_ROWS, LAYOUTS, imported
 from tests.fakes.planted_steps import planted_study
 from tests.fakes.results import Fake, make_results
 
 WEAK = {"ranks": [1, 2, 4]}
-NOTHING: list[dict[str, Any]] = []
+FIGURES = ["scaling-init", "scaling-later"]
 
 
-def screen(root: Path, fake: Fake) -> dict[str, Any]:
+def screen(
+    root: Path, fake: Fake, disturbed: int = 0, failures: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """The first screen; other processes disturbed so many of 15 runs."""
     make_results(root, [replace(fake, source="measured")])
     plan = read_plan(root / "plan.json")
     study = load_results(plan["experiments"][0], root / "tables")
-    return first_screen(plan, study, find(study), ["scaling-init", "scaling-later"], {}, NOTHING)
+    counts = number_of("disturbed runs", disturbed, "1"), number_of("of", 15, "1")
+    load = [Finding("e", LOAD, ATTENTION, numbers=counts)] if disturbed else []
+    return first_screen(plan, study, [*find(study), *load], FIGURES, {}, failures)
 
 
 def slower(power: float) -> Any:
@@ -72,22 +78,10 @@ def test_a_line_says_where_to_run_and_what_next(
 
 def test_of_layouts_the_best_of_each_scale_decide(tmp_path: Path) -> None:
     """Per rank the best layouts reach 100, 90 and 60 tokens/s: up to 16 ranks over 80 %."""
-    rows = "ranks,dp,tp,rate\n" + "".join(
-        f"{ranks},{ranks // tp},{tp},{best / tp}\n"
-        for ranks, best in ((8, 100), (16, 90), (32, 60))
-        for tp in (1, 2, 4)
-    )
-    sweep: dict[str, Any] = {
-        "name": "sweep",
-        "parameters": {name: {"column": name} for name in ("ranks", "dp", "tp")},
-        "metrics": {"tokens_per_second": {
-            "column": "rate", "unit": "tokens/s", "better": "higher", "scope": "rank"}},
-        "mesh": ["dp", "tp"],
-    }  # fmt: skip
-    _, entry, tables = imported(tmp_path, rows, sweep)
+    _, entry, tables = imported(tmp_path, LAYOUT_ROWS, LAYOUTS)
     study = ExperimentResults(entry, tables)
     plan: Any = {"file": "c.yaml"}
-    shown = first_screen(plan, study, find(study), [], {}, NOTHING)
+    shown = first_screen(plan, study, find(study), [], {}, [])
     assert shown["line"].text == (
         "run at 16 ranks, dp 16 x tp 1; 90.0 %; at 32: 60.0 %; "
         "100.0 % ahead of the next layout (open)"
@@ -102,54 +96,40 @@ def test_what_can_be_copied_has_its_cost(tmp_path: Path) -> None:
     assert shown["cost"] == "5 runs"
 
 
-def test_disturbed_runs_are_repeated_before_more_repeats_are_asked_for(tmp_path: Path) -> None:
-    make_results(tmp_path, [Fake("e", WEAK, "weak", repeats=1, speed=slower(0.5))])
-    plan = read_plan(tmp_path / "plan.json")
-    study = load_results(plan["experiments"][0], tmp_path / "tables")
-    counts = number_of("disturbed runs", 2, "1"), number_of("of", 15, "1")
-    load = Finding("e", LOAD, ATTENTION, numbers=counts)
-    then = first_screen(plan, study, [*find(study), load], [], {}, NOTHING)
-    assert then["line"].disturbed == 2
-    assert then["next"].text == "repeat on a quiet machine: other processes disturbed 2 of 15 runs"
-
-
-def test_the_line_has_the_state_of_its_sentence_on_a_disturbed_machine_too(tmp_path: Path) -> None:
-    make_results(tmp_path, [Fake("e", WEAK, "weak", repeats=5, speed=slower(0.5))])
-    plan = read_plan(tmp_path / "plan.json")
-    study = load_results(plan["experiments"][0], tmp_path / "tables")
-    counts = number_of("runs", 9, "1"), number_of("of", 15, "1")
-    said = [*find(study), Finding("e", LOAD, ATTENTION, numbers=counts)]
-    line = first_screen(plan, study, said, [], {}, NOTHING)["line"]
-    assert [f.state for f in said if f.rule == "verdict"] == [line.state] == ["clear"]
-    assert line.text.endswith("(clear; 9 runs disturbed)")
-
-
 @pytest.mark.parametrize(
-    ("cause", "to_run", "cure"),
-    [
-        ("TIMEOUT", True, "raise `max_minutes`"),
-        ("NODE_FAIL", True, "repeat: it may pass"),
-        ("BAD_RESULT", True, "mend what stopped them"),
-        ("TIMEOUT", False, ""),
-    ],
+    ("repeats", "disturbed", "end"),
+    [(1, 2, "(open; 2 runs disturbed)"), (5, 9, "(clear; 9 runs disturbed)")],
 )
-def test_runs_that_failed_alike_are_told_once_with_the_cure(
-    tmp_path: Path, cause: str, to_run: bool, cure: str
+def test_disturbed_runs_are_repeated_first_and_the_state_is_that_of_the_sentence(
+    tmp_path: Path, repeats: int, disturbed: int, end: str
 ) -> None:
-    make_results(tmp_path, [Fake("e", WEAK | {"size": [1, 2]}, "weak")])
-    plan = read_plan(tmp_path / "plan.json")
-    study = load_results(plan["experiments"][0], tmp_path / "tables")
-    lines = ["Traceback", "ValueError: broken", ""]
+    shown = screen(tmp_path, Fake("e", WEAK, "weak", repeats=repeats, speed=slower(0.5)), disturbed)
+    assert shown["line"].text.endswith(end)
+    assert shown["line"].state in {f.state for f in shown["sentences"] if f.rule == "verdict"}
+    assert shown["next"].text == (
+        f"repeat on a quiet machine: other processes disturbed {disturbed} of 15 runs"
+    )
+
+
+def test_runs_that_failed_alike_are_told_once_with_the_cure(tmp_path: Path) -> None:
+    cures = {
+        ("TIMEOUT", True): "raise `max_minutes`",
+        ("NODE_FAIL", True): "repeat: it may pass",
+        ("BAD_RESULT", True): "mend what stopped them",
+        ("NOT_STATED", False): "",
+    }
     rows = [
-        {"cause": cause, "detail": "", "lines": lines, "runs": [{"run": {
-            "point": {"ranks": ranks, "size": 2}, "to_run": to_run}}] * 2}
-        for ranks in (2, 4)
+        {"cause": cause, "detail": "", "lines": ["Traceback", "ValueError: broken", ""],
+         "runs": [{"run": {"point": {"ranks": ranks, "size": 2}, "to_run": to_run}}] * 2}
+        for cause, to_run in cures for ranks in (2, 4)
     ]  # fmt: skip
-    (told,) = first_screen(plan, study, find(study), [], {}, rows)["failed"]
-    assert told == {
-        "cause": cause, "where": "ranks 2, 4, size=2", "count": 4, "line": "ValueError: broken",
-        "cure": cure,
-    }  # fmt: skip
+    told = screen(tmp_path, Fake("e", WEAK | {"size": [1, 2]}, "weak"), failures=rows)["failed"]
+    assert [(one["cause"], one["cure"]) for one in told] == [
+        (cause, cure) for (cause, _), cure in cures.items()
+    ]
+    assert {(one["where"], one["count"], one["line"]) for one in told} == {
+        ("ranks 2, 4, size=2", 4, "ValueError: broken")
+    }
 
 
 def test_the_parts_of_a_bar_are_the_measured_step(tmp_path: Path) -> None:
