@@ -268,29 +268,23 @@ class ExperimentResults:
         return None
 
     @cached_property
-    def _planned_work(self) -> dict[Key, Any]:
-        return {self.key(run["point"], self.axes): run.get("work") for run in self.entry["runs"]}
-
-    def work(self, row: Row) -> Any:
-        """Samples that a point was planned to handle; those of an epoch where none are planned."""
-        planned = self._planned_work.get(self.key(row, self.axes))
-        return row.get("samples") if planned is None else planned
-
-    @cached_property
     def series(self) -> list["Series"]:
         """The scaling series with at least one finished point, in plan order."""
+        planned = {self.key(r["point"], self.axes): r.get("work") for r in self.entry["runs"]}
         strong = self.entry["scaling"] == "strong" and bool(self.entry["work"])
         groups: dict[Key, list[Row]] = {}
         for row in self.scaling:
             if row.get("repeats"):
-                key = (*self.key(row, self.series_names), row["source"])
-                groups.setdefault((*key, self.work(row) if strong else None), []).append(row)
+                # The work of a run as planned, else that of an epoch, tells strong series apart.
+                work = planned.get(self.key(row, self.axes)) or row.get("samples")
+                key = (*self.key(row, self.series_names), row["source"], work if strong else None)
+                groups.setdefault(key, []).append(row)
         many_sizes = strong and len({key[-1] for key in groups}) > 1
         result = []
-        for rows in groups.values():
+        for (*_, work), rows in groups.items():
             rows.sort(key=self.scale_of)
             words = [self.named(rows[0], self.series_labels)]
-            words += [f"{text_of(self.work(rows[0]))} samples"] if many_sizes else []
+            words += [f"{text_of(work)} samples"] if many_sizes else []
             words += [str(rows[0]["source"])] if len(self.sources) > 1 else []
             result.append(Series(", ".join(filter(None, words)), rows, self._holes(rows)))
         return result

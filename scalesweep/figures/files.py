@@ -49,14 +49,8 @@ def _converter() -> Any:
     return vl_convert
 
 
-def pdf_of(svg: str) -> bytes:
-    """The figure as PDF: text is text, its fonts are embedded."""
-    return bytes(_converter().svg_to_pdf(svg))
-
-
-def png_of(svg: str) -> bytes:
-    """The figure as PNG, of 144 dots per inch."""
-    return bytes(_converter().svg_to_png(svg, scale=2))
-
-
-CONVERTERS: Mapping[str, Callable[[str], bytes]] = {"pdf": pdf_of, "png": png_of}
+# Text of a PDF is text, its fonts are embedded; a PNG has 144 dots per inch.
+CONVERTERS: Mapping[str, Callable[[str], bytes]] = {
+    "pdf": lambda svg: bytes(_converter().svg_to_pdf(svg)),
+    "png": lambda svg: bytes(_converter().svg_to_png(svg, scale=2)),
+}

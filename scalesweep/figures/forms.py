@@ -205,12 +205,9 @@ class Dots(Form):
         _label_rows(ax, labels)
 
 
-def _in_lines(label: str) -> str:
-    return "\n".join(textwrap.wrap(label, 44, max_lines=3, placeholder=" …"))
-
-
 def _label_rows(ax: Axes, labels: Sequence[str]) -> None:
-    ax.set_yticks(range(len(labels)), [_in_lines(label) for label in labels])
+    lines = (textwrap.wrap(label, 44, max_lines=3, placeholder=" …") for label in labels)
+    ax.set_yticks(range(len(labels)), ["\n".join(label) for label in lines])
     ax.set_ylim(len(labels) - 0.4, -0.7)
     ax.grid(axis="y", visible=False)
 

@@ -66,12 +66,11 @@ def _planes(results: ExperimentResults, sides: tuple[str, str]) -> list[Plane]:
         if main and any(main.value(row, "mean", phase) is not None for phase in phases):
             there = (*results.key(row, rest), row["source"])
             groups.setdefault(there, {})[results.key(row, sides)] = row
-    return [Plane(sides, rest, cells) for cells in groups.values() if _tells(cells)]
-
-
-def _tells(cells: Mapping[Key, Row]) -> bool:
-    counts = [len(set(values)) for values in zip(*cells, strict=True)]
-    return 1 < min(counts) < len(cells)
+    made = []
+    for cells in groups.values():
+        counts = [len(set(values)) for values in zip(*cells, strict=True)]
+        made += [Plane(sides, rest, cells)] if 1 < min(counts) < len(cells) else []
+    return made
 
 
 def plane_figures(results: ExperimentResults) -> list[Drawing]:
