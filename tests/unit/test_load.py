@@ -1,5 +1,6 @@
 """Frames for notebooks: what ``scalesweep.load`` hands out follows from the runs' samples."""
 
+import json
 import re
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from scalesweep.findings.table import findings_table
 from tests.conftest import ROOT
 from tests.fakes.pages import bare, render
 from tests.fakes.results import make_results
-from tests.fakes.training import SITE, make_training, nt3
+from tests.fakes.training import make_training, nt3
 
 
 @pytest.fixture(scope="module")
@@ -31,26 +32,37 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_numbers_follow_from_the_samples(results: Path) -> None:
-    frames = scalesweep.load(results)
-    rows = []
-    for run in frames.runs.itertuples():
-        times = np.load(results / "runs" / SITE / str(run.run_id) / "samples.npz")["local_times"]
-        rows.append({"ranks": run.ranks, "seconds": times[1:].mean()})
-    means = pd.DataFrame(rows).groupby("ranks")["seconds"].mean()
-    points = frames.points.set_index("ranks")
-    assert points["local_time_mean_later"].to_numpy() == pytest.approx(
-        means.to_numpy(), nan_ok=True
-    )
+# Where a table has the rates of later epochs, or what is made of them, by which column.
+RATES = {
+    "summary": ("summary.parquet", "run_id", "total_throughput_mean_later"),
+    "points": ("tables/train/points.parquet", "ranks", "total_throughput_mean_later"),
+    "scaling": ("tables/train/scaling.parquet", "ranks", "total_eff_later"),
+    "comparisons": ("tables/train/comparisons.parquet", "ranks", "ratio"),
+}
 
-    shares = frames.comparisons.query("quantity == 'speedup' and phase == 'init'")
-    shares = shares[shares["metric"] == "total_throughput"]
-    rates = points["total_throughput_mean_init"]
-    assert shares.set_index("value")["ratio"].to_dict() == pytest.approx(
-        {str(ranks): rates[ranks] / rates[1] for ranks in rates.index[1:]}
-    )
-    joined = shares.merge(frames.points, left_on="base_id", right_on="point_id")
-    assert len(joined) == len(shares) and set(joined["ranks_y"]) == {1}
+
+@pytest.mark.parametrize("table", RATES)
+def test_a_number_of_each_table_follows_from_the_samples(results: Path, table: str) -> None:
+    rows = []
+    for file in results.glob("runs/*/*/samples.npz"):
+        record = json.loads(file.with_name("record.json").read_text())
+        rate = record["work"]["samples_per_epoch"] / np.load(file)["global_times"][1:]
+        if rate.size:
+            ranks = record["point"]["ranks"]
+            rows.append({"run_id": file.parent.name, "ranks": ranks, "rate": rate.mean()})
+    runs = pd.DataFrame(rows)
+    rates = runs.groupby("ranks")["rate"].mean()
+    speedups = rates / rates[1]
+    expected = {"summary": runs.set_index("run_id")["rate"], "points": rates,
+                "scaling": speedups / speedups.index, "comparisons": speedups.drop(1)}  # fmt: skip
+
+    file, key, column = RATES[table]
+    frame = pd.read_parquet(results / file)
+    if table == "comparisons":
+        frame = frame.query("quantity == 'speedup' and phase == 'later'")
+        frame = frame[frame["metric"] == "total_throughput"]
+    told = frame.set_index(key)[column].dropna().to_dict()
+    assert told and told == pytest.approx(expected[table].to_dict())
 
 
 def test_every_frame_names_its_experiment(results: Path) -> None:
