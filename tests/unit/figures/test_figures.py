@@ -100,7 +100,6 @@ def test_heat_map_has_real_cells_and_marks_holes(studies: dict[str, ExperimentRe
 @pytest.mark.parametrize(
     ("fake", "sides", "held"),
     [
-        (Fake("e", {"mode": ["x", "y"], "layout": ["p", "q"]}), ("mode", "layout"), ""),
         (Fake("e", {"ranks": [1, 2], "m": ["x", "y"], "a": [1, 2], "b": [0, 1]}, "weak"),
          ("a", "b"), "1 rank, m x"),
         (Fake("e", {"a": [1, 2]}, linked={"b": lambda p: 2 * p["a"]}), None, ""),

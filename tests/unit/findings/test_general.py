@@ -69,9 +69,10 @@ def test_coverage_counts_everything() -> None:
     s.entry["runs"][1].update(status="new")
     s.entry["runs"][2].update(status="stale", cause="program changed", detail="x was edited since")
     s.entry["runs"][3].update(detail="accepted although size was 1, is 2")
+    s.entry["refused"] = 2  # by an import
     found = only(coverage(s))
     assert found.state == "attention" and found.flags == ("accepted although stale",)
-    assert found.sentence == "Runs done: 1 of 4, 1 failed, 1 pending, 1 stale."
+    assert found.sentence == "Runs done: 1 of 4, 1 failed, 1 pending, 1 stale, 2 refused."
     assert found.reason == "TIMEOUT 1" and "`scalesweep run`" in found.next
 
 
@@ -86,21 +87,3 @@ def test_oversubscribed_points_are_named() -> None:
         "Points with more threads than cores: 1; threads per core at 4 ranks: 2."
     )
     assert found.sentence in [one.sentence for one in find(s)]
-
-
-@pytest.mark.parametrize(
-    ("refused", "unfinished", "sentence"),
-    [
-        (3, False, "Runs done: 2 of 2, 3 refused."),
-        (0, True, "Runs done: 1 of 2, 1 unfinished."),
-    ],
-)
-def test_coverage_counts_what_an_import_refused_and_what_is_unfinished(
-    refused: int, unfinished: bool, sentence: str
-) -> None:
-    s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(2)])
-    s.entry["refused"] = refused
-    if unfinished:
-        s.entry["runs"][0].update(status="unfinished", cause="UNFINISHED")
-    found = only(coverage(s))
-    assert (found.state, found.sentence) == ("attention", sentence)

@@ -16,7 +16,6 @@ from tests.acceptance.faults import (
     Fault,
     Program,
     always,
-    every,
     within,
 )
 from tests.fakes.planted_steps import planted_study
@@ -49,20 +48,11 @@ def loss_of(found: list[Finding]) -> Finding:
 
 # Name -> program, spans kept, the largest term and its ms, what the clear cause says.
 ROWS: dict[str, tuple[Program, tuple[str, ...], str, float, str]] = {
-    "input-bound": (
-        faulty(100, compute=always(30, 1)), ("between",), "input", 35,
-        r"rank 1: computation \+(29|30)\S* .*; without it a step is 0 ms shorter",
-    ),
     "logging on rank 0, named": (
         faulty(logging=always(40, 0)), ("between", "logging"), "logging", 40,
         r"rank 0: logging \+(39|40)\S* .* in every step",
     ),
-    "host time on all": (faulty(between=always(40, 0, 1)), ("between",), "between", 40, ""),
     "host time on all, not measured": (faulty(between=always(40, 0, 1)), (), "outside", 40, ""),
-    "validation of all, named": (
-        faulty(validation=every(800, 20, 0, 1)), ("between", "validation"), "validation", 40,
-        r"ranks 0, 1: validation \+(79\d|80\d) ms in 3 of 60 steps",
-    ),
     "part of the run": (
         faulty(compute=within(30, 0, 50, 1)), ("between",), "persistent", 25, "",
     ),

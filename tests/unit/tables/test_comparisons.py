@@ -130,8 +130,6 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     [
         ([1.4, 1.5, 1.73, 1.6, 1.5, 1.4, 1.45, 1.4], "clear",
          ", images rate at model c: 1.73 times."),
-        ([0.5, 0.6, 0.7, 0.8, 0.9, 0.5], "open",
-         ": 0.5 times."),
         ([1.4, 1.5, 1.6, 0.9, 1.2, 0.8, 1.3, 0.7], "open", ": 1.6 times."),
         ([1.4], "open", "(layout), images rate: 1.4 times."),
     ],

@@ -10,41 +10,10 @@ from scalesweep.analysis.blocks import Errors
 from scalesweep.analysis.factors import series_parameters
 from tests.fakes.epoch_study import Study
 
-# Weak scaling on Piz Daint, later epochs: ranks -> throughput per rank, total throughput and
-# their efficiencies, as printed by cosmoflow-benchmark, notebooks/DataBenchmark.ipynb at
-# b93a54a. (Its row of 1024 ranks was computed from three of them.)
-PUBLISHED = {
-    1: (49.457012, 49.321757, 1.0, 1.0),
-    2: (48.843115, 97.100322, 0.987587, 0.984356),
-    4: (48.190793, 190.202862, 0.974398, 0.964092),
-    64: (49.503954, 3058.711587, 1.000949, 0.968992),
-    512: (41.896833, 18971.588413, 0.847136, 0.751269),
-}
-
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     return Study(tmp_path)
-
-
-def test_published_efficiencies(study: Study) -> None:
-    for ranks, (local, total, _, _) in PUBLISHED.items():
-        samples = 320 * ranks
-        arrays = {
-            "local_times": np.full((2, ranks), samples / (ranks * local)),
-            "global_times": np.full((2, ranks), samples / total),
-        }
-        study.run({"ranks": ranks}, None, samples=samples, arrays=arrays)
-    scaling = study.tables()["scaling"].set_index("ranks")
-    for ranks, (local, total, local_eff, total_eff) in PUBLISHED.items():
-        row = scaling.loc[ranks]
-        assert row["local_eff_later"] == pytest.approx(local_eff, abs=6e-7)
-        assert row["total_eff_later"] == pytest.approx(total_eff, abs=6e-7)
-        assert row["local_ideal_later"] == pytest.approx(49.457012)
-        assert row["total_ideal_later"] == pytest.approx(ranks * 49.321757)
-        assert row["total_speedup_later"] == pytest.approx(total / 49.321757)
-        assert row["local_throughput_mean_later"] == pytest.approx(local)
-    assert scaling.loc[2, "total_ideal_later"] == pytest.approx(98.643514, abs=6e-7)
 
 
 def test_base_is_the_smallest_finished_count_and_exactly_one(study: Study) -> None:

@@ -23,26 +23,6 @@ def summarise_run(record: dict[str, Any], samples: dict[str, Any]) -> dict[str, 
     return {**row.identity, **row.epochs, **row.plain}
 
 
-def test_published_numbers_of_two_ranks() -> None:
-    row = summarise_run(by_column(make_record()), times())
-    expected = {
-        "total_time_{}_init": (156.493430, 0.021490),
-        "local_throughput_{}_init": (2.086113, 0.040744),
-        "total_throughput_{}_init": (4.089629, 0.000562),
-        "total_time_{}_later": (6.636029, 0.571867),
-        "local_throughput_{}_later": (48.843115, 3.702922),
-        "total_throughput_{}_later": (97.100322, 7.626039),
-    }
-    for name, (mean, std) in expected.items():
-        assert row[name.format("mean")] == pytest.approx(mean, abs=5.1e-7), name
-        assert row[name.format("std")] == pytest.approx(std, abs=5.1e-7), name
-    assert row["samples"] == 640
-    assert row["hosts"] == 2
-    assert row["bytes"] is None
-    assert math.isnan(row["read_rate_mean_init"])
-    assert row["warnings"] is None
-
-
 def test_slow_second_epoch_is_a_warning() -> None:
     total = np.full((12, 2), 6.0)
     total[0], total[1] = 150.0, 60.0
@@ -55,13 +35,6 @@ def test_slow_second_epoch_is_a_warning() -> None:
 
 def _metric(value: float | None, unit: str = "images/s") -> dict[str, Any]:
     return {"value": value, "unit": unit, "better": "higher", "scope": "total"}
-
-
-def test_plain_metrics_need_no_times() -> None:
-    row = summarise_run(make_record(metrics={"images": _metric(52.5), "lost": _metric(None)}), {})
-    assert row["images_mean_run"] == 52.5
-    assert math.isnan(row["lost_mean_run"])
-    assert math.isnan(row["total_time_mean_init"])
 
 
 def test_summary_file_round_trip_and_types(tmp_path: Path) -> None:
