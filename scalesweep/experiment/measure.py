@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.analysis.metrics import QUANTITIES, column, split_column
+from scalesweep.analysis.metrics import column, split_column
 from scalesweep.core.formatting import finite, scaled_unit
 from scalesweep.core.plan_format import PlanExperiment
 
@@ -62,28 +62,18 @@ def measures_of(
     """
     units: Mapping[str, Any] = {} if frame is None else frame.attrs.get("units", {})
     measures: dict[str, Measure] = {}
-    for name in [] if frame is None else frame.columns:
-        parts = split_column(str(name))
-        if parts is None or parts.stat != "mean" or str(name) in entry["parameters"]:
+    for name, meaning in units.items():
+        parts = split_column(name)
+        known = [abs(row[name]) for row in rows if finite(row.get(name))]
+        if parts is None or parts.stat != "mean" or not known:
             continue
-        top = max((abs(r[name]) for r in rows if finite(r.get(name))), default=None)
-        if top is None:
-            continue
-        known = QUANTITIES.get(parts.metric)
-        meaning = units.get(name) or {
-            "label": known.label if known else parts.metric.replace("_", " "),
-            "unit": known.unit if known else "",
-            "better": known.better if known else "higher",
-        }
-        measure = measures.get(parts.metric)
-        if measure is None:
-            factor, unit = scaled_unit(meaning["unit"], top)
-            unit = "" if unit == "1" else unit
-            measure = Measure(
-                parts.metric, meaning["label"], unit, meaning["better"] == "higher", factor
-            )
-            measures[parts.metric] = measure
-        measure.phases.append(parts.phase)
+        if parts.metric not in measures:
+            factor, unit = scaled_unit(meaning["unit"], max(known))
+            measures[parts.metric] = Measure(
+                parts.metric, meaning["label"], "" if unit == "1" else unit,
+                meaning["better"] == "higher", factor,
+            )  # fmt: skip
+        measures[parts.metric].phases.append(parts.phase)
     first = [entry["main_metric"], "total_throughput", *entry["metrics"]]
     order = sorted(measures, key=lambda n: first.index(n) if n in first else len(first))
     return {name: measures[name] for name in order}

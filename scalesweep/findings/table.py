@@ -43,9 +43,9 @@ def findings_table(results: ExperimentResults, findings: Sequence[Finding]) -> p
         }
         for finding in findings
     ]
-    columns = {name: [row[name] for row in rows] for name in COLUMNS}
+    kinds = dict.fromkeys(COLUMNS, str) | {"p": float}
     frame = pd.DataFrame(
-        {name: typed_values(columns[name], float if name == "p" else str) for name in COLUMNS}
+        {name: typed_values([row[name] for row in rows], kind) for name, kind in kinds.items()}
     )
     frame.attrs["units"] = {}
     return frame

@@ -80,14 +80,11 @@ def missing_everywhere(summary: "pd.DataFrame", experiments: Iterable[PlanExperi
 def _column(summary: "pd.DataFrame", source: str) -> Floats:
     """A metric or fact of every run; all NaN where there is none."""
     first = source.removesuffix(FIRST)
+    title = column(source, "mean", "later" if source in EPOCH_METRICS else "run")
     if source in FACTS:
         title = source
-    elif source in EPOCH_METRICS:
-        title = column(source, "mean", "later")
-    elif first in EPOCH_METRICS:
+    elif first != source and first in EPOCH_METRICS:
         title = column(first, "mean", "init")
-    else:
-        title = column(source, "mean", "run")
     if title not in summary:
         return np.full(len(summary), math.nan)
     return summary[title].to_numpy(np.float64, na_value=math.nan)

@@ -1,6 +1,7 @@
 """Where results come from: the environments of runs, grouped, and where they differ."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -174,12 +175,11 @@ def group(facts: Iterable[RunFacts]) -> list[Environment]:
 def differences(environments: Sequence[Environment]) -> dict[str, dict[str, int]]:
     """Facts that are not the same in all environments: fact -> value -> number of runs."""
     names = dict.fromkeys(name for entry in environments for name in entry.facts)
-    differing: dict[str, dict[str, int]] = {}
+    differing = {}
     for name in names:
-        values: dict[str, int] = {}
+        values: Counter[str] = Counter()
         for entry in environments:
-            value = entry.facts.get(name, "not recorded")
-            values[value] = values.get(value, 0) + entry.runs
+            values[entry.facts.get(name, "not recorded")] += entry.runs
         if len(values) > 1:
-            differing[name] = values
+            differing[name] = dict(values)
     return differing

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from scalesweep.analysis.factors import fold_axes
+from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.analysis.multiple import LEVELS, VERDICTS, holm_cut
 from scalesweep.analysis.stats import LogError, t_quantile
 from scalesweep.aspects.find import rules
@@ -50,6 +51,11 @@ def study(
         "parameters": {name: {"unit": None} for name in axes}, "points": len(rows), **plan,
     }  # fmt: skip
     frame = pd.DataFrame(rows)
+    for name in [name for name in frame if "_mean_" in str(name)]:
+        metric = str(name).partition("_mean_")[0]
+        plain = {"label": metric.replace("_", " "), "unit": "", "better": "higher"}
+        known = QUANTITIES[metric].meaning if metric in QUANTITIES else plain
+        frame.attrs.setdefault("units", {})[name] = known
     tables = {"points": frame, "scaling": frame if "ranks" in axes else None}
     tables["comparisons"] = _efficiencies(entry, rows) if "ranks" in axes else None
     tables["runs"] = pd.DataFrame(runs) if runs else None
