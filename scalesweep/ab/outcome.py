@@ -9,7 +9,7 @@ import pandas as pd
 
 from scalesweep.ab.commits import say
 from scalesweep.ab.pairs import BASE, NEW, Pairs, Target
-from scalesweep.analysis.table_io import write_csv, write_parquet
+from scalesweep.analysis.table_io import write_table
 from scalesweep.analysis.types import Floats
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.campaign_keys import MARGIN
@@ -121,8 +121,7 @@ def report(measured: Sequence[Measured], pairs: Pairs, first_bad: bool = False) 
     if not rows:
         raise UserError(f"{folder}: no pair of runs has been finished; call it again to go on")
     table = pd.DataFrame(rows)[VERDICT]
-    write_csv(table, folder / "verdicts.csv")
-    write_parquet(table, folder / "verdicts.parquet", {})
+    write_table(table, folder / "verdicts")
     say(f"verdicts: {folder / 'verdicts.csv'}")
     if campaign.history and pairs.base != pairs.new:
         keep_alternate(campaign.history.folder, table)

@@ -68,14 +68,6 @@ class Delay:
         return self.pattern == SINGLE and len(self.steps) <= STALLS * len(self.extra)
 
 
-@dataclass(frozen=True)
-class Causes:
-    """What makes a run's steps longer, each apart, and the ranks whose pace their input sets."""
-
-    delays: list[Delay]
-    bound: list[int]
-
-
 def lower_median(values: Floats, axis: int = 0) -> Floats:
     """The middle value along an axis, of two the lower: one late rank of two is an imbalance."""
     ordered = np.sort(values, axis=axis)
@@ -147,8 +139,9 @@ def _lasting(seconds: Floats, typical: float) -> Floats:
     return np.tile(level, (len(seconds), 1))
 
 
-def causes_of(work: StepWork) -> Causes:
-    """What a run could be without: delays, and waiting for input that sets the pace of ranks."""
+def causes_of(work: StepWork) -> tuple[list[Delay], list[int]]:
+    """What a run could be without: delays, and waiting for input that sets the pace of ranks, which
+    are given too."""
     bound = bound_by_input(work)
     delays = delays_of(work, bound)
     if bound:
@@ -156,7 +149,7 @@ def causes_of(work: StepWork) -> Causes:
         extra = late[0].extra if late else np.zeros(work.shape)
         extra[:, bound] = work.causes[INPUT][:, bound]
         delays += [] if late else [Delay(INPUT, EVERY, extra)]
-    return Causes(delays, bound)
+    return delays, bound
 
 
 def without(work: StepWork, delays: Iterable[Delay], bound: Sequence[int] = ()) -> StepWork:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,30 +53,24 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame
         raise UserError(f"{path}: not a readable table ({error})") from None
 
 
-def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) -> list[Path]:
-    """Write ``{experiment: {table: frame}}`` to ``out/<experiment>/<table>.csv`` and ``.parquet``.
-
-    CSV numbers have all their digits; Parquet columns carry label, unit, better and scope as
-    metadata. Returns the files. Raises UserError for a name that no folder can have.
-    """
-    written = []
-    for experiment, frames in tables.items():
-        if not re.fullmatch(r"[\w.-]+", experiment) or experiment.startswith("."):
-            raise UserError(f"experiment {experiment!r} cannot name a folder")
-        for name, frame in frames.items():
-            stem = out / experiment / name
-            parquet, csv = stem.with_suffix(".parquet"), stem.with_suffix(".csv")
-            write_parquet(frame, parquet, frame.attrs.get("units", {}))
-            write_csv(frame, csv)
-            written += [parquet, csv]
-    return written
-
-
-def write_csv(frame: pd.DataFrame, path: Path) -> None:
-    """Write ``frame`` as CSV with all digits, by rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
+def write_table(frame: pd.DataFrame, stem: Path) -> list[Path]:
+    """Write ``<stem>.csv``, with all digits, and ``<stem>.parquet``, whose columns carry label,
+    unit, better and scope (``attrs["units"]``) as metadata, by rename; returns both files."""
+    csv, parquet = (stem.with_name(f"{stem.name}.{kind}") for kind in ("csv", "parquet"))
+    write_parquet(frame, parquet, frame.attrs.get("units", {}))
+    with replacing(csv) as temporary:
         without_attrs(frame).to_csv(temporary, index=False)
+    return [csv, parquet]
+
+
+def write_tables(tables: Mapping[str, Mapping[str, pd.DataFrame]], out: Path) -> list[Path]:
+    """Write ``{experiment: {table: frame}}`` below ``out/<experiment>``; returns the files."""
+    return [
+        file
+        for experiment, frames in tables.items()
+        for name, frame in frames.items()
+        for file in write_table(frame, out / experiment / name)
+    ]
 
 
 def typed_values(values: Sequence[Any], empty: type = str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.analysis.table_io import typed_values, write_csv, write_parquet
+from scalesweep.analysis.table_io import typed_values, write_table
 from scalesweep.compare.joined import BASE, NEW, Joined, join, varying
 from scalesweep.compare.ratios import CLAIM, ONLY_BASE, ONLY_NEW, ratios
 from scalesweep.compare.sides import Side
@@ -88,8 +88,7 @@ def write_comparison(base: Side, new: Side, results: Path) -> dict[str, int]:
     """
     made = compare_sides(base, new)
     for name, frame in make_tables(made).items():
-        write_csv(frame, results / FOLDER / f"{name}.csv")
-        write_parquet(frame, results / FOLDER / f"{name}.parquet", {})
+        write_table(frame, results / FOLDER / name)
     write_atomic(results / PAGE, render_comparison(made))
     return dict(Counter(made.rows.loc[made.rows["main"], "verdict"]))
 

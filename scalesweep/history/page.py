@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from scalesweep.analysis.table_io import write_csv, write_parquet
+from scalesweep.analysis.table_io import write_table
 from scalesweep.config.campaign_keys import HistorySettings
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import finite, listed, percent
@@ -43,8 +43,7 @@ def write_history(settings: HistorySettings) -> History:
     values = history.values[[*_HEAD, "session", "commit", "began", "mean", "low", "high", "share"]]
     values = values.rename(columns={"began": "started"})
     for name, frame in (("verdicts", verdict_table(history)), ("values", values)):
-        write_csv(frame, settings.folder / TABLES / f"{name}.csv")
-        write_parquet(frame, settings.folder / TABLES / f"{name}.parquet", {})
+        write_table(frame, settings.folder / TABLES / name)
     page = settings.folder / PAGE
     write_atomic(page, render_history(history, settings.folder, page))
     return history

@@ -34,7 +34,7 @@ def clear_causes(
         arrays = planted_run(program, ranks, steps, seed * 100 + repeat, noise)
         work = step_work(arrays, {}, ranks)
         assert work is not None
-        runs.append(Accounted(work, causes_of(work)))
+        runs.append(Accounted(work, *causes_of(work)))
     return [
         (row["cause"], row["pattern"], row["step_ranks"])
         for row in cause_rows(runs)[:-1]

@@ -13,7 +13,6 @@ from scalesweep.analysis.step_delays import (
     EVERY,
     LASTING_FROM,
     SINGLE,
-    Causes,
     Delay,
     beyond_others,
     gain,
@@ -31,10 +30,11 @@ _MS = 1e3
 
 @dataclass(frozen=True)
 class Accounted:
-    """The work of a run's ranks, and what makes it longer."""
+    """The work of a run's ranks, what makes it longer, and ranks whose pace their input sets."""
 
     work: StepWork
-    causes: Causes
+    delays: Sequence[Delay]
+    bound: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _costs(row: Mapping[str, Any]) -> float:
 
 
 def _kept(runs: Sequence[Accounted]) -> Iterator[_Cause]:
-    by_run = [{(d.cause, d.pattern): d for d in run.causes.delays} for run in runs]
+    by_run = [{(d.cause, d.pattern): d for d in run.delays} for run in runs]
     for cause, pattern in dict.fromkeys(kind for delays in by_run for kind in delays):
         delays: list[Delay | None] = [known.get((cause, pattern)) for known in by_run]
         counts = Counter(rank for delay in delays if delay for rank in delay.ranks)
@@ -118,7 +118,7 @@ def _together(kept: Sequence[_Cause], runs: Sequence[Accounted]) -> dict[str, An
     by_run = [[d for cause in kept if (d := cause.delays[place])] for place in range(len(runs))]
     gains, left = _gains(runs, by_run), []
     for run, delays in zip(runs, by_run, strict=True):
-        own = without(run.work, delays, run.causes.bound).own
+        own = without(run.work, delays, run.bound).own
         left.append(float((own.max(axis=1) - lower_median(own, axis=1)).mean()) * _MS)
     p, decides = _tested(gains, 1)
     reason = _doubt(runs, decides)
@@ -141,7 +141,7 @@ def _of_point(runs: Sequence[Accounted]) -> dict[str, Any]:
 
 def _gains(runs: Sequence[Accounted], delays: Sequence[Sequence[Delay]]) -> Floats:
     """Ms per step that each repeat gains without its delays."""
-    gained = [gain(r.work, own, r.causes.bound) for r, own in zip(runs, delays, strict=True)]
+    gained = [gain(r.work, own, r.bound) for r, own in zip(runs, delays, strict=True)]
     return np.array(gained) * _MS
 
 

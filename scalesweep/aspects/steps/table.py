@@ -122,7 +122,7 @@ def _read(data: ExperimentData, point: Point, runs: Path) -> Iterator[StepRun]:
                 return
         if work is not None and meet(notes):
             whole, times = work.periods, {k: v for k, v in times.items() if k != STEP}
-            accounted = Accounted(work, causes_of(work))
+            accounted = Accounted(work, *causes_of(work))
         names = data.summary[["run_id", "repeat"]].iloc[row]
         hosts = by_rank(machine_column(record["resources"]), ranks)
         known = [str(host) for host in hosts] if hosts and all(hosts) else []
