@@ -35,16 +35,14 @@ def load_between(before: Counts | str, after: Counts | str) -> dict[str, Any]:
     ``others`` is None where it is not known, with the reason in ``missing``. Of a run on several
     nodes the launcher's is the first one, and the only one that is looked at.
     """
-    cores, others, missing = len(os.sched_getaffinity(0)), None, ""
+    cores = len(os.sched_getaffinity(0))
+    said = {"others": None, "cores": cores, "host": host_name(), "missing": ""}
     if isinstance(before, str) or isinstance(after, str):
-        missing = next(each for each in (before, after) if isinstance(each, str))
-    else:
-        seconds, busy, own = (late - early for early, late in zip(before, after, strict=True))
-        if seconds > _LEAST_S:
-            others = min(1.0, max(0.0, busy - own) / (seconds * cores))
-        else:
-            missing = f"it ran for less than {_LEAST_S:g} s"
-    return {"others": others, "cores": cores, "host": host_name(), "missing": missing}
+        return said | {"missing": before if isinstance(before, str) else after}
+    seconds, busy, own = (late - early for early, late in zip(before, after, strict=True))
+    if seconds <= _LEAST_S:
+        return said | {"missing": f"it ran for less than {_LEAST_S:g} s"}
+    return said | {"others": min(1.0, max(0.0, busy - own) / (seconds * cores))}
 
 
 def busy_seconds(cores: set[int]) -> float:

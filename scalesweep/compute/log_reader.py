@@ -136,11 +136,10 @@ def fact_of(text: str, number: bool) -> Fact | None:
 class Stated(NamedTuple):
     """Lines that state facts: each named group of ``pattern`` is a fact of that name.
 
-    With groups ``name`` and ``value``, ``names`` says which names are which facts; ``names`` and
-    ``values`` are two lists of words. Of ``model`` lines that contradict each other leave the fact
-    unknown, of ``first`` the first line counts: neither is a sign of a second run. A line with
-    ``ignore`` is a command, whose flags stand behind the mark: others than these and those of
-    ``names`` are facts ``--name``, which set runs apart.
+    With groups ``name`` and ``value``, ``names`` says which names are which facts. Of ``model``
+    lines that contradict each other leave the fact unknown, of ``first`` the first line counts:
+    neither is a sign of a second run. A line with ``ignore`` is a command, whose flags stand behind
+    the mark: others than these and those of ``names`` are facts ``--name``, which set runs apart.
     """
 
     mark: str
@@ -161,9 +160,6 @@ class Stated(NamedTuple):
                 apart = self.ignore is not None and not self.ignore.match(name)
                 if fact := self.names.get(name, f"--{name}" if apart else ""):
                     yield fact, groups["value"] or "True"
-            elif "names" in groups:
-                words = [re.findall(r"\w+", groups[key]) for key in ("names", "values")]
-                yield from zip(*words, strict=False)
             else:
                 yield from ((name, it) for name, it in groups.items() if it is not None)
 
