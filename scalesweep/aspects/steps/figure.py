@@ -102,7 +102,7 @@ def waterfall_figures(results: ExperimentResults) -> list[Drawing]:
     last = largest_points(results, ledgers(results))
     if not last:
         return []
-    shown = [with_other([each])[0] for each in evenly(last, MAX_PANELS)]
+    shown = [with_other([each], losses=True)[0] for each in evenly(last, MAX_PANELS)]
     factor, unit = _unit(shown)
     what = step_words(shown)
     axis = Axis(f"Time of the {what} [{unit}]")

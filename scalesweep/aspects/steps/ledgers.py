@@ -35,14 +35,15 @@ class Ledger:
         return share > MOST_OUTSIDE or share < -LONGER_STEPS
 
 
-def with_other(every: Sequence[Ledger], least: float = SMALL) -> list[Ledger]:
+def with_other(every: Sequence[Ledger], least: float = SMALL, losses: bool = False) -> list[Ledger]:
     """The same for readers: terms below a share of a step at every point, and their losses, are one
-    term ``other``."""
+    term ``other``; by their ``losses`` alone if only these are shown."""
 
     def small(name: str) -> bool:
         terms = [(each.elapsed.ms, each.parts[name]) for each in every if name in each.parts]
         return name != "unattributed" and all(
-            max(abs(term.ms), abs(term.more or 0.0)) < least * step for step, term in terms
+            max(0.0 if losses else abs(term.ms), abs(term.more or 0.0)) < least * step
+            for step, term in terms
         )
 
     names = {name for ledger in every for name in ledger.parts if small(name)}
@@ -52,9 +53,9 @@ def with_other(every: Sequence[Ledger], least: float = SMALL) -> list[Ledger]:
     for ledger in every:
         parts = {name: term for name, term in ledger.parts.items() if name not in names}
         if own := [term for name, term in ledger.parts.items() if name in names]:
-            losses = [term.more for term in own if term.more is not None]
-            value, loss = Estimate(sum(term.ms for term in own)), Estimate(sum(losses))
-            parts[OTHER] = replace(own[0], value=value, loss=loss if losses else None, loss_p=None)
+            more = [term.more for term in own if term.more is not None]
+            value, loss = Estimate(sum(term.ms for term in own)), Estimate(sum(more))
+            parts[OTHER] = replace(own[0], value=value, loss=loss if more else None, loss_p=None)
         merged.append(replace(ledger, parts=parts))
     return merged
 

@@ -8,8 +8,6 @@ from scalesweep.analysis.step_work import step_work
 from tests.acceptance.faults import Program, always
 from tests.fakes.null_steps import NOISES, clear_causes
 
-CAMPAIGNS = 8
-
 
 def test_the_longest_third_of_noise_is_no_stall() -> None:
     """In seeds 39, 54 and 58 it was."""
