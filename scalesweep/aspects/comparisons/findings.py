@@ -1,11 +1,11 @@
 """What the table of comparisons says: which value is best, and one value over another."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from scalesweep.analysis.stats import ONE_REPEAT, SIGNIFICANT
-from scalesweep.core.formatting import PHASES, listed, number
+from scalesweep.core.formatting import PHASES, counted, listed, number
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
@@ -68,7 +68,7 @@ def best_choice(results: ExperimentResults) -> list[Finding]:
             among = [rows for rows in among if (rows[0].among or 0) > 2]
         else:
             among = _largest_scale(results, among)
-        findings += _shortened(results, parameter, [_best(results, rows) for rows in among])
+        findings += _shortened([_best(results, rows) for rows in among])
     return findings
 
 
@@ -97,7 +97,7 @@ def _best(results: ExperimentResults, rows: _Rows) -> Finding:
 
 def ratios(results: ExperimentResults) -> list[Finding]:
     """One value over another one: of two values of a parameter, of an input over none, later epochs
-    over the first, the largest scale over the smallest."""
+    over the first, the largest scale over the smallest; and averages over pairs."""
     groups: dict[tuple[str, ...], _Rows] = {}
     for row in comparisons(results):
         if row.against == REFERENCE and row.quantity == RATIO and row.statistic is None:
@@ -111,9 +111,9 @@ def ratios(results: ExperimentResults) -> list[Finding]:
         elif question == SCALING or (parameter in choices and len({r.value for r in rows}) == 1):
             single = [row for row in rows if row.how == ONE_REPEAT]
             each = [_one_ratio(results, [row]) for row in rows if row not in single]
-            findings += _shortened(results, parameter, each)
+            findings += _shortened(each)
             findings += [_single_runs(results, single)] if single else []
-    return findings
+    return findings + averages(results)
 
 
 def _one_ratio(results: ExperimentResults, rows: _Rows) -> Finding:
@@ -161,7 +161,7 @@ def averages(results: ExperimentResults) -> list[Finding]:
 
 
 def _note(results: ExperimentResults, row: Comparison) -> Finding:
-    made = _finding(results, "effects", row, NOTE, _claim(row, None, "effects"))
+    made = _finding(results, "ratio", row, NOTE, _claim(row, None, "average"))
     evidence = {**made.evidence, "key": {"source": row.source}}
     return replace(
         made, evidence=evidence, claims=(), words={**made.words, "average": row.statistic or ""},
@@ -169,21 +169,15 @@ def _note(results: ExperimentResults, row: Comparison) -> Finding:
     )  # fmt: skip
 
 
-def _shortened(
-    results: ExperimentResults, parameter: str, findings: Iterable[Finding]
-) -> list[Finding]:
-    """The first clear ones and the first open ones; of each kind a note counts the others."""
+def _shortened(findings: Sequence[Finding]) -> list[Finding]:
+    """The first clear ones and the first open ones; the last of each kind counts the others."""
     kept: list[Finding] = []
-    every = [*findings]
     for state, most in ((CLEAR, MOST), (OPEN, MOST_OPEN)):
-        alike = [finding for finding in every if finding.state == state]
-        kept += [*alike[:most], *(replace(each, state=SILENT) for each in alike[most:])]
-        if more := len(alike) - most if len(alike) > most else 0:
-            note = Finding(
-                results.name, alike[0].rule, NOTE, subject=parameter, words={"of_state": state},
-                numbers=(number_of("more", more, "1"),), evidence=alike[0].evidence,
-            )  # fmt: skip
-            kept.append(note)
+        alike = [finding for finding in findings if finding.state == state]
+        if more := alike[most:]:
+            flag = f"{counted(len(more), 'more comparison')} in the table"
+            alike[most - 1] = replace(alike[most - 1], flags=(*alike[most - 1].flags, flag))
+        kept += [*alike[:most], *(replace(each, state=SILENT) for each in more)]
     return kept
 
 
@@ -246,19 +240,21 @@ def _label(results: ExperimentResults, row: Comparison) -> str:
     return f"{label[:1].lower() + label[1:] if small else label}{when}"
 
 
-MORE = "More comparisons of {subject} in the table that are {of_state}: {more}."
 RULES = (
     Rule(
         "best", best_choice,
         says={
             CLEAR: "Best{at} is {setting}; {metric} over that of {other}: {ratio:x}.",
             OPEN: "{side} {metric} measured{at}, with {setting}: {mean}.",
-            NOTE: MORE,
         },
         next=REPEAT,
     ),
-    Rule("ratio", ratios, {CLEAR: "{subject}, {metric}{at}: {ratio:x}.", NOTE: MORE}, REPEAT),
-    Rule("effects", averages,
-         says={NOTE: "{subject}, {metric}, {average} of {pairs} pairs of points: "
-               "{ratio:x}."}),
+    Rule(
+        "ratio", ratios,
+        says={
+            CLEAR: "{subject}, {metric}{at}: {ratio:x}.",
+            NOTE: "{subject}, {metric}, {average} of {pairs} pairs of points: {ratio:x}.",
+        },
+        next=REPEAT,
+    ),
 )  # fmt: skip
