@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from scalesweep.analysis.arrays import Arrays
 from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.steady_state import steady_state
 from scalesweep.analysis.step_work import STEP_TIMES
-from scalesweep.analysis.types import Floats
+from scalesweep.analysis.types import Arrays, Floats
 from scalesweep.core.formatting import counted, duration, number
 from scalesweep.core.record import WARMUP_STEP_TIMES
 from scalesweep.experiment.points_table import Cell, Shown, Table, declared_table

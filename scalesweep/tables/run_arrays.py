@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scalesweep.analysis.arrays import Arrays, open_arrays
+from scalesweep.analysis.types import Arrays, open_arrays
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import (
     NO_USE,

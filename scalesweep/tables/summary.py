@@ -26,10 +26,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from scalesweep.analysis.arrays import Arrays, open_arrays
 from scalesweep.analysis.metrics import QUANTITIES, column
 from scalesweep.analysis.steady_state import steady_state
-from scalesweep.analysis.types import Floats
+from scalesweep.analysis.types import Arrays, Floats, open_arrays
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import canonical_json, stamp_of, write_atomic
 from scalesweep.core.formatting import shorten
