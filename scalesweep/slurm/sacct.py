@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from signal import SIGKILL
 
 from scalesweep.core.causes import Cause, facts_of
@@ -11,8 +12,7 @@ from scalesweep.slurm.commands import ask
 
 FIELDS = (
     *("JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw"),
-    *("NNodes", "NCPUS", "NodeList", "Partition", "ReqMem", "MaxRSS", "TRESUsageInTot"),
-    *("Suspended", "Comment"),
+    *("NNodes", "NCPUS", "NodeList", "Partition", "ReqMem", "MaxRSS", "Suspended", "Comment"),
 )
 
 
@@ -35,9 +35,8 @@ class Job:
     ``state`` is its first word, ``state_detail`` the rest ("by 1000"). ``started`` is None for
     a job that never got a node. ``elapsed_s`` is without the seconds for which the job was
     suspended, ``suspended_s``. Memory: ``asked_mem_bytes`` is per node (the mean, if CPUs are
-    spread unevenly), ``max_rss_bytes`` the largest task of all steps, ``node_rss_bytes`` the
-    largest step (its mean node). ``out_of_memory``: a step was killed above what was asked for.
-    ``steps_end``: no step still runs.
+    spread unevenly), ``max_rss_bytes`` the largest task of all steps. ``out_of_memory``: a step was
+    killed above what was asked for. ``steps_end``: no step still runs.
     """
 
     job_id: int
@@ -56,7 +55,6 @@ class Job:
     partition: str = ""
     asked_mem_bytes: int | None = None
     max_rss_bytes: int | None = None
-    node_rss_bytes: int = 0
     out_of_memory: bool = False
     steps_end: bool = True
     suspended_s: int = 0
@@ -123,8 +121,7 @@ def cause_of(job: Job) -> tuple[str, str] | None:
     name = f"job {job.job_id}"
     killed = job.state == "FAILED" and job.out_of_memory
     if killed or job.state == "OUT_OF_MEMORY":
-        used = _gib(max(job.node_rss_bytes, job.max_rss_bytes or 0))
-        asked = _gib(job.asked_mem_bytes)
+        used, asked = _gib(job.max_rss_bytes), _gib(job.asked_mem_bytes)
         return Cause.OUT_OF_MEMORY, f"{name} requested {asked} per node and used at least {used}"
     limit = "its time limit" if job.limit_s is None else f"its limit of {job.limit_s // 60} min"
     by = job.state_detail.removeprefix("by ")
@@ -149,7 +146,6 @@ def _job(job_id: int, row: dict[str, str], *steps: dict[str, str]) -> Job:
     # Over all nodes; 0 if the whole node's was asked for.
     asked = memory // nodes if memory and nodes and memory < _NO_MEMORY else None
     rss = [_size(line["MaxRSS"]) or 0 for line in (row, *steps)]
-    of_nodes = [_node_rss(step) for step in steps]
     return Job(
         job_id=job_id,
         state=state.removesuffix("+"),  # cut, as without -P
@@ -168,28 +164,18 @@ def _job(job_id: int, row: dict[str, str], *steps: dict[str, str]) -> Job:
         partition=row["Partition"],
         asked_mem_bytes=asked,
         max_rss_bytes=max(rss) or None,
-        node_rss_bytes=max(of_nodes, default=0),
-        out_of_memory=any(
-            _exceeds(step, asked, max(used))
-            for step, *used in zip(steps, rss[1:], of_nodes, strict=True)
-        ),
+        out_of_memory=any(map(partial(_exceeds, asked), steps, rss[1:])),
         steps_end=all(step["State"] != "RUNNING" for step in steps),
         suspended_s=_seconds(row["Suspended"]),
         comment=row["Comment"],
     )
 
 
-def _exceeds(step: dict[str, str], asked: int | None, used: int) -> bool:
-    """Whether a step was killed for its memory; tasks may be above it together."""
+def _exceeds(asked: int | None, step: dict[str, str], used: int) -> bool:
+    """Whether a step was killed for its memory."""
     if step["State"].startswith("OUT_OF_MEMORY"):
         return True
     return _exit(step["ExitCode"])[1] == SIGKILL and asked is not None and used > asked
-
-
-def _node_rss(step: dict[str, str]) -> int:
-    """What all tasks of a step used together on a node, the mean of its nodes; 0: not sampled."""
-    total = re.search(r"\bmem=([\d.]+[KMGTP]?)", step["TRESUsageInTot"])
-    return (_size(total[1]) or 0) // (_int(step["NNodes"]) or 1) if total else 0
 
 
 def _int(text: str) -> int | None:
