@@ -24,11 +24,6 @@ Triple = tuple[float, float | None, float | None]
 T = "total_throughput"
 
 
-def spoken(findings: list[Finding]) -> list[Finding]:
-    """Those that say something."""
-    return [one for one in findings if one.state != SILENT]
-
-
 def study(
     rows: list[dict[str, Any]],
     axes: list[str] | None = None,

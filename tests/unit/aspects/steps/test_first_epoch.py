@@ -10,12 +10,12 @@ import pytest
 from scalesweep.analysis.step_account import account_of, first_epoch_account
 from scalesweep.aspects.steps.breakdown import FirstEpochRow
 from scalesweep.aspects.steps.figure import first_epoch_figures
-from scalesweep.aspects.steps.findings import RULES, largest_loss
+from scalesweep.aspects.steps.findings import largest_loss
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR
 from tests.fakes.epoch_study import Study
-from tests.fakes.finding_rows import spoken
+from tests.fakes.finding_rows import said
 from tests.fakes.plan import whole_plan
 
 BASE, LATER = 150.0, 6.5  # s, as in the published study of CosmoFlow's data loading
@@ -64,9 +64,8 @@ def test_the_account_of_the_first_epoch() -> None:
 def test_its_largest_loss_is_told_beside_that_of_later_epochs(tmp_path: Path) -> None:
     """The published reading: 50 % in the first epoch; ranks are slow by themselves."""
     study = study_of(tmp_path, lambda seed: times(16, seed, 2 * BASE, 1.5 * LATER))
-    every = spoken(largest_loss(study))
+    every = said(largest_loss(study))
     (finding,) = [each for each in every if each.evidence["table"] == FirstEpochRow.TABLE]
-    finding = RULES[0].say(finding)
     assert finding.state == CLEAR and finding.evidence["term"] == "input"
     assert "the largest loss is input, 1" in finding.sentence
     assert finding.sentence.endswith("s: without it the first epoch reaches 100 % of the ideal.")
