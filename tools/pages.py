@@ -3,6 +3,7 @@
 The parameters of the shipped benchmarks, the columns of declared tables, the causes of failure.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -77,11 +78,23 @@ def causes() -> str:
     return table("cause | found by | meaning", rows)
 
 
+def rates(script: str) -> str:
+    """What a script of bench/ has measured last, a row for each kind of noise, in percent."""
+    rows: dict[str, dict[str, object]] = {}
+    for it in json.loads((ROOT / "bench/figures.json").read_text())[script]["figures"]:
+        noise, _, what = it["name"].partition(": ")
+        if what:
+            rows.setdefault(noise, {"noise": noise})[what] = f"{it['value']:.3g}"
+    return table(" | ".join(next(iter(rows.values()))), (of.values() for of in rows.values()))
+
+
 MADE: dict[str, tuple[str, Callable[[], str]]] = {
     "parameters": ("parameters.md", parameters),
     "declared tables": ("tables.md", columns),
     "causes of runs": ("causes.md", causes),
     "retries of runs": ("causes.md", retries),
+    "error rates": ("../methods/clear.md", lambda: rates("clear")),
+    "first lines": ("../methods/clear.md", lambda: rates("comparisons")),
 }
 
 

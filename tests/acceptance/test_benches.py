@@ -22,6 +22,7 @@ SMALL = "--repeats 1 --largest 2 --rounds 1"
 SHORTEST = {
     "best_layout": "--campaigns 1",
     "ceilings": "--rounds 20",
+    "clear": "--experiments 4",
     "cnn_training": "--rounds 1 --steps 1",
     "comparisons": "--comparisons 5",
     "data_loading": "--rounds 1 --edge 8 --samples 32",
@@ -45,7 +46,7 @@ SHORTEST = {
 }
 # Their shortest form takes more than 4 s of CPU.
 LONG = (
-    *("cnn_training", "comparisons", "data_loading", "execute", "history"),
+    *("clear", "cnn_training", "comparisons", "data_loading", "execute", "history"),
     *("noop", "prediction", "probes", "refresh", "repeats", "report"),
     *("summaries", "torch_loop", "torch_stamps", "traces"),
 )
