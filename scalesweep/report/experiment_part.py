@@ -95,7 +95,6 @@ def embedded_figures(page: PageInputs, results: ExperimentResults, name: str) ->
 def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> dict[str, Any]:
     """What the template needs of one experiment, whose ids begin with ``name``; adds its chart to
     ``page.charts``."""
-    facts = page.facts
     limit = min(2000, max(30, MAX_ROWS // page.count))
     drawn = embedded_figures(page, results, name)
     points = point_table(results, limit)
@@ -103,7 +102,7 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
     chart = chart_data(results, points.sources, MAX_VALUES // page.count)
     if chart is not None:
         page.charts[f"{name}-chart"] = chart
-    sections = shown_sections(results, facts, limit, name)
+    sections = shown_sections(results, page.facts, limit, name)
     of_runs = runs_table(page, results, limit, f"{name}-runs")
     said = findings_in(results)
     findings = find(results) if said is None else said
@@ -111,7 +110,7 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
     csv = {path.stem: page.links(path) for path in sorted(folder.glob("*.csv"))}
     failures = failed_points(page, results)
     figures = [figure["name"] for figure in drawn]
-    screen = first_screen(page.plan, results, findings, figures, facts, failures)
+    screen = first_screen(page.plan, results, findings, figures, page.facts, failures)
     tables = {f"{name}-points", f"{name}-runs", *(section["id"] for section in sections)}
     evidence = [_rows(finding, name, tables, csv) for finding in findings]
     return {
@@ -138,7 +137,7 @@ def experiment_part(page: PageInputs, name: str, results: ExperimentResults) -> 
         "fixed": fixed_parameters(results),
         "profiles": profiled_runs(page, results),
         "profile_tables": profile_tables(results, limit),
-        "unlike": _unlike(results, facts),
+        "unlike": _unlike(results, page.facts),
     }
 
 

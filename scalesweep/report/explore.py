@@ -13,10 +13,8 @@ Data = dict[str, Any]
 
 
 def chart_data(results: ExperimentResults, rows: Sequence[Row], share: int) -> Data | None:
-    """The chart over rows of points; measures take at most ``share`` values.
-
-    None where there are fewer than two points with a result, or nothing varies.
-    """
+    """The chart over rows of points, whose measures take at most ``share`` values; None if fewer
+    than two points have a result, or nothing varies."""
     finished = [row for row in rows if row.get("repeats")]
     if len(finished) < 2 or not results.columns or results.main is None:
         return None

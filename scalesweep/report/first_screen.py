@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from scalesweep.aspects.layouts.table import held_layouts
+from scalesweep.aspects.layouts.table import Held, held_layouts
 from scalesweep.aspects.scaling.findings import EITHER, Efficiency, Verdict, verdicts
 from scalesweep.aspects.steps.findings import main_loss
 from scalesweep.aspects.steps.ledgers import farthest_series, ledgers
@@ -98,7 +98,7 @@ def first_screen(
     """What the template shows first of an experiment; ``figures`` are the names of all of them,
     ``failures`` the failed points (``failed_points``)."""
     series = farthest_series(results, ledgers(results))
-    reaches = verdicts(results)
+    reaches, held = verdicts(results), held_layouts(results)
     again = f"cd {shlex.quote(str(Path.cwd()))} && scalesweep run {plan['file']}"
     steps = steps_of(results, findings, reaches, again)
     then = next((step for step in steps if step.text), None)
@@ -106,10 +106,10 @@ def first_screen(
     if loss and results.scale in results.axes:
         loss += f" at {results.scale_of(series[-1].row):,}"
     return {
-        "line": line_of(results, findings, reaches, loss, then),
+        "line": line_of(results, findings, reaches, held, loss, then),
         "sentences": sentences_of(findings),
         # Without a loss: none is large, or steps were not recorded.
-        "recorded": bool(series) or not (reaches or held_layouts(results)),
+        "recorded": bool(series) or not (reaches or held),
         "next": then,
         "cost": _cost(results, facts, then.runs) if then and then.runs else "",
         "figure": _answer(figures),
@@ -168,15 +168,20 @@ def line_of(
     results: ExperimentResults,
     findings: Sequence[Finding],
     reaches: Sequence[Verdict],
+    held: Sequence[Held],
     loss: str,
     then: Next | None,
 ) -> Line:
     """The experiment's line in the table, in the state of the sentences that it rests on."""
-    rows = _of_layouts(results) or (_of_series(results, reaches) if reaches else [])
+    rows = _of_layouts(results, held) or (_of_series(results, reaches) if reaches else [])
     rows = rows or [_of_best(results, findings)]
+    to_run = [(layouts.setting, layouts.scale) for layouts in held]
     argued = [finding for finding in findings if finding.state in (CLEAR, OPEN)]
     answers = [f for f in argued if f.rule == VERDICT] if reaches else []
-    answers = answers or [f for f in argued if f.rule in _BEST] or argued
+    answers = answers or [
+        of for of in argued if of.rule in _BEST
+        and (not held or (of.evidence.get("setting"), of.evidence.get("scale")) in to_run)
+    ] or argued  # fmt: skip
     states = {finding.state for finding in answers}
     state = OPEN if OPEN in states else next(iter(states), "")
     of_loss = {finding.state for finding in argued if finding.rule == LOSS} if loss else set()
@@ -213,11 +218,11 @@ def _of_series(results: ExperimentResults, reaches: Sequence[Verdict]) -> list[t
     return rows
 
 
-def _of_layouts(results: ExperimentResults) -> list[tuple[str, str]]:
+def _of_layouts(results: ExperimentResults, every: Sequence[Held]) -> list[tuple[str, str]]:
     """The layouts to run, up to the largest scale that holds the target, with their efficiency
     there and beyond; none of other experiments."""
     rows = []
-    for held in held_layouts(results)[:MOST_SERIES]:
+    for held in every[:MOST_SERIES]:
         best, share = held.best[held.scale], f"{number(100 * held.shares[held.scale])} %"
         beyond = [scale for scale in held.shares if scale > held.scale][:1]
         share += "".join(f"; at {s:,}: {number(100 * held.shares[s])} %" for s in beyond)

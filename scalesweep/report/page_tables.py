@@ -22,7 +22,6 @@ from scalesweep.report.inputs import PageInputs
 from scalesweep.table.declared import Estimate, columns_of
 from scalesweep.tables.provenance import RunFacts
 
-_LOGS = ("stdout.log", "stderr.log")
 _BAD = (Status.FAILED, Status.STALE)
 _SHARES = ("share", "least", "most", "last_share", "communication_share")
 _FIXED = ("run_id", "source", "repeats", "planned")
@@ -60,10 +59,8 @@ def shown_table(
 def runs_table(
     page: PageInputs, results: ExperimentResults, limit: int, name: str
 ) -> dict[str, Any]:
-    """Every planned run of an experiment: how far it is, its numbers, and where its files are.
-
-    Environments are numbered from 1 as the provenance lists them.
-    """
+    """Every planned run of an experiment: how far it is, its numbers, and where its files are;
+    environments are numbered as the provenance lists them."""
     known = {row["run_id"]: row for row in results.rows("runs")}
     numbers = {tuple(sorted(of.facts.items())): n for n, of in enumerate(page.environments, 1)}
     main = results.main
@@ -111,7 +108,9 @@ def _files(page: PageInputs, run: Mapping[str, Any], fact: RunFacts | None) -> l
     here = page.runs / run["run_id"]
     attempt = fact.attempt if fact else (read_failure(here) or {}).get("attempt")
     paths = [here / RECORD, here / FAILURE]
-    paths += [here / f"attempt-{attempt}" / name for name in _LOGS if attempt]
+    paths += [
+        here / f"attempt-{attempt}" / name for name in ("stdout.log", "stderr.log") if attempt
+    ]
     return [Target(path.stem, page.links(path)) for path in paths if path.is_file()]
 
 
