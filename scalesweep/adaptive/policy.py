@@ -53,7 +53,8 @@ class RunPlan:
 
 def plan_runs(campaign: Campaign) -> RunPlan:
     """The campaign, with any number of repeats, with those that are planned by what is on disk."""
-    widest = _widest(campaign)
+    folder, open_ones = campaign.runs_folder, [e for e in campaign.experiments if e.until_precise]
+    widest = with_repeats(campaign, {e.name: most_repeats(e, folder) for e in open_ones})
     if not any(each.until_precise or each.stop for each in widest.experiments):
         return RunPlan(campaign)
     states = take_stock(widest, widest.unique_runs())
@@ -66,9 +67,7 @@ def plan_runs(campaign: Campaign) -> RunPlan:
         if each.stop:
             series += stop_series(each, entry, data)
     counts = {name: [it["planned"] for it in of["points"]] for name, of in repeats.items()}
-    planned = with_repeats(widest, counts) if counts else widest
-    if series:
-        planned = without_stopped(planned, series, states)
+    planned = without_stopped(with_repeats(widest, counts), series, states)
     return RunPlan(planned, repeats, tuple(series), held_runs(series, planned, states))
 
 
@@ -94,16 +93,6 @@ def _measured(
         if experiment.until_precise:
             entries[name]["repeats"] = rule_entry(experiment.until_precise)
     return entries, {name: ExperimentData(summary, entries[name]) for name in ruled}
-
-
-def _widest(campaign: Campaign) -> Campaign:
-    """The campaign with every repeat that a point without a fixed number of them may have."""
-    open_ones = [experiment for experiment in campaign.experiments if experiment.until_precise]
-    if not open_ones:
-        return campaign
-    folder = campaign.runs_folder
-    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return with_repeats(campaign, {each.name: most_repeats(each, there) for each in open_ones})
 
 
 def new_runs(plan: RunPlan) -> set[str]:

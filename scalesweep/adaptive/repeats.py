@@ -5,7 +5,8 @@ each that left the interval too wide. Repeats that have been started are always 
 """
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from scalesweep.analysis.metrics import EPOCH_PHASES
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from scalesweep.tables.points import ExperimentData, Point
 
 
-def most_repeats(experiment: Experiment, there: Set[str]) -> list[int]:
-    """Repeats that each point may have: the maximum, and what there is beyond it (``there``)."""
+def most_repeats(experiment: Experiment, runs: Path) -> list[int]:
+    """Repeats that each point may have: the maximum, and what there is beyond it (in ``runs``)."""
     assert experiment.until_precise is not None
     benchmark, counts = experiment.benchmark, []
     for point in experiment.points:
         count = experiment.until_precise.most
-        while benchmark.run_id(point, count) in there:
+        while (runs / benchmark.run_id(point, count)).exists():
             count += 1
         counts.append(count)
     return counts

@@ -240,6 +240,8 @@ def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Cam
 
     The control point is measured as often as it takes between all of them.
     """
+    if not counts:
+        return campaign
     experiments = []
     for experiment in campaign.experiments:
         if experiment.name in counts:

@@ -15,7 +15,7 @@ OVERRIDES = {
     "for)",
     "profile": "run each point once more under this profiler, instead of every experiment's own",
     "retry": "run the points again that this machine could not run; the old records are kept as "
-    "record.json.unsupported",
+    "record.json.broken",
     "history": "folder of the history, where finished points are kept as a session",
     "baseline": "the commit or tag that counts as 1.0, instead of the last stable level",
 }

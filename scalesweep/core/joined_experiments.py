@@ -144,16 +144,14 @@ def _agree(values: Sequence[Any]) -> bool:
 def _definitions(parts: Sequence[PlanExperiment]) -> dict[str, str]:
     """Definitions of metrics, first of those that all have; where benchmarks define one in other
     words, each with its own."""
-    texts: dict[str, dict[str, list[str]]] = {}
-    for part in parts:
-        for metric, text in part["metrics"].items():
-            texts.setdefault(metric, {}).setdefault(text, []).append(part["benchmark"])
-    return {
-        metric: next(iter(of))
-        if len(of := texts[metric]) == 1
-        else "; ".join(f"{', '.join(names)}: {text}" for text, names in of.items())
-        for metric in sorted(texts, key=lambda m: not all(m in part["metrics"] for part in parts))
-    }
+    every = dict.fromkeys(chain.from_iterable(part["metrics"] for part in parts))
+    texts = {}
+    for metric in sorted(every, key=lambda m: not all(m in part["metrics"] for part in parts)):
+        said = {of["benchmark"]: of["metrics"][metric] for of in parts if metric in of["metrics"]}
+        alike = len(set(said.values())) == 1
+        each = [f"{benchmark}: {text}" for benchmark, text in said.items()]
+        texts[metric] = next(iter(said.values())) if alike else "; ".join(each)
+    return texts
 
 
 def _agreed(maps: Sequence[Mapping[str, str]]) -> dict[str, str]:

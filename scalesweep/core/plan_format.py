@@ -86,16 +86,6 @@ class PlanRepeats(TypedDict):
     points: list[PlanRepeated]
 
 
-class DerivedEntry(TypedDict):
-    """A metric that is worked out for each run of an experiment."""
-
-    formula: str  # over metrics, parameters and facts of a run
-    reads: dict[str, str]  # what it reads, by the names in its text
-    unit: str
-    better: str  # higher, lower
-    scope: str  # rank, total
-
-
 class PlanLayouts(TypedDict):
     """How the ranks of an experiment's points share the work."""
 
@@ -127,8 +117,9 @@ class PlanExperiment(TypedDict):
     # extensive, intensive or latency, where the benchmark says so: only extensive metrics have an
     # ideal
     kinds: NotRequired[dict[str, str]]
-    # metrics that the campaign states; without any: absent
-    derived: NotRequired[dict[str, DerivedEntry]]
+    # metrics that the campaign states, each with unit, better, scope, its formula over metrics,
+    # parameters and facts of a run, and what it reads, by the names in its text; none: absent
+    derived: NotRequired[dict[str, dict[str, Any]]]
     scaling: str  # weak, strong, model or none
     target_efficiency: NotRequired[float]  # as a share; absent: TARGET_EFFICIENCY
     scale: str  # what runs scale over: "ranks", or the benchmark's name for devices

@@ -1,20 +1,16 @@
 """What a record says of each rank, by column: a value that many ranks share is stored once.
 
-A column is ``{"values": [...], "at": [...]}``: rank ``r`` has ``values[at[r]]``. Without ``at``
-there is a value for each rank, or one for all. ``"at": null`` marks values of which it is not
-known which rank has which. ``values`` are in the order of the first rank that has them.
+A column is ``{"values": [...]}``, with a value for each rank or one for all. ``"at": null`` marks
+values of which it is not known which rank has which.
 
 Programs write rows, a mapping for each rank; ``by_column`` turns them into columns when a record
-is written.
-Standard library only: the launcher imports this module on compute nodes.
+is written. Standard library only: the launcher imports this module on compute nodes.
 """
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 Column = dict[str, Any]
-
-_HASHED = {str, int, type(None)}  # no two values of these types are equal, but for themselves
 
 
 def column(values: Sequence[Any], count: int) -> Column:
@@ -24,15 +20,8 @@ def column(values: Sequence[Any], count: int) -> Column:
     """
     if len(values) != count:
         return {"values": list(values), "at": None}
-    # Values of other types are distinguished by their text: 1, 1.0 and true would be one key.
-    plain = set(map(type, values)) <= _HASHED
-    keys: Sequence[Any] = values if plain else [repr(value) for value in values]
-    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    if len(places) != 1 and 2 * len(places) >= count:
-        return {"values": list(values)}
-    firsts = dict(zip(reversed(keys), reversed(values), strict=True))
-    levels = {"values": [firsts[key] for key in places]}
-    return levels if len(places) == 1 else {**levels, "at": [places[key] for key in keys]}
+    alike = len({repr(value) for value in values}) == 1  # 1, 1.0 and true are unlike
+    return {"values": list(values[:1] if alike else values)}
 
 
 def values_of(packed: Any) -> list[Any]:
@@ -44,10 +33,9 @@ def values_of(packed: Any) -> list[Any]:
 def by_rank(packed: Any, count: int) -> list[Any] | None:
     """The value of each of ``count`` ranks; None where it is not known whose the values are."""
     values = values_of(packed)
-    if not values or "at" not in packed:
-        return values if len(values) == count else values * count if len(values) == 1 else None
-    at = packed["at"]
-    return None if at is None or len(at) != count else [values[place] for place in at]
+    if "at" in (packed or ()):
+        return None
+    return values if len(values) == count else values * count if len(values) == 1 else None
 
 
 def machine_column(resources: Mapping[str, Any]) -> Any:
@@ -63,8 +51,7 @@ def machine_column(resources: Mapping[str, Any]) -> Any:
 
 def machine_names(resources: Mapping[str, Any]) -> list[str]:
     """The machines of a run, each once, in the order of their first ranks."""
-    names = values_of(machine_column(resources))
-    return list(dict.fromkeys(names if set(map(type, names)) == {str} else map(str, names)))
+    return list(dict.fromkeys(map(str, values_of(machine_column(resources)))))
 
 
 def by_column(record: Mapping[str, Any]) -> dict[str, Any]:

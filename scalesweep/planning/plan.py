@@ -232,11 +232,7 @@ def kept_profiles(
 
     Of points of the campaign's ``runs``.
     """
-    try:
-        names = [path.name for path in campaign.runs_folder.iterdir() if "." in path.name]
-    except OSError:
-        return {}
-    parts_of = {name: split_name(name) for name in names}
+    parts_of = {path.name: split_name(path.name) for path in campaign.runs_folder.glob("*.*")}
     kept = {name: runs[i] for name, (i, kind) in parts_of.items() if kind in KINDS and i in runs}
     return dict(take_stock(campaign, kept)) if kept else {}
 
@@ -297,14 +293,13 @@ def _wall_s(
     return sum(seconds for _, seconds in known) / at_once
 
 
-def check_budget(campaign: Campaign, plan_jobs: PlanJobs | None) -> None:
+def check_budget(campaign: Campaign, plan_jobs: PlanJobs) -> None:
     """Raise UserError if the jobs to come may exceed the campaign's budget.
 
     ``plan_jobs`` is ``jobs`` of the plan. What has been spent counts, and what the jobs can cost
     at most by their time limits: an expectation can be exceeded, a limit cannot.
     """
-    left = None if plan_jobs is None else budget_left(plan_jobs)
-    if plan_jobs is not None and left is not None and left < 0:
+    if (left := budget_left(plan_jobs)) < 0:
         raise UserError(
             f"{campaign.file}: budget.node_hours: {campaign.budget_node_hours:g} node-hours, but "
             f"{hours(plan_jobs['spent_node_hours'])} are spent and the remaining jobs may take "
@@ -313,11 +308,10 @@ def check_budget(campaign: Campaign, plan_jobs: PlanJobs | None) -> None:
         )
 
 
-def budget_left(plan_jobs: PlanJobs) -> float | None:
-    """Node-hours of the budget that are left if all jobs take their limit; None without one."""
-    budget = plan_jobs["budget_node_hours"]
-    if budget is None:
-        return None
+def budget_left(plan_jobs: PlanJobs) -> float:
+    """Node-hours of the budget that are left if all jobs take their limit; infinite without one."""
+    if (budget := plan_jobs["budget_node_hours"]) is None:
+        return math.inf
     left = budget - plan_jobs["spent_node_hours"] - plan_jobs["node_hours_limit"]
     return round(left, 9)  # 0.3 - 0.1 - 0.2 is nothing, not less than nothing
 
@@ -367,12 +361,11 @@ def plan_csv(plan: Plan) -> str:
         head = [experiment["name"], experiment["scaling"]]
         tail = [experiment["benchmark"], plan["site"]]
         for run in experiment["runs"]:
-            values = [_cell(run["point"].get(name)) for name in names]
             load = run["threads_per_core"]
+            place = [run["run_id"], *tail, run["repeat"], run["position"]]
             state = [run["status"], run["cause"], run["detail"]]
             state.append("" if load is None else f"{load:.4g}")
-            place = [run["repeat"], run["position"]]
-            writer.writerow([*head, run["run_id"], *tail, *place, *state, *values])
+            writer.writerow([*head, *place, *state, *(_cell(run["point"].get(n)) for n in names)])
         for excluded in experiment["excluded"]:
             values = [_cell(excluded["point"].get(name)) for name in names]
             writer.writerow(

@@ -148,17 +148,15 @@ def _data_set_lines(sets: Sequence[PlanDataSet]) -> list[str]:
 
 def _profiled(plan: Plan) -> list[str]:
     """The profiled runs, which are apart from the measured ones, a line per kind."""
-    states: dict[str, dict[str, str]] = {}
-    for experiment in plan["experiments"]:
-        for run in experiment["profiles"]:
-            states.setdefault(run["kind"], {})[run["run_id"]] = run["status"]
+    runs = {run["run_id"]: run for each in plan["experiments"] for run in each["profiles"]}
+    kinds: dict[str, Counter[str]] = {}
+    for run in runs.values():
+        kinds.setdefault(run["kind"], Counter())[run["status"]] += 1
     return [
         f"{'without exchange' if kind == NOEXCHANGE else f'profiled with {kind}'}: "
-        f"{counted(len(runs), 'run')} more, "
-        + ", ".join(
-            f"{list(runs.values()).count(s)} {s}" for s in (Status.DONE, Status.FAILED, Status.NEW)
-        )
-        for kind, runs in states.items()
+        f"{counted(of.total(), 'run')} more, {of[Status.DONE]} done, {of[Status.FAILED]} failed, "
+        f"{of[Status.NEW]} new"
+        for kind, of in kinds.items()
     ]
 
 
@@ -213,7 +211,7 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
 def _budget(jobs: PlanJobs) -> str:
     """What is left of a budget, and what of that the jobs of the plan may use."""
     budget, after = jobs["budget_node_hours"], budget_left(jobs)
-    if budget is None or after is None:
+    if budget is None:
         return ""
     text = f" of a budget of {hours(budget)}: {hours(budget - jobs['spent_node_hours'])} left"
     if jobs["shapes"]:

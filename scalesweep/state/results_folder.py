@@ -10,12 +10,12 @@ from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import read_json, write_atomic
+from scalesweep.core.formatting import listed
 from scalesweep.core.paths import MARKER
 
 # Says nothing about whose a folder is, like hidden names: logs of a call that was refused, what a
 # history holds that has no page yet.
 _NOBODYS = frozenset({"logs", "lost+found", "sessions", "alternate"})
-_SHOWN = 3
 
 
 def is_marked(folder: Path) -> bool:
@@ -39,15 +39,10 @@ def claim_folder(
         _refuse_foreign(folder, where)
         if write:
             folder.mkdir(parents=True, exist_ok=True)
-            text = {
-                "scalesweep": "results",
-                "what": "scalesweep replaces and removes its files in this folder",
-                # Relative: a study is copied whole.
-                "campaign": os.path.relpath(campaign.resolve(), folder.resolve())
-                if campaign
-                else None,
-            }
-            write_atomic(folder / MARKER, json.dumps(text) + "\n", durable=False)
+            # Relative: a study is copied whole.
+            of = campaign and os.path.relpath(campaign.resolve(), folder.resolve())
+            text = json.dumps({"scalesweep": "results", "campaign": of})
+            write_atomic(folder / MARKER, f"{text}\n", durable=False)
     except OSError as error:
         raise UserError(f"{where}: {folder}: cannot be used: {error.strerror}") from None
 
@@ -78,8 +73,7 @@ def _refuse_foreign(folder: Path, where: str) -> None:
     except FileNotFoundError:
         return
     if names:
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise UserError(
             f"{where}: {folder}: holds files that scalesweep did not make "
-            f"({', '.join(names[:_SHOWN])}{more}): name a new or an empty folder"
+            f"({listed(names)}): name a new or an empty folder"
         )

@@ -39,7 +39,6 @@ BROKEN = ".broken"  # end of the names of what was set aside
 _MAX_DETAIL = 2000
 _IMPORTED = "imported"
 CHANGED = "changed"  # the cause of a stale run
-FORGOTTEN = "record.json.unsupported"
 
 
 class RunState(NamedTuple):
@@ -196,7 +195,7 @@ def forget_unsupported(runs_folder: Path, run_ids: Iterable[str]) -> None:
     """Make the unsupported runs among these pending again; their records are renamed."""
     for run_id, state in scan(runs_folder, run_ids).items():
         if state.status == Status.UNSUPPORTED:
-            (runs_folder / run_id / RECORD).replace(runs_folder / run_id / FORGOTTEN)
+            take_away(runs_folder / run_id)
 
 
 def files_stamp(folder: str) -> str | None:

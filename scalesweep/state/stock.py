@@ -48,17 +48,13 @@ def lacks_framework(site: Site, benchmark: Benchmark) -> str | None:
         return None
     own = (CHECKOUT or Path.cwd()) / f".{name}" / "bin" / "python"
     by_hand = f"python3 -m venv .{name} && .{name}/bin/pip install {name} numpy"
-    makes = f"make {name}" if CHECKOUT else by_hand
-    python = site.own_python(name)
-    if python is None:
-        return (
-            f"{site.file} names no Python that has {name}: add 'python: {{{name}: PATH}}' to it "
-            f"(`{makes}` makes {own})"
-        )
-    path = Path(python)
-    if site.prologue or site.slurm or path.exists() or shutil.which(path):
+    makes = f"`{f'make {name}' if CHECKOUT else by_hand}` makes"
+    if (python := site.own_python(name)) is None:
+        key = f"'python: {{{name}: PATH}}'"
+        return f"{site.file} names no Python that has {name}: add {key} to it ({makes} {own})"
+    if site.prologue or site.slurm or Path(python).exists() or shutil.which(python):
         return None
-    mend = f"`{makes}` makes it" if path == own else "correct the path"
+    mend = f"{makes} it" if Path(python) == own else "correct the path"
     return f"{site.file}: python.{name}: {python!r} is not there: {mend}"
 
 

@@ -24,7 +24,7 @@ def tree(folder: Path) -> set[str]:
 
 
 REFUSED = [
-    (".", "holds files that scalesweep did not make (config, runs, thesis.tex): name a new or an"),
+    (".", "holds files that scalesweep did not make (config, runs and thesis.tex): name a new"),
     ("thesis.tex", "cannot be used: Not a directory"),
     ("config", "holds files that scalesweep did not make (c.yaml): name a new or an empty folder"),
 ]

@@ -157,4 +157,4 @@ def test_an_unsupported_point_is_settled_until_it_is_to_be_tried_again(tmp_path:
         assert state.detail == "all_reduce nccl: needs a GPU" and state.settled
     forget_unsupported(tmp_path, ["a"])
     assert scan(tmp_path, ["a"])["a"] == RunState("new")
-    assert (tmp_path / "a" / "record.json.unsupported").is_file()
+    assert (tmp_path / "a" / "record.json.broken").is_file()
