@@ -36,7 +36,6 @@ class StopSeries:
     words.
     """
 
-    experiment: Experiment
     counts: Mapping[int, Sequence[Run]]
     last: float
     reason: str
@@ -65,7 +64,7 @@ def stop_series(
         mine, count = key(point.values, point.work), point.values[entry["scale"]]
         below[mine] = min(below.get(mine, (math.inf, "")), (count, reason))
     return [
-        StopSeries(experiment, dict(sorted(counts.items())), *below.get(mine, (math.inf, "")))
+        StopSeries(dict(sorted(counts.items())), *below.get(mine, (math.inf, "")))
         for mine, counts in by_key.items()
     ]
 

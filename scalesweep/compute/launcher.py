@@ -148,8 +148,8 @@ class _Attempt:
 
     def _why_refused(self, error: Exception) -> Failure:
         """Why the result of a program that ended well will not do or cannot be kept."""
-        if isinstance(error, OSError) and disk_full.is_full(error):
-            return Failure(Cause.DISK_FULL, disk_full.failure_text(error, self.folder))
+        if isinstance(error, OSError) and (full := disk_full.text_of(error, self.folder)):
+            return Failure(Cause.DISK_FULL, full)
         # It may not have looked whether all was written.
         full = disk_full.why_failed(self.work, ())
         return Failure(Cause.BAD_RESULT if full is None else Cause.DISK_FULL, full or str(error))

@@ -14,14 +14,9 @@ _WORDS = tuple(os.strerror(number) for number in _FULL)
 _PROBE_BYTES = 1 << 16
 
 
-def is_full(error: OSError) -> bool:
-    """Whether an error is that of a full disk or quota."""
-    return error.errno in _FULL
-
-
-def failure_text(error: OSError, folder: Path) -> str:
-    """What has happened, in a line."""
-    return f"{(error.strerror or str(error)).lower()} in {folder}"
+def text_of(error: OSError, folder: Path) -> str | None:
+    """What has happened, in a line, if an error is that of a full disk or quota; else None."""
+    return f"{os.strerror(error.errno).lower()} in {folder}" if error.errno in _FULL else None
 
 
 def why_failed(work: Path, lines: Iterable[str]) -> str | None:
@@ -37,8 +32,8 @@ def why_failed(work: Path, lines: Iterable[str]) -> str | None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        if is_full(error):
-            return failure_text(error, work)
+        if full := text_of(error, work):
+            return full
     return words_of(lines)
 
 

@@ -5,14 +5,13 @@ What cannot be read is null, never guessed.
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
-_GPU_FIELDS = ("name", "pci.bus_id", "clocks.sm", "clocks.mem", "memory.total", "driver_version")
+_GPU_FIELDS = ("name", "memory.total", "driver_version")
 
 
 def _read(path: str) -> str | None:
@@ -55,10 +54,7 @@ def _numbers(ranges: str) -> list[str]:
 
 
 def _gpus() -> list[dict[str, str]]:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
-    query = [program, f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader,nounits"]
+    query = ["nvidia-smi", f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader,nounits"]
     try:
         text = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True).stdout
     except (OSError, subprocess.SubprocessError):

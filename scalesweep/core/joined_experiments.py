@@ -40,14 +40,9 @@ def benchmarks_of(entry: PlanExperiment) -> dict[str, int]:
     return entry.get("benchmarks") or {entry["benchmark"]: entry["version"]}
 
 
-def constants_of(entry: PlanExperiment) -> Mapping[str, Mapping[str, Any]]:
-    """By benchmark the constant parameters that are its own; empty where there is one benchmark."""
-    return entry.get("fixed_of", {})
-
-
 def parameters_at(entry: PlanExperiment, values: Mapping[str, Any]) -> dict[str, Any]:
     """Every parameter of a point whose varying ones have these ``values``."""
-    own = constants_of(entry).get(str(values.get(BENCHMARK)), {})
+    own = entry.get("fixed_of", {}).get(str(values.get(BENCHMARK)), {})
     return {**entry["fixed"], **own, **derived_values(entry, values), **values}
 
 

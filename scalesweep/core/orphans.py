@@ -65,14 +65,15 @@ def mark(work: Path) -> str:
 def marked(runs: Path) -> list[Marked]:
     """Every process of this host that a launcher of this host has started for a run in ``runs``."""
     here, inside = (re.escape(os.fsencode(it)) for it in (os.uname().nodename, runs.resolve()))
-    pattern = re.compile(rb"\b%s=%s\|(\d+)\|(\d*)\|(%s/[^\0]*)" % (MARK.encode(), here, inside))
+    pattern = re.compile(rb"%s=%s\|(\d+)\|(\d*)\|(%s/[^\0]*)" % (MARK.encode(), here, inside))
     processes = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # gone, or another user's
-            if match := pattern.search(path.read_bytes()):
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 (speed: thousands)
+        # Of one that is gone, or another user's, nothing can be read.
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+            if match := pattern.search(file.read()):
                 launcher, began, attempt = map(os.fsdecode, match.groups())
                 alive = start_of(int(launcher)) == began
-                processes.append(Marked(int(path.parent.name), int(launcher), alive, attempt))
+                processes.append(Marked(int(pid), int(launcher), alive, attempt))
     return processes
 
 

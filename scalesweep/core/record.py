@@ -26,7 +26,6 @@ from scalesweep.core.record_check import SCHEMA, BadRecordError, check_record
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FAILURE_SCHEMA = 1
 RECORD = "record.json"
 FAILURE = "failure.json"
 # Files of an earlier attempt in the folder of the one that replaced them begin so.
@@ -221,9 +220,7 @@ def read_samples(folder: Path, record: Mapping[str, Any]) -> bytes:
 
 def dates_of(record: Mapping[str, Any]) -> tuple[str, str]:
     """When a run started and ended; empty where no more is known than the age of its log."""
-    notes = record.get("notes")
-    dates = notes.get("dates") if isinstance(notes, dict) else None
-    if record.get("source") == "imported" and LAST_MODIFIED in str(dates):
+    if LAST_MODIFIED in str((record.get("notes") or {}).get("dates")):
         return "", ""
     return str(record.get("started") or ""), str(record.get("ended") or "")
 
@@ -238,8 +235,7 @@ def write_failure(folder: Path, failure: Mapping[str, Any]) -> None:
     """Write failure.json of a run, unless it says so already: a newer file would have the report
     made again. What it does not say is null. Raises OSError."""
     unknown = dict.fromkeys(("exit_code", "signal", "started", "ended"))
-    whole = {"schema": FAILURE_SCHEMA, "run_id": folder.name, "attempt": 0, "last_lines": []}
-    whole |= {**unknown, **failure}
+    whole = {"run_id": folder.name, "attempt": 0, "last_lines": [], **unknown, **failure}
     if whole != read_failure(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_atomic(folder / FAILURE, json.dumps(whole, indent=1) + "\n")

@@ -34,7 +34,7 @@ def memory_line(experiment: PlanExperiment, tables: Path) -> str:
     points = {
         canonical_json(run["point"]): run["point"]
         for run in experiment["runs"]
-        if run.get("to_run", True) and not run["reused"]
+        if run["to_run"] and not run["reused"]
     }
     fit = fit_of(tables)
     names = dict.fromkeys([*experiment["axes"], *experiment["linked"]])  # may be in both

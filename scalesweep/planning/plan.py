@@ -41,7 +41,6 @@ from scalesweep.state.stock import take_stock
 if TYPE_CHECKING:
     from scalesweep.slurm.job_shape import Shape
 
-_GIB = 2**30
 _STATED = ("formula", "unit", "better", "scope")  # of a metric that the campaign states
 PLAN_COLUMNS = (
     *("experiment", "scaling", "run_id", "benchmark", "site", "repeat", "position"),
@@ -110,7 +109,7 @@ def data_sets(campaign: Campaign) -> list[PlanDataSet]:
                 if experiment.name not in known["experiments"]:
                     known["experiments"].append(experiment.name)
                 known["bytes"] = max(known["bytes"], size)
-                known["nodes"] = math.ceil(known["bytes"] / (memory * _GIB))
+                known["nodes"] = math.ceil(known["bytes"] / (memory * 2**30))
     return [*sets.values()]
 
 

@@ -111,7 +111,7 @@ def _repeats_line(experiment: PlanExperiment) -> str:
 
 def _stop_line(experiment: PlanExperiment) -> str:
     """When larger counts of an experiment are left out, while some are still to be measured."""
-    counts = {run["point"][experiment["scale"]] for run in experiment["runs"] if _to_run(run)}
+    counts = {run["point"][experiment["scale"]] for run in experiment["runs"] if run["to_run"]}
     if "stop" not in experiment or not counts:
         return ""
     return (
@@ -164,7 +164,8 @@ def _total(plan: Plan) -> list[str]:
     pending = [
         e
         for e in plan["experiments"]
-        if any(_to_run(run) for run in e["runs"]) or any(run["to_run"] for run in e["profiles"])
+        if any(run["to_run"] and not run["reused"] for run in e["runs"])
+        or any(run["to_run"] for run in e["profiles"])
     ]
     if not pending:
         return []
@@ -218,10 +219,6 @@ def _budget(jobs: PlanJobs) -> str:
         text += f"; these jobs take up to {hours(jobs['node_hours_limit'])}"
         text += f", {hours(-after)} too many" if after < 0 else ""
     return text
-
-
-def _to_run(run: PlanRun) -> bool:
-    return run.get("to_run", run["status"] in (Status.NEW, Status.FAILED)) and not run["reused"]
 
 
 def _reasons(plan: Plan, limit: int) -> list[str]:

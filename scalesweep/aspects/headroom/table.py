@@ -14,7 +14,6 @@ from scalesweep.analysis.metrics import EPOCH_PHASES
 from scalesweep.analysis.roofline import COMPUTE, MEMORY, share_of
 from scalesweep.analysis.stats import mean_of
 from scalesweep.core.formatting import PHASES, counted, listed, scaled_unit, text_of, with_interval
-from scalesweep.core.joined_experiments import constants_of
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.experiment.points_table import Table, declared_table, share_text
 from scalesweep.experiment.results import ExperimentResults, Key
@@ -104,7 +103,7 @@ def headroom_rows(inputs: TableInputs) -> Iterator[Headroom]:
     against."""
     data = inputs.data
     entry = data.experiment
-    names = {*entry["fixed"], *data.axes, *chain.from_iterable(constants_of(entry).values())}
+    names = {*entry["fixed"], *data.axes, *chain.from_iterable(entry.get("fixed_of", {}).values())}
     main = str(entry.get("main_metric"))
     quantity = data.quantities.get(main)
     trains = quantity is not None and quantity.unit in RATES and quantity.better == "higher"

@@ -1,6 +1,5 @@
 """Every shipped campaign plans as it is, with and without ``--profile slurm``."""
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -39,19 +38,3 @@ def test_a_shipped_campaign_plans_here_and_for_slurm(
         assert plan_text(plan)
         planned.append(set(states))
     assert planned[0] == planned[1]
-
-
-def test_the_grid_of_the_design_leaves_out_what_cannot_be_combined(tmp_path: Path) -> None:
-    path = CAMPAIGNS / "studies" / "cnn_grid.yaml"
-    (grid,) = read_campaign(path, {"results": str(tmp_path)}, True, False).campaign.experiments
-    assert grid.axes[0] == "devices" and {point["ranks"] for point in grid.points} == {
-        2**power for power in range(11)
-    }
-    left_out = Counter(reason.split(";")[0] for _, reason in grid.excluded)
-    # Of 11 x 3 x 3 x 3 x 2 x 5: at ten counts two modes of one process, and servers with 1 inter.
-    assert len(grid.points) + sum(left_out.values()) == 2970
-    assert left_out == {
-        "cnn_training: replicated is for the devices of one process": 10 * 54,
-        "cnn_training: distributed_replicated is for the devices of one process": 10 * 54,
-        "cnn_training: a step on TensorFlow's servers blocks a thread for each device": 10 * 18,
-    }
