@@ -178,7 +178,8 @@ def _explain(path: Path, error: Exception) -> str:
             f"what to make before it (snakemake {path} --configfile FILE)"
         )
     try:
-        load_yaml(path)
+        if not isinstance(load_yaml(path), dict):
+            return f"{path}: the file holds no mapping (key: value)"
     except UserError as mistake:
         return str(mistake)
     return f"{path}: Snakemake cannot read it: {error}"
