@@ -99,6 +99,7 @@ def test_a_metric_of_two_meanings_is_not_compared(both: Callable[..., Campaign])
     data = ExperimentData(summary, entry)
     assert "odd" in data.unlike and [metric for metric, _ in data.measures] == ["images"]
     points = pd.DataFrame({"ranks": [1], "benchmark": ["toy"], "even_mean_run": [1.0]})
+    points.attrs["units"] = {"even_mean_run": images | {"label": "even"}}
     (note,) = other_main_metric(
         ExperimentResults({**entry, "main_metric": "odd"}, {"points": points})
     )
