@@ -157,7 +157,7 @@ RULES = (
     ),
     Rule(
         "warnings", warnings, says={ATTENTION: "Runs to look at: {runs} of {of}."},
-        next={ATTENTION: "read the logs of these runs"},
+        next={ATTENTION: "read the warnings of these runs, in the table of runs"},
     ),
     Rule(
         "oversubscribed", oversubscribed,

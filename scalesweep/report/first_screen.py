@@ -271,7 +271,7 @@ def steps_of(
         yield Next(text, again, len(failed))
     if results.control:
         return
-    said = [Next(finding.next) for finding in sentences_of(findings)]
+    said = [Next(it.next) for it in sorted(sentences_of(findings), key=lambda it: it.rule != LOSS)]
     if set(results.sources) == {"imported"}:
         yield from said
         return
