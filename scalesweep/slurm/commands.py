@@ -215,11 +215,6 @@ def is_run(comment: str) -> bool:
     return not comment.startswith(_STAGE)
 
 
-def stages_into(comment: str, data: Path) -> bool:
-    """Whether a job makes a data set in the folder ``data``, for whatever results folder."""
-    return comment.startswith(f"{staging_comment(data)}/")
-
-
 def logs_folder(runs_folder: Path) -> Path:
     """Where the logs of a site's jobs lie: ``<run id>/<job id>.log``, of staging in ``stage``."""
     return runs_folder.parents[1] / "logs" / "slurm" / runs_folder.name

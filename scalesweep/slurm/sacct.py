@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from signal import SIGKILL
 
 from scalesweep.core.causes import Cause, facts_of
@@ -164,18 +163,15 @@ def _job(job_id: int, row: dict[str, str], *steps: dict[str, str]) -> Job:
         partition=row["Partition"],
         asked_mem_bytes=asked,
         max_rss_bytes=max(rss) or None,
-        out_of_memory=any(map(partial(_exceeds, asked), steps, rss[1:])),
+        out_of_memory=any(
+            step["State"].startswith("OUT_OF_MEMORY")
+            or (_exit(step["ExitCode"])[1] == SIGKILL and asked is not None and used > asked)
+            for step, used in zip(steps, rss[1:], strict=False)
+        ),
         steps_end=all(step["State"] != "RUNNING" for step in steps),
         suspended_s=_seconds(row["Suspended"]),
         comment=row["Comment"],
     )
-
-
-def _exceeds(asked: int | None, step: dict[str, str], used: int) -> bool:
-    """Whether a step was killed for its memory."""
-    if step["State"].startswith("OUT_OF_MEMORY"):
-        return True
-    return _exit(step["ExitCode"])[1] == SIGKILL and asked is not None and used > asked
 
 
 def _int(text: str) -> int | None:

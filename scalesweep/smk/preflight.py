@@ -89,9 +89,12 @@ class Preflight:
             self.claim_runs()
             self._make_way(pending)
         self.begun = True
-        if self.context.submission and to_run:
-            self._check_submission(self.context.submission)
-            self._await_staging(self.context.submission)
+        if (submission := self.context.submission) and to_run:
+            self._check_submission(submission)
+            while jobs := submission.staging:  # of an earlier call: two must not make a file
+                _log.info("waiting for staging job(s) %s", ", ".join(str(j.job_id) for j in jobs))
+                time.sleep(STAGING_POLL_S)
+                submission.find_live(PATIENCE_S)
 
     def claim_runs(self) -> None:
         """Claim the folder's runs; raises UserError if another Snakemake is at work there, or
@@ -153,11 +156,3 @@ class Preflight:
                 )
             cost = cost_of_jobs(campaign, shapes, jobs.rows, submission.estimates)
             check_budget(campaign, cost)
-
-    def _await_staging(self, submission: Submission) -> None:
-        """Wait for the staging jobs of an earlier Snakemake: two must not make the same files."""
-        while staging := submission.staging:
-            names = ", ".join(str(job.job_id) for job in staging)
-            _log.info("waiting for staging job(s) %s", names)
-            time.sleep(STAGING_POLL_S)
-            submission.find_live(PATIENCE_S)

@@ -62,11 +62,6 @@ def executor(workflow: Any) -> str | None:
     return None if workflow.executor_plugin is None else str(workflow.executor_plugin.name)
 
 
-def submit_command(workflow: Any) -> str:
-    """How the profile of a batch system submits a job."""
-    return str(workflow.executor_settings.submit_cmd)
-
-
 def verbosity(workflow: Any) -> str:
     """How much is to be logged, by --verbose and --quiet: a value of ``core.log.VERBOSITY``.
 

@@ -99,8 +99,8 @@ class Submission:
         queue = commands.live_jobs(patience_s)
         mine = {job.comment: job for job in queue if job.name == self.name}
         self.live = {i: mine[i] for i in self.runs if i in mine and not self.states[i].settled}
-        data = Path(self.campaign.site.data)
-        self.staging = [job for job in queue if commands.stages_into(job.comment, data)]
+        staging = f"{commands.staging_comment(Path(self.campaign.site.data))}/"
+        self.staging = [job for job in queue if job.comment.startswith(staging)]
 
     def settle_past(self) -> bool:
         """Write failure.json for the runs whose job ended while no Snakemake was there to see.

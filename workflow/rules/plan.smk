@@ -15,7 +15,7 @@ rule plan:
         script=f"{SCRIPT} inventory",
         campaign=SWEEP.campaign_arguments(),
         slurm="--ask-slurm" if SWEEP.submission else "",
-        batch=lambda _: facts.submit_command(workflow) if SWEEP.batch else "",
+        batch=lambda _: workflow.executor_settings.submit_cmd if SWEEP.batch else "",
     message:
         "Planning"
     shell:
