@@ -13,6 +13,6 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def open_arrays(content: bytes) -> Arrays:
-    """All its arrays by name; raises ``core.npy.NOT_ARRAYS``."""
+    """All its arrays by name; raises ``core.record.NOT_ARRAYS``."""
     with np.load(io.BytesIO(content)) as arrays:
         return {name: arrays[name] for name in arrays}

@@ -43,7 +43,7 @@ ASPECTS: dict[str, Mapping[str, str]] = {
         "first_epoch": "The time of the first epoch by loss, at each point.",
         "causes": "What makes steps longer: ranks, cause, steps, and what a replay gains without "
         "it.",
-        "steps": "Quantiles, stalls and drift of the steps of each run and rank.",
+        "steps": "Quantiles, stalls and drift of the steps of each point.",
         "pipeline_idle": "What stages of a pipeline wait for, beside the ideal.",
         "stragglers": "Ranks and hosts that are slower than the others.",
     },

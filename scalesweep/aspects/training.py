@@ -17,6 +17,7 @@ from scalesweep.experiment.sections import Section
 from scalesweep.figures.drawing import Drawing, drawn, evenly, labels_of
 from scalesweep.figures.forms import Lines
 from scalesweep.figures.theme import Axis
+from scalesweep.tables.machine_load import LEFT_OUT
 from scalesweep.tables.making import Maker, TableInputs
 
 # Of the columns of `points`, in this order.
@@ -143,6 +144,8 @@ def _counts(results: ExperimentResults) -> dict[Key, Row]:
         met, watts = (finite(run.get(f"{n}_mean_run")) for n in ("time_to_target", "energy"))
         key = results.point_key(run)
         own = counts.setdefault(key, {"reached": None, "energy_runs": 0})
+        if run.get(LEFT_OUT):
+            continue
         own["energy_runs"] += watts
         if met or any(aim is not None for aim in aims):
             own["reached"] = (own["reached"] or 0) + met

@@ -59,7 +59,7 @@ def page_content(
 
     ``tables``, ``figures`` and ``runs`` are folders; ``out`` is where the page will be, for
     relative links; ``jobs`` is jobs.csv; of the summary it needs the columns OF_SUMMARY. Raises
-    UserError if the index of figures or ``jobs`` cannot be read.
+    UserError if ``jobs`` cannot be read.
     """
     links = links_from(out)
     statuses = {run["run_id"]: run["status"] for s in studies for run in s.entry["runs"]}

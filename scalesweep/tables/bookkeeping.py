@@ -26,7 +26,7 @@ from scalesweep.core.formatting import finite
 from scalesweep.core.record_check import MAX_NUMBER
 from scalesweep.tables.layers import LAYERS, layers_of
 from scalesweep.tables.machine_load import LOAD, load_of
-from scalesweep.tables.provenance import FACTS, run_facts
+from scalesweep.tables.provenance import FACTS, noted, run_facts
 
 ACCOUNT, FIRST_EPOCH = "_account", "_first_epoch"
 STATED, ROUNDED, SCORE_RULE = "_stated", "_rounded", "_score_rule"
@@ -83,9 +83,9 @@ def _numbers(values: Mapping[str, float | None] | None) -> dict[str, float] | No
     return {name: float(n) for name, n in (values or {}).items() if n is not None} or None
 
 
-def _score_rule(notes: Mapping[str, Any]) -> list[Any] | None:
+def _score_rule(record: Mapping[str, Any]) -> list[Any] | None:
     """How MLPerf counts the score of a run's submission; None where its notes do not say it."""
-    said = notes.get("score") or {}
+    said = noted(record, "score")
     known = finite(said.get("factor"), said.get("dropped"))
     return [said["factor"], said.get("runs"), said["dropped"]] if known else None
 
@@ -159,7 +159,7 @@ def sweep_of(record: Mapping[str, Any], samples: Samples) -> dict[str, Any] | No
 
 def exchange_of(record: Mapping[str, Any]) -> Exchange | None:
     """What a run exchanges in a step; None where the record does not say its tensors."""
-    said = (record.get("notes") or {}).get("exchange") or {}
+    said = noted(record, "exchange")
     if said.get("tensor_bytes") is None:
         return None
     known = {name: said.get(name) for name in ("bucket_bytes", "first_bucket_bytes")}
@@ -169,7 +169,7 @@ def exchange_of(record: Mapping[str, Any]) -> Exchange | None:
 def exchanged_by(record: Mapping[str, Any]) -> str | None:
     """What carries the messages of a run: ``torch.distributed over gloo``; None where the record
     does not say."""
-    said = (record.get("notes") or {}).get("exchange") or {}
+    said = noted(record, "exchange")
     words = (said.get("library") or said.get("by"), said.get("backend"))
     return " over ".join(map(str, words)) if all(words) else None
 
@@ -186,7 +186,7 @@ _OF: Mapping[str, Callable[[Mapping[str, Any], Samples], Any]] = {
         {name: metric.get("rounding") for name, metric in (record.get("metrics") or {}).items()}
     ),
     # [factor, runs that are asked for, runs dropped at either end] of MLPerf's score.
-    SCORE_RULE: lambda record, _: _score_rule(record.get("notes") or {}),
+    SCORE_RULE: lambda record, _: _score_rule(record),
     PARTS: lambda record, _: _numbers(record.get("parts")),  # seconds by named part
     SWEEP: sweep_of,  # what a probe measured by size
     FACTS: lambda record, _: run_facts(record),  # where and with what it ran

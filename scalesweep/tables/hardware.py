@@ -47,7 +47,7 @@ def hosts_of(environment: Mapping[str, Any]) -> Hardware:
     (``node``).
     """
     hardware = environment.get("hardware")
-    if isinstance(hardware, dict):
+    if isinstance(hardware, dict) and hardware.keys() >= {"facts", "hosts"}:
         hosts = tuple(map(str, hardware["hosts"]))
         return _grouped(json.dumps(_visible(hardware["facts"], environment)), hosts)
     node = environment.get("node")

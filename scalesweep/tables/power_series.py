@@ -46,7 +46,7 @@ class Channel:
 def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
     """The channels of power.csv; ``energy`` is that of the record, which says what is counted.
 
-    Raises BadRecordError if the file is not the one that the record tells of.
+    Raises BadRecordError if the file is no such table, or not the one that the record tells of.
     """
     import pandas as pd  # a third of a second, which runs without power are spared
 
@@ -57,8 +57,14 @@ def read_power(path: Path, energy: Mapping[str, Any]) -> list[Channel]:
     table = energy.get("table")
     if table is not None and content_digest(content) != table["blake2b"]:
         raise BadRecordError(f"{path.name} was changed: checksum differs")
-    frame = pd.read_csv(io.BytesIO(content), dtype={"host": str, "domain": str, "watts": float})
-    stamps = pd.to_datetime(frame["time"], utc=True, format="ISO8601")
+    try:
+        frame = pd.read_csv(
+            io.BytesIO(content), usecols=["time", "host", "domain", "watts"],
+            dtype={"host": str, "domain": str, "watts": float},
+        )  # fmt: skip
+        stamps = pd.to_datetime(frame["time"], utc=True, format="ISO8601")
+    except ValueError:
+        raise BadRecordError(f"{path.name} is not a table of time, host, domain, watts") from None
     frame["time"] = stamps.astype("datetime64[ns, UTC]").astype("int64") / 1e9
     counts = _counted(energy)
     return [

@@ -69,6 +69,13 @@ class Environment:
     sources: dict[str, None] = field(default_factory=dict)
 
 
+def noted(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What a program notes under a name; nothing if that is no mapping: a native program may note
+    what it likes, by any name."""
+    said = (record.get("notes") or {}).get(name)
+    return said if isinstance(said, dict) else {}
+
+
 def run_facts(record: Mapping[str, Any]) -> RunFacts:
     """Facts of one record; whatever it lacks is left out."""
     environment = record.get("environment") or {}
@@ -130,7 +137,7 @@ def _environment(
     if image := record.get("container"):
         known = image.get("sif_id") or image.get("blake2b")
         facts["container"] = f"{image.get('path')}{f', {known}' if known else ''}"
-    facts[TF32_FACT] = _tf32((record.get("notes") or {}).get("tf32"))
+    facts[TF32_FACT] = _tf32(noted(record, "tf32"))
     # A variable that a parameter sets belongs to the point, not to the environment:
     # HOROVOD_CYCLE_TIME is set by cycle_time_ms.
     names = {name.removesuffix("_ms").removesuffix("_mb") for name in record.get("point") or ()}
@@ -141,15 +148,15 @@ def _environment(
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
-def _tf32(noted: Mapping[str, Any] | None) -> str | None:
+def _tf32(said: Mapping[str, Any]) -> str | None:
     """What became of TensorFloat-32; None on CPUs, which have none, and where it is not noted."""
-    if not noted or noted.get("device") == "CPU":
+    if not said or said.get("device") == "CPU":
         return None
-    if noted.get("in_force") is None:
+    if said.get("in_force") is None:
         return MIXED
-    if noted["in_force"]:
+    if said["in_force"]:
         return IN_FORCE
-    return NOT_IN_FORCE if noted.get("supported") else NOT_SUPPORTED
+    return NOT_IN_FORCE if said.get("supported") else NOT_SUPPORTED
 
 
 def read_facts(run_ids: Sequence[str], texts: Sequence[Any]) -> dict[str, RunFacts]:

@@ -48,6 +48,7 @@ from scalesweep.core.record import (
 from scalesweep.core.record_check import MAX_NUMBER, BadRecordError
 from scalesweep.tables.bookkeeping import CURVES, as_text, curves_of
 from scalesweep.tables.epoch_quantities import EPOCH_COLUMNS, epoch_quantities
+from scalesweep.tables.provenance import noted
 from scalesweep.tables.summary_row import IDENTITY, Row, agree, joined, meanings_of
 
 if TYPE_CHECKING:
@@ -162,8 +163,7 @@ def _plain_metrics(
 
 def _log_warnings(record: Mapping[str, Any]) -> list[str]:
     """What was noted where the metrics of an external program were read from its logs."""
-    notes = record.get("notes") or {}
-    stamps, extract = notes.get("stamps") or {}, notes.get("extract") or {}
+    stamps, extract = noted(record, "stamps"), noted(record, "extract")
     metrics = (extract.get("metrics") or {}).items()
     return [
         *(f"stamps: {said}" for said in stamps.get("warnings") or ()),

@@ -14,6 +14,7 @@ from scalesweep.analysis.rank_stats import (
     rank_times,
     slow_ranks,
 )
+from scalesweep.analysis.step_delays import FEWEST_STEPS
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.causes import Accounted
 from scalesweep.table.declared import Estimate, SourceRow, column
@@ -82,7 +83,8 @@ class StepRun:
 
 
 def rank_rows(point: Point, runs: Sequence[StepRun]) -> Iterator[_OfTime]:
-    """The rows of both tables on a point; who is late in steps with spans `causes` says."""
+    """The rows of both tables on a point; of eight steps with spans or more `causes` says who
+    is late."""
     for kind in dict.fromkeys(kind for run in runs for kind in run.times):
         head: dict[str, Any] = {"point": point.values, "source": point.source, "time": kind}
         kept = [run for run in runs if kind in run.times]
@@ -97,7 +99,7 @@ def rank_rows(point: Point, runs: Sequence[StepRun]) -> Iterator[_OfTime]:
                     slow=float(stats.slow[rank]),
                     **dict(zip(QUANTILES, values, strict=True)),
                 )  # fmt: skip
-        if not any(run.accounted for run in kept):
+        if not any(run.accounted and run.accounted.work.shape[0] >= FEWEST_STEPS for run in kept):
             yield from _named(head, kept, reduced)
 
 

@@ -86,6 +86,9 @@ def test_changed_power_is_one_clear_line(tmp_path: Path) -> None:
     path = power_file(tmp_path, [(0, "n", "p", None), (1, "n", "p", 10)])
     with pytest.raises(BadRecordError, match=r"^power\.csv was changed"):
         read_power(path, {**COUNTED, "table": {"blake2b": "another"}})
+    path.write_text("time,host\nnow,n\n")
+    with pytest.raises(BadRecordError, match=r"^power\.csv is not a table of time, host, domain"):
+        read_power(path, COUNTED)
     path.unlink()
     with pytest.raises(BadRecordError, match=r"^power\.csv cannot be read"):
         read_power(path, COUNTED)

@@ -193,3 +193,12 @@ def test_what_was_noted_of_a_log_is_in_the_table_of_runs() -> None:
     notes = {"extract": {"metrics": {"total": said, "other": {"file": "stdout.log"}}}}
     row = summarise_run(by_column(make_record(notes=notes)), {})
     assert row["warnings"] == f"metric 'total': {said['warning']}"
+
+
+def test_a_native_program_notes_what_it_likes() -> None:
+    """Its run was set aside as damaged."""
+    notes = {"score": 0.9, "tf32": True, "exchange": "nccl", "stamps": "none", "extract": 3}
+    row = summarise_run(
+        by_column(make_record(notes=notes, environment={"hardware": {"gpu": 1}})), {}
+    )
+    assert row["warnings"] is None and row["run_id"]

@@ -103,6 +103,9 @@ CASES: dict[str, tuple[Times, dict[str, Any], str, str]] = {
     "input": (steady(6, 0.05, {7: 2.3}), {"array": "span_input", "per_host": 1}, "clear",
               "Rank 7 on n7 is slow: its wait for input in an epoch takes"),
     "steps that wait for all": (coupled, {}, "", ""),
+    "spans, of which causes tell": (steady(8, 0.05, {3: 1.5}), {"array": "spans"}, "", ""),
+    "spans of few steps": (steady(6, 0.05, {3: 1.5}), {"array": "spans"}, "clear",
+                           "Rank 3 on n0 is slow: its own work in a step takes 1."),
 }  # fmt: skip
 
 
