@@ -226,10 +226,6 @@ def _texts(given: Any, _where: str = "") -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 
-def _patterns(given: Any, where: str) -> tuple[Pattern, ...]:
-    return tuple(Pattern(text, where) for text in _texts(given))
-
-
 def _expressions(given: Any, where: str) -> Mapping[str, Expression]:
     return {name: Expression(str(text), f"{where}.{name}") for name, text in given.items()}
 
@@ -287,7 +283,7 @@ _KEYS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("main", "averages", "spoiled_lines", "ranks"), lambda given, _: given),
     **dict.fromkeys(("steady", "ends", "parameters"), lambda given, _: given),
     **dict.fromkeys((FACTS, MODEL, FIRST), _stated),
-    "progress": _patterns,
+    "progress": lambda given, at: tuple(Pattern(text, at) for text in _texts(given)),
     "values": _values,
     "more": lambda given, at: tuple((it["mark"], Pattern(it["pattern"], at)) for it in given),
     "derive": _expressions,

@@ -113,7 +113,10 @@ class Rank:
         names = (name for name in (SECONDS, BEGIN, *AMOUNTS) if name in said)
         step = {name: _number(where, name, said[name]) for name in names}
         step[WARM_UP] = float(said.get(WARM_UP) is True)
-        step |= {_span(where, name): _number(where, name, it) for name, it in spans.items()}
+        for name, value in spans.items():
+            if not _NAME.fullmatch(name):
+                raise _wrong(where, "span", name, f"up to 40 of a-z, 0-9 and _, or {_TAKEN}")
+            step[SPAN + name] = _number(where, name, value)
         if self.steps.setdefault(key, step) != step:
             raise UnreadableError(
                 f"stamps: {where}: {shown(key)} is printed twice, with different numbers: two "
@@ -125,12 +128,6 @@ class Rank:
 def shown(key: Key) -> str:
     """``step 7``, ``step 7 of epoch 2``, of an epoch and a step."""
     return f"step {key[1]}" + f" of epoch {key[0]}" * (key[0] > 0)
-
-
-def _span(where: str, name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise _wrong(where, "span", name, f"up to 40 of a-z, 0-9 and _, or {_TAKEN}")
-    return SPAN + name
 
 
 def _number(where: str, name: str, value: Any, kind: type = float) -> float:

@@ -25,8 +25,4 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return INVISIBLE.sub(_escape, text)
-
-
-def _escape(match: "re.Match[str]") -> str:
-    return match[0].encode("unicode_escape", "surrogatepass").decode()
+    return INVISIBLE.sub(lambda it: it[0].encode("unicode_escape", "surrogatepass").decode(), text)

@@ -72,6 +72,8 @@ def read_campaign(
     where = {key: f"{prefix}{key}" if options.get(key) else f"{path}: {key}" for key in keys}
     claim_results(campaign, options, where["results"], write)
     if campaign.history:
+        if campaign.history.folder.resolve() == campaign.results.resolve():  # both have tables
+            raise UserError(f"{where['history']}: it is the results folder; name one of its own")
         # Made when the first session is kept.
         claim_folder(campaign.history.folder, where["history"], write=False)
     elif options.get("baseline"):

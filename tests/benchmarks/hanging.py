@@ -5,8 +5,9 @@ import os
 import sys
 import time
 
-from harness import program, watch
+from harness import program
 from harness.phases import Phases, since_start
+from harness.rank_variables import rank_of
 
 
 def sleeps(out):
@@ -41,7 +42,7 @@ def hangs_in_horovod(out):
 
 def ready(out):
     """Tell when this rank had come to where it stays."""
-    (out / f"ready-{watch.launched_rank()}").write_text(str(since_start()))
+    (out / f"ready-{rank_of(os.environ)}").write_text(str(since_start()))
 
 
 def main(run):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -133,3 +134,25 @@ def test_what_cannot_be_started_is_said() -> None:
     )  # fmt: skip
     usage = "error: local_ranks: usage: local_ranks.py RANKS PROGRAM [WORD]...\n"
     assert say("0", "true") == say("2") == say("x", "true") == (2, usage)
+
+
+def test_a_process_of_the_prologue_is_none_of_the_ranks() -> None:
+    """The shell that has started it becomes the launcher, and it ends before the ranks."""
+    words = [
+        sys.executable,
+        "-S",
+        str(SCRIPT),
+        "2",
+        sys.executable,
+        "-Sc",
+        "import time; time.sleep(1)",
+    ]
+    script = f"sleep 0.3 &\nexec {shlex.join(words)}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ranks_whose_lines_cannot_be_kept_fail() -> None:
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-S", SCRIPT, "2", sys.executable, "-Sc", "print(1)"]
+        assert subprocess.run(words, stdout=full, check=False).returncode == 1

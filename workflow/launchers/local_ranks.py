@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from threading import Thread
 from typing import IO
 
@@ -55,10 +56,13 @@ def start(rank: int, ranks: int, port: int, words: list[str]) -> "subprocess.Pop
 
 def copy(label: str, pipe: IO[bytes], to: int) -> None:
     """Copy whole lines to a stream of this process, labelled, until the pipe is closed."""
-    while line := pipe.readline(LONGEST):
-        text = label.encode() + line.rstrip(b"\n") + b"\n"
-        while text:
-            text = text[os.write(to, text) :]
+    try:
+        while line := pipe.readline(LONGEST):
+            text = label.encode() + line.rstrip(b"\n") + b"\n"
+            while text:
+                text = text[os.write(to, text) :]
+    except OSError:  # a full disk: no result may come of a log that lacks lines
+        os._exit(1)
 
 
 class Ranks:
@@ -96,12 +100,16 @@ class Ranks:
 
     def wait(self) -> int:
         """Wait until all ranks have ended, and name the first that failed; the exit code."""
-        well: list[str] = []
+        well, copies = list[str](), list[Thread]()
         while self.running:
             pid, status = os.wait()
-            rank, code = self.running.pop(pid), os.waitstatus_to_exitcode(status)
-            for thread in self.copies[rank]:  # what it has said comes before what is said of it
-                thread.join(REST_S)
+            if (rank := self.running.pop(pid, None)) is None:
+                continue  # a process of the prologue's, whose shell this program has replaced
+            copies += self.copies[rank]
+            code, last = os.waitstatus_to_exitcode(status), time.monotonic() + REST_S
+            if (code and not self.code) or not self.running:
+                for thread in copies:  # what it has said comes before what is said of it
+                    thread.join(max(0.0, last - time.monotonic()))
             if code and not self.code:
                 if well:
                     who = f"rank{'s' * (len(well) > 1)} {', '.join(well)}"

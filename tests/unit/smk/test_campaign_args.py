@@ -27,3 +27,12 @@ def test_what_was_typed_is_blamed_and_not_the_campaign(key: str, tmp_path: Path)
     assert refusal(**{**results, key: f"{folder}"}).startswith(
         f"--{key}: {folder}: holds files that"
     )
+
+
+def test_a_history_in_the_results_folder_is_refused(tmp_path: Path) -> None:
+    """Both have `tables`: the next report would replace the history's."""
+    folder, link = tmp_path / "results", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder)
+    said = refusal(results=f"{folder}", history=f"{link}")
+    assert said == "--history: it is the results folder; name one of its own"

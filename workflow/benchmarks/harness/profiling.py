@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.watch import launched_rank
+from harness.rank_variables import rank_of
 
 CPROFILE = "cprofile"
 
@@ -36,4 +36,4 @@ def python_functions() -> Iterator[None]:
         yield
     finally:
         profile.disable()
-        profile.dump_stats(folder / f"rank{launched_rank() or 0}.prof")
+        profile.dump_stats(folder / f"rank{rank_of(os.environ) or 0}.prof")

@@ -14,7 +14,7 @@ from harness import no_exchange
 
 NONE = "none"  # the method of a program that takes no stamps
 COLUMNS = ("span_input", "span_compute", "span_communication", "span_between")
-_CLOCK_S = 1e-3  # by which clocks err
+CLOCK_S = 1e-3  # by which clocks err
 
 
 def about(method: str, steps: int, out_of_order: int = 0) -> dict[str, Any]:
@@ -23,11 +23,6 @@ def about(method: str, steps: int, out_of_order: int = 0) -> dict[str, Any]:
     notes: dict[str, Any] = {"method": method, "steps_per_epoch": steps}
     notes |= {"exchange": no_exchange.LEFT_OUT} if no_exchange.left_out() else {}
     return notes | ({"out_of_order": out_of_order} if out_of_order else {})
-
-
-def disordered(steps: np.ndarray) -> int:
-    """Return how many of the steps ``[step, column, rank]`` have a span that is negative."""
-    return int((steps < -_CLOCK_S).any(axis=(1, 2)).sum())
 
 
 def of_epoch(steps: np.ndarray) -> dict[str, np.ndarray]:

@@ -57,14 +57,9 @@ def know_rank(rank: int) -> None:
     advance()
 
 
-def launched_rank() -> int | None:
-    """Number of this rank before its framework knows it, from what the ranks' launcher has set."""
-    return rank_of(os.environ)
-
-
 def arm(folder: Path, limit_s: float, elapsed_s: float) -> None:
     """Watch this process, `elapsed_s` after the run's start, until it ends."""
-    _Now.phase, _Now.rank = None, launched_rank()
+    _Now.phase, _Now.rank = None, rank_of(os.environ)
     _Now.limit_s, _Now.origin = limit_s, time.monotonic() - elapsed_s
     number = "" if _Now.rank is None else _Now.rank
     path = folder / f"stacks-rank{number}-{os.uname().nodename}-{os.getpid()}.json"
