@@ -121,7 +121,8 @@ def _one_ratio(results: ExperimentResults, rows: _Rows) -> Finding:
     row = min(rows, key=_p)
     p = min(1.0, _p(row) * len(rows))
     state = CLEAR if p <= SIGNIFICANT else SILENT if row.question == PHASE else OPEN
-    why = "" if state == CLEAR else row.how if row.p is None else "the interval includes 1"
+    why = "the interval includes 1" if _p(row) > SIGNIFICANT else f"the clearest of {len(rows)}"
+    why = "" if state == CLEAR else row.how if row.p is None else why
     return _finding(results, "ratio", row, state, _claim(row, p, "ratio"), why)
 
 
