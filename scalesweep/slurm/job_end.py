@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 
 # How long the accounting may take to have all of a job that has ended.
 BOOKS_S = 10.0
+# How long a node may take to be rid of a job that the accounting says is over.
+COMPLETING_S = 120.0
 # A job that neither queue nor accounting knows for so long is gone.
 GONE_S = 60.0
 # How often at most a line says why jobs are pending, or that Slurm does not answer.
@@ -88,8 +90,8 @@ class JobWatch:
             state = queue[job_id].state if job_id in queue else ""
             if state == "SUSPENDED":
                 self._suspended.add(job_id)
-            if state not in ("", *sacct.FINAL):
-                self._over_since.pop(job_id, None)  # maybe requeued, or a node is not yet rid of it
+            if state not in ("", "COMPLETING", *sacct.FINAL):
+                self._over_since.pop(job_id, None)  # maybe requeued
             # Nothing is to be explained of one that completed, but for how long it was suspended.
             elif state == "COMPLETED" and job_id not in self._suspended:
                 ended[job_id] = sacct.Job(job_id, state, node_list=queue[job_id].nodes)
@@ -105,11 +107,12 @@ class JobWatch:
         now, ended = time.monotonic(), {}
         for job_id, state in over.items():
             waited = now - self._over_since.setdefault(job_id, now)
-            job, late = known.get(job_id), waited >= BOOKS_S
+            going = state == "COMPLETING"
+            job, late = known.get(job_id), waited >= (COMPLETING_S if going else BOOKS_S)
             if job and sacct.finished(job):
-                if late or job.state == "COMPLETED" or sacct.settled(job):
+                if late or job.state == "COMPLETED" or (sacct.settled(job) and not going):
                     ended[job_id] = job
-            elif (state and late) or waited >= GONE_S:
+            elif not going and ((state and late) or waited >= GONE_S):
                 ended[job_id] = sacct.Job(job_id, state or sacct.GONE)
         return ended
 

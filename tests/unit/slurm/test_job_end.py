@@ -20,7 +20,7 @@ from tests.fakes.slurm_jobs import ASKED, JOB, TIMEOUT, by_launcher
 
 LIVE = (
     *("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"),
-    *("RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "COMPLETING"),
+    *("RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED"),
 )
 RUNNING = replace(JOB, state="RUNNING")
 
@@ -89,6 +89,8 @@ def test_a_job_in_the_queue_lives_whatever_the_accounting_says(slurm: Slurm, sta
         # Purged, or RUNNING in the books of a slurmctld that lost it.
         ("", None, [0, 50, 11], sacct.GONE),
         ("", RUNNING, [0, 50, 11], sacct.GONE),
+        # A node may take its time to be rid of a job, or never be.
+        ("COMPLETING", replace(JOB, state="NODE_FAIL"), [0, 60, 61], "NODE_FAIL"),
     ],
 )
 def test_what_is_waited_for_and_how_long(
