@@ -288,10 +288,15 @@ class Submission:
             self.in_hand.clear()
             return
         self.ending = True
-        with contextlib.suppress(UserError):  # it does not answer: they stay
-            ids = [str(job.job_id) for job in commands.live_jobs() if self._is_of(job, self._sent)]
+        ids = set(map(str, job_ids))
+        with contextlib.suppress(UserError):  # a queue that does not answer
+            jobs = [job for job in commands.live_jobs() if self._is_of(job, self._sent)]
+            ids |= {str(job.job_id) for job in jobs}
+        try:
             if ids:
-                commands.ask("scancel", "--quiet", *ids)
+                commands.ask("scancel", "--quiet", *sorted(ids))
+        except UserError as error:
+            _log.warning("%s; `scalesweep cancel` cancels what stays in the queue", error)
 
     def give_up(self, run_id: str, cause: str, detail: str) -> None:
         """Note that this Snakemake does not try a run again."""
