@@ -33,7 +33,7 @@ _ORDER: Mapping[str, int] = {CLEAR: 0, ATTENTION: 1, OPEN: 2, NOTE: 3}
 _CURES: Mapping[str, str] = {
     Cause.OUT_OF_MEMORY: "take a smaller batch, or ask for more memory",
     Cause.GPU_OUT_OF_MEMORY: "take a smaller batch, or split the model",
-    Cause.TIMEOUT: "raise `max_minutes`",
+    Cause.TIMEOUT: "raise `time_limit_minutes`",
     Cause.HANG: "look at the stack of the rank that hangs",
     Cause.MISSING_DATA: "put the data where the site file says",
 }
@@ -130,9 +130,9 @@ def _failures(
     """Runs that failed alike: cause, points, number of runs, last error line, and the cure."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
-        lines = [line.strip() for line in row["lines"] if line.strip()]
-        errors = [line for line in lines if "rror" in line] or lines or [row["detail"] or ""]
-        groups.setdefault((str(row["cause"]), errors[-1][:160]), []).extend(row["runs"])
+        # The detail has the error line of the first rank that failed, if there was one.
+        said = row["detail"] or next((line for line in reversed(row["lines"]) if line.strip()), "")
+        groups.setdefault((str(row["cause"]), said.strip()[:160]), []).extend(row["runs"])
     alike = sorted(groups.items(), key=lambda item: -len(item[1]))
     return [
         {

@@ -345,7 +345,7 @@ def _finding(results: ExperimentResults, rows: Sequence[Headroom]) -> Finding:
         words={
             "at": at + (f", {PHASES[row.phase]}" if row.phase != "run" else ""),
             "where": row.where or "",
-            "binds": "binds" if share.value >= NEAR else "does not bind",
+            "binds": "binds" if share.value >= NEAR else "comes nearest to its ceiling",
             "unknown": f"; not probed: {listed(unknown)}" if unknown else "",
         },
         numbers=(

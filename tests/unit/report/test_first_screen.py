@@ -113,7 +113,7 @@ def test_disturbed_runs_are_repeated_first_and_the_state_is_that_of_the_sentence
 
 def test_runs_that_failed_alike_are_told_once_with_the_cure(tmp_path: Path) -> None:
     cures = {
-        ("TIMEOUT", True): "raise `max_minutes`",
+        ("TIMEOUT", True): "raise `time_limit_minutes`",
         ("NODE_FAIL", True): "repeat: it may pass",
         ("BAD_RESULT", True): "mend what stopped them",
         ("NOT_STATED", False): "",
