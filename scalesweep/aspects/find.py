@@ -42,7 +42,7 @@ def _flagged(
     flags = [str(source)] if source not in (None, "measured") else []
     if finding.state in (CLEAR, OPEN) and disturbed & {*runs_of(results, finding.evidence)}:
         flags.append(DISTURBED)
-    if unsure and finding.state == CLEAR and finding.rule == "largest loss":
+    if unsure and finding.state == CLEAR and finding.rule in ("largest loss", "first epoch"):
         finding = replace(finding, state=OPEN, reason=unsure, flags=(*finding.flags, DISAGREE))
     return replace(finding, flags=(*flags, *finding.flags))
 

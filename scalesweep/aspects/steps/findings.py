@@ -47,7 +47,7 @@ from scalesweep.findings.base import (
 )
 from scalesweep.table.declared import Estimate
 
-LOSS = "largest loss"
+LOSS, FIRST = "largest loss", "first epoch"
 # Why steps are shorter, or longer, than the rate of samples says.
 CONTRADICTS = (
     "most of the time is outside of the timed steps, or the two are of different samples",
@@ -169,7 +169,8 @@ def _of_term(
 ) -> Finding:  # fmt: skip
     at = f"at {results.describe(ledger.row)}" if results.axes else "here"
     return Finding(
-        results.name, LOSS, state, numbers=numbers, claims=(_claim(results, term),),
+        results.name, FIRST if isinstance(term, FirstEpochRow) else LOSS, state,
+        numbers=numbers, claims=(_claim(results, term),),
         evidence=declared_evidence(results, term) | {"term": term.term},
         words={"at": at, "step": STEP_WORDS[ledger.form], "name": TERMS[term.term].label.lower()},
     )  # fmt: skip
@@ -289,21 +290,18 @@ def _straggler(results: ExperimentResults, row: StragglerRow) -> Finding:
     )  # fmt: skip
 
 
+_LOSS_SAYS = {
+    CLEAR: "{at} the largest loss is {name}, {loss}: without it the {step} reaches {share} of the "
+    "ideal.",
+    ATTENTION: "{at} a {step} takes {by rate} by its rate of samples, {own} by its step times.",
+    NOTE: "{at} no loss is named: {name} takes {loss} of the {step}.",
+}
+_LOSS_NEXT = {
+    ATTENTION: "check the clock and the unit of the step times, and which samples the rate counts",
+}
 RULES = (
-    Rule(
-        LOSS, largest_loss, part=STEP,
-        says={
-            CLEAR: "{at} the largest loss is {name}, {loss}: without it the {step} reaches "
-            "{share} of the ideal.",
-            ATTENTION: "{at} a {step} takes {by rate} by its rate of samples, {own} by its step "
-            "times.",
-            NOTE: "{at} no loss is named: {name} takes {loss} of the {step}.",
-        },
-        next={
-            ATTENTION: "check the clock and the unit of the step times, and which samples the rate "
-            "counts",
-        },
-    ),
+    Rule(LOSS, largest_loss, part=STEP, says=_LOSS_SAYS, next=_LOSS_NEXT),
+    Rule(FIRST, None, part=STEP, says=_LOSS_SAYS, next=_LOSS_NEXT),
     Rule(
         CAUSES, step_causes, part=STEP,
         says={CLEAR: "{at}{what}; without {it} a step is {gain} shorter."},
