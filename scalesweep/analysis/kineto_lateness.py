@@ -150,7 +150,7 @@ def _late(
     """How late each rank begins its calls, in ms; how often it is the last, and its clock."""
     ahead = _blocks(calls)
     begins = calls[:, :, 0] - ahead
-    late = begins - begins.min(axis=1, keepdims=True)
+    late = (begins - begins.min(axis=1, keepdims=True)).round(9)  # ns, as traces have
     last = np.zeros(len(ranks))
     np.add.at(last, late.argmax(axis=1), late.max(axis=1) > 0)
     clock, latest = np.median(ahead, axis=0), latest_of(late, step)

@@ -67,7 +67,7 @@ def _judge_gpus(ranks: Sequence[Facts], site: Site) -> Check:
     for fact in ranks:
         gpus, host = fact["gpus"], fact["host"]
         if isinstance(gpus, str):
-            mend = "mend the driver of this node, or leave it out (slurm.extra: --exclude=NODE)"
+            mend = "fix the driver of this node, or leave it out (slurm.extra: --exclude=NODE)"
             return Check("GPUs", FAILED if wanted else WARNING, f"{host}: {gpus}", mend)
         if len(gpus) != wanted:
             mend = f"set gpus_per_node or slurm.gres in {file} to what a job gets"

@@ -151,7 +151,7 @@ def _failures(
 def _cure(cause: str) -> str:
     """What to do about a cause; empty if the same run may end well another time."""
     passes = facts_of(cause).next_job in (NextJob.SAME, NextJob.SAME_ONCE, NextJob.ELSEWHERE)
-    return "" if passes else _CURES.get(cause, "mend what stopped them")
+    return "" if passes else _CURES.get(cause, "fix what stopped them")
 
 
 def sentences_of(findings: Sequence[Finding]) -> list[Finding]:

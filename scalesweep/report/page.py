@@ -86,7 +86,7 @@ def page_content(
         "title": listed([*benchmarks], 3) if unnamed else str(plan["campaign"]),
         "published": sources == {IMPORTED},
         "repeats": _repeats(studies),
-        "targets": listed([*dict.fromkeys(f"{100 * s.target:.0f} %" for s in studies)]),
+        "targets": listed([*dict.fromkeys(f"{100 * s.target:g} %" for s in studies)]),
         "experiments": experiments,
         "data": {"charts": page.charts},
         "assets": assets(SCRIPTS),

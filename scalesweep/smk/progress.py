@@ -139,7 +139,7 @@ class Progress:
             first = min(self._failed, key=self._context.positions.__getitem__)
             attempts = sorted((self._folder / first).glob("attempt-*"), key=natural_order)
             where = f"; output of one: {attempts[-1]}" if attempts else ""
-            again = "mend the cause; the same call then runs what failed again, nothing else"
+            again = "fix the cause; the same call then runs only what failed"
             print(f"{again}{where}", file=sys.stderr)
         return True
 

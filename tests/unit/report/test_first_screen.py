@@ -115,7 +115,7 @@ def test_runs_that_failed_alike_are_told_once_with_the_cure(tmp_path: Path) -> N
     cures = {
         ("TIMEOUT", True): "raise `time_limit_minutes`",
         ("NODE_FAIL", True): "repeat: it may pass",
-        ("BAD_RESULT", True): "mend what stopped them",
+        ("BAD_RESULT", True): "fix what stopped them",
         ("NOT_STATED", False): "",
     }
     rows = [
