@@ -1,7 +1,7 @@
 """The ways to share gradients: all that are synchronous give the weights that one device gives.
 
 Two devices with batches of 16 train on the images of one with a batch of 32, so that their weights
-must be its own.
+must be those of plain arithmetic (`train_copies.reference`).
 """
 
 import json
@@ -67,6 +67,7 @@ def check_spans(arrays, exchanges=True):
 def one_process(tmp_path_factory):
     """What one process with two devices gives in all of its ways, by name."""
     ways = {
+        "reference": {"reference": True},
         "parameter_server": {"variable_update": "parameter_server"},
         "replicated": {"variable_update": "replicated"},
         "hierarchical_copy": {
@@ -77,12 +78,11 @@ def one_process(tmp_path_factory):
         "ring": {"variable_update": "collective_all_reduce", "all_reduce": "ring"},
         "distributed_replicated": {"variable_update": "distributed_replicated"},
         "independent": {"variable_update": "independent"},
+        "float16": {"variable_update": "replicated", "precision": "mixed_float16"},
     }
     folder = tmp_path_factory.mktemp("one")
     cases = [way | {"devices_per_rank": 2} for way in ways.values()]
-    # Of the first, ranks have two devices; one alone has no others to share with.
-    ways["reference"] = {"batch_size": 32}
-    found = train(folder, [*cases, ways["reference"]])
+    found = train(folder, cases)
     return {name: each[0] for name, each in zip(ways, found, strict=True)}
 
 
@@ -120,6 +120,15 @@ def test_independent_devices_go_their_own_ways(one_process, expected):
     assert apart > 1e-3
     assert distance(one, expected) > 1e-3
     assert arrays["losses"][0] == pytest.approx(one_process["reference"][0]["losses"][0], rel=1e-4)
+
+
+def test_float16_trains_as_float32_does_but_not_quite(one_process, expected):
+    """Gradients are scaled against underflow, and the scale is taken out again."""
+    _, copies = one_process["float16"]
+    assert distance(copies[0], copies[1]) == 0
+    assert 0 < distance(copies[0], expected) < 0.02
+    moved = distance(one_process["independent"][1][0], expected)
+    assert distance(copies[0], expected) < 0.5 * moved
 
 
 @pytest.mark.measured

@@ -28,6 +28,11 @@ def same(ones, others):
     return all(np.allclose(ones[n], others[n], **TOLERANCE) for n in ones if n.startswith("w"))
 
 
+def test_one_rank_trains_as_momentum_says(trained):
+    assert same(trained[1, "rank0"], trained[1, "reference"])
+    assert not same(trained[1, "rank0"], trained[1, "first"])
+
+
 def test_two_ranks_end_with_the_weights_of_one(trained):
     assert same(trained[2, "rank0"], trained[1, "rank0"])
     assert same(trained[2, "rank0"], trained[2, "rank1"])

@@ -3,13 +3,14 @@
 ``train_copies.py FOLDER STEPS CASE...``, on every rank; a CASE is JSON, the parameters that differ
 from SETTINGS. Cases that TensorFlow's own clusters serve need a process of their own; others share
 one. Rank r writes ``FOLDER/case<number>-rank<r>.npz``: `times`, `losses`, `spans`, ``copy<c>_<v>``
-for variable v of copy c, `places` (the devices of all of these) and `cpu_seconds` of the process.
+for variable v of copy c, `places` (the devices of all of these) and `cpu_seconds` of the process. A
+case ``{"reference": true}`` is plain arithmetic instead, with none of the program's code but its
+network and images.
 """
 
 import json
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from harness import import_without
@@ -17,8 +18,9 @@ from harness import import_without
 import_without("pandas", "scipy", "PIL")
 
 import numpy as np
+import tensorflow as tf
 
-from cnn_training import cluster, updates
+from cnn_training import cluster, images, models, updates
 from harness import ranks
 from tests.benchmarks.cnn_programs import DEFAULTS
 
@@ -30,6 +32,30 @@ SETTINGS = {
     "learning_rate": 0.003,
     "weight_decay": 0.01,
 }
+
+
+def reference(params, steps):
+    """Momentum and L2 decay by hand, on one device that takes the images of all."""
+    shape = models.image_shape(params["model"], params["data_set"])
+    pixels, labels = images.fixed_batch(shape, 1000, params["seed"], 0, 32)
+    model = models.build(params["model"], params["data_set"], "NHWC", seed=params["seed"])
+    weights = [each.numpy() for each in model.trainable_variables]
+    speeds = [np.zeros_like(each) for each in weights]
+    losses = []
+    for _ in range(steps):
+        with tf.GradientTape() as tape:
+            logits = model(pixels, training=True)
+            odds = tf.nn.log_softmax(logits)
+            loss = -tf.reduce_mean(tf.gather(odds, labels, batch_dims=1))
+            decay = sum(tf.reduce_sum(each**2) / 2 for each in model.trainable_variables)
+            target = loss + params["weight_decay"] * decay
+        losses.append(float(loss))
+        gradients = tape.gradient(target, model.trainable_variables)
+        for number, gradient in enumerate(gradients):
+            speeds[number] = 0.9 * speeds[number] - params["learning_rate"] * gradient.numpy()
+            weights[number] = weights[number] + speeds[number]
+            model.trainable_variables[number].assign(weights[number])
+    return {"losses": np.array(losses)}, [weights]
 
 
 def train(params, place, steps):
@@ -50,11 +76,14 @@ def main():
         params = DEFAULTS | SETTINGS | changes
         if place is None:
             place = cluster.join(params)
-        began, devices = time.process_time(), place.devices[: params["devices_per_rank"]]
-        arrays, copies = train(params, replace(place, devices=devices), steps)
-        ranks.barrier()
-        arrays["cpu_seconds"] = time.process_time() - began
-        arrays["places"] = [each.device for copy in copies for each in copy]
+        if changes.get("reference"):
+            arrays, copies = reference(params, steps)
+        else:
+            began = time.process_time()
+            arrays, copies = train(params, place, steps)
+            ranks.barrier()
+            arrays["cpu_seconds"] = time.process_time() - began
+            arrays["places"] = [each.device for copy in copies for each in copy]
         for copy, variables in enumerate(copies):
             arrays |= {f"copy{copy}_{v}": np.asarray(each) for v, each in enumerate(variables)}
         np.savez(folder / f"case{number}-rank{place.rank}.npz", **arrays)

@@ -2,7 +2,8 @@
 
 ``train_cosmoflow.py FOLDER R``, on each of R ranks: with batches of 4 / R they take the same four
 samples in a step, whatever R is. Rank r writes ``FOLDER/rank<r>.npz``: ``w<v>`` for variable v, and
-`loss[epoch]`.
+`loss[epoch]`. One rank alone also writes ``first.npz``, the weights before, and ``reference.npz``,
+those after plain arithmetic with momentum.
 """
 
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from cosmoflow_data import dataset
-from cosmoflow_training import benchmark
+from cosmoflow_training import benchmark, model
 from cosmoflow_training.trainer import Trainer
 from harness import ranks, tf_training
 from harness.phases import Phases
@@ -34,6 +35,27 @@ def batches(size, number):
     for step in range(STEPS):
         first = step * GLOBAL_BATCH + number * size
         yield tf.constant(x[first : first + size]), tf.constant(y[first : first + size])
+
+
+def reference(trainer):
+    """Train on one rank with none of the program's steps: gradients, momentum, update."""
+    network = trainer.model
+    weights = [each.numpy() for each in network.trainable_variables]
+    speeds = [np.zeros_like(each) for each in weights]
+
+    @tf.function
+    def gradients(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((network(x, training=True) - y) ** 2)
+        return tape.gradient(loss, network.trainable_variables)
+
+    for step in range(EPOCHS * STEPS):
+        x, y = list(batches(GLOBAL_BATCH, 0))[step % STEPS]
+        for number, gradient in enumerate(gradients(x, y)):
+            speeds[number] = 0.9 * speeds[number] - trainer.schedule(step) * gradient.numpy()
+            weights[number] = weights[number] + speeds[number]
+            network.trainable_variables[number].assign(weights[number])
+    return {f"w{number}": each for number, each in enumerate(weights)}
 
 
 def main():
@@ -56,10 +78,16 @@ def main():
     rank = ranks.rank()
     trainer = Trainer(params, lambda *_: batches(GLOBAL_BATCH // world, rank))
     tf_training.broadcast(trainer.model, trainer.optimizer)
+    first = [each.numpy() for each in trainer.model.trainable_variables]
     history = trainer.run(Phases())
     weights = {f"w{n}": each.numpy() for n, each in enumerate(trainer.model.trainable_variables)}
     np.savez(folder / f"rank{rank}.npz", loss=history.values["loss"], **weights)
+    if world == 1:
+        trainer.model.set_weights(first)
+        np.savez(folder / "reference.npz", **reference(trainer))
+        np.savez(folder / "first.npz", **{f"w{n}": each for n, each in enumerate(first)})
     ranks.stop()
 
 
+assert model.MOMENTUM == 0.9
 main()

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.findings.base import CLEAR
 from tests.acceptance.faults import Arrays, Noise, Program, always
+from tests.fakes.planted_steps import planted_study
 from tests.unit.findings.test_planted_steps import clear, measured
 
 
@@ -113,6 +115,13 @@ def test_a_rate_that_contradicts_the_steps_is_shown_beside_them(tmp_path: Path, 
         assert ledger.ideal is not None
         told = 0.93 * large / small
         assert ledger.ideal.ms / ledger.elapsed.ms == pytest.approx(told, rel=0.02)
+
+
+def test_stamps_out_of_order_are_refused_as_the_program_says(tmp_path: Path) -> None:
+    notes = {"spans": {"out_of_order": 7}}
+    found = find(planted_study(tmp_path, Program(), notes=notes))
+    (warning,) = [one for one in found if one.rule == "warnings"]
+    assert "out of order in 7 steps" in warning.reason
 
 
 @pytest.mark.parametrize("count", [8, 30, 60])
