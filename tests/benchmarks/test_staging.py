@@ -1,7 +1,9 @@
 """Staging the data set: content, growth, repair, kill, refusal."""
 
 import json
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,24 @@ def test_stage_grow_and_repair(tmp_path):
     assert len(second) == 10
     assert kept.stat().st_mtime_ns == modified
     assert "all 10 files are there" in stage(out, 8, 2).stdout
+
+
+@pytest.mark.slow
+def test_kill_leaves_no_half_file(tmp_path):
+    out = tmp_path / "set"
+    params = PARAMS | {"sample_shape": [32, 32, 32, 4], "samples_per_file": 16}
+    fmt = dataset.Format.from_params(params)
+    process = subprocess.Popen(
+        command(out, 400, 0, params=params), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not list(out.glob("train/*.tfrecord")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    whole = list(out.glob("train/*.tfrecord"))
+    assert 0 < len(whole) < 400
+    assert all(fmt.is_complete(path) for path in whole)
 
 
 def test_refuses_a_full_disk_before_writing(tmp_path):
