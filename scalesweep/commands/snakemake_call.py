@@ -1,14 +1,15 @@
 """Run, plan or report on a campaign: prints the line that calls Snakemake, and calls it."""
 
 import argparse
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from scalesweep.config.study import find_campaign, is_file
 from scalesweep.core.errors import UserError
@@ -17,11 +18,7 @@ from scalesweep.core.paths import PROFILES, SNAKEFILE
 from scalesweep.smk.context import FIRST, LAST, LATER, ROUND
 from scalesweep.smk.snakemake_facts import setting
 
-if TYPE_CHECKING:
-    from scalesweep.adaptive.policy import RunPlan
-
 SLURM = "slurm"  # the name of the profile
-LOOK_S = 60.0  # between two looks at what has been measured meanwhile
 # Where Snakemake looks for a Snakefile.
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 
@@ -57,12 +54,11 @@ def run(args: argparse.Namespace) -> NoReturn:
     slurm = Path(args.profile or "").name == SLURM
     left = new_runs(plan)
     more = plan.grows and not args.try_shapes
-    meanwhile = report_again(args, plan) if args.profile else None
     while more:
         if slurm:
             await_jobs(plan.campaign.runs_folder)
         # Only the runs, and what follows from them: the report is made once.
-        code = _call(["snakemake", "block", *words[1:]], round_, meanwhile)
+        code = _call(["snakemake", "block", *words[1:]], round_)
         plan = open_plan(args)
         before, left, failed, round_ = left, new_runs(plan), failed or code == 1, LATER
         more = left not in (set(), before)
@@ -70,58 +66,28 @@ def run(args: argparse.Namespace) -> NoReturn:
             sys.exit(code)
     if slurm:
         await_jobs(plan.campaign.runs_folder)
-    sys.exit(_call(words, "" if round_ == FIRST else LAST, meanwhile) or int(failed))
+    sys.exit(_call(words, "" if round_ == FIRST else LAST) or int(failed))
 
 
-def report_again(args: argparse.Namespace, plan: "RunPlan") -> Callable[[], None] | None:
-    """What makes the report again if more experiments have no run left than at the last look; None
-    if the campaign does not ask for it."""
-    if not plan.campaign.report_while_running:
-        return None
-    from scalesweep.smk.campaign_args import open_plan
-
-    words = words_of(argparse.Namespace(**{**vars(args), "command": "report"}))
-    known = [_over(plan)]
-
-    def look() -> None:
-        if (now := _over(open_plan(args))) > known[-1]:
-            known.append(now)
-            # Of what it says all is said again at the end.
-            subprocess.run([sys.executable, "-m", *words], capture_output=True, check=False)
-
-    return look
-
-
-def _over(plan: "RunPlan") -> int:
-    """How many experiments have no run left."""
-    from scalesweep.adaptive.policy import new_runs
-
-    runs = plan.campaign.unique_runs()
-    return len(plan.campaign.experiments) - len({runs[i][0].name for i in new_runs(plan)})
-
-
-def _call(words: Sequence[str], round_: str, meanwhile: Callable[[], None] | None) -> int:
-    """Exit code of a call of Snakemake. It is told of SIGTERM, and Ctrl-C reaches it by the
-    terminal; both end this process once it has ended. ``meanwhile`` is called each minute."""
+def _call(words: Sequence[str], round_: str) -> int:
+    """Exit code of a call of Snakemake. It is told of SIGTERM, all that it has started too of
+    Ctrl-C; both end this process once it has ended."""
     print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
-    command = [sys.executable, "-m", *words]
     environment = {**os.environ, **({ROUND: round_} if round_ else {})}
     stopped: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
         stopped.append(number)
-        if number == signal.SIGTERM:
-            process.send_signal(number)
+        with contextlib.suppress(ProcessLookupError):
+            (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
 
-    process = subprocess.Popen(command, env=environment, preexec_fn=end_with_parent)  # noqa: PLW1509
+    # In a process group of its own: a terminal would send it Ctrl-C as well, and twice is too much.
+    process = subprocess.Popen(
+        [sys.executable, "-m", *words], env=environment, process_group=0,
+        preexec_fn=end_with_parent,  # noqa: PLW1509
+    )  # fmt: skip
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    code = None
-    while code is None:
-        try:
-            code = process.wait(LOOK_S if meanwhile else None)
-        except subprocess.TimeoutExpired:
-            assert meanwhile is not None
-            meanwhile()
+    code = process.wait()
     for number, handler in before.items():
         signal.signal(number, handler)
     if code < 0 or stopped:

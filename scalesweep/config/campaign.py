@@ -55,7 +55,6 @@ class Campaign:
     seed: int | None
     control: ControlKeys | None = None
     accept_stale: frozenset[str] = frozenset()
-    report_while_running: bool = False
     target_efficiency: float = TARGET_EFFICIENCY  # as a share
     imported: Mapping[str, Any] = field(default_factory=dict)
     consumer: str | None = None  # results folder of training that reading is held against
@@ -172,7 +171,6 @@ def load_campaign(
         seed=keys.order.seed,
         control=keys.control,
         accept_stale=frozenset(keys.accept_stale),
-        report_while_running=keys.report_while_running,
         target_efficiency=keys.target_efficiency,
         imported=keys.imported,
         consumer=keys.consumer,

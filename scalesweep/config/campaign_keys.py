@@ -141,9 +141,6 @@ class CampaignKeys(Model):
     target_efficiency: Share = TARGET_EFFICIENCY
     """from which efficiency on a scale is worth running, such as `70 %`: verdicts, figures,
     predictions and advice are about it; no part of run ids"""
-    report_while_running: bool = False
-    """`scalesweep run --profile NAME` makes the report again when an experiment has no run left, at
-    most once a minute; without a profile it would disturb the runs"""
     history: Annotated[HistorySettings, instead_of("folder", str)] | None = None
     """a folder, or a map: where finished points are kept as a session, and how later ones are
     judged ([history](../guide/history.md))"""
