@@ -33,7 +33,7 @@ def first_bad(campaign: Campaign, options: Mapping[str, str], show: bool) -> Non
     """
     session = AbSession(campaign, options)
     repository = session.repository
-    good, bad = (repository.commit(options[n], n.upper()) for n in ("good", "bad"))
+    good, bad = (repository.commit(options[n], n) for n in ("GOOD", "BAD"))
     commits = repository.between(good, bad)
     say(f"good: {repository.described(good)}")
     say(f"bad: {repository.described(bad)}, {counted(len(commits), 'commit')} later")

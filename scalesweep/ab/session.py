@@ -154,7 +154,7 @@ def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool) -> No
     """
     session = AbSession(campaign, options)
     repository, targets = session.repository, session.targets
-    base, new = (repository.commit(options[n], n.upper()) for n in ("base", "new"))
+    base, new = (repository.commit(options[n], n) for n in ("BASE", "NEW"))
     pairs = session.pairs(base, new)
     for name, commit in (("base", base), ("new", new)):
         say(f"{name}: {repository.described(commit)}")

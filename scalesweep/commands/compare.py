@@ -11,7 +11,7 @@ from scalesweep.state.results_folder import claim_folder
 def run(args: argparse.Namespace) -> None:
     """Read both sides, write the page and its tables, and say how many points did what."""
     campaign = open_campaign(args, write=False, tell=True)
-    base, new = read_sides(args.base, args.new, campaign)
+    base, new = read_sides(args.BASE, args.NEW, campaign)
     claim_folder(campaign.results, "--results")
     verdicts = write_comparison(base, new, campaign.results)
     print(

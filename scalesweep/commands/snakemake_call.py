@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from scalesweep.config.overrides import OVERRIDES
 from scalesweep.config.study import find_campaign, is_file
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_with_parent
@@ -22,28 +23,22 @@ SLURM = "slurm"  # the name of the profile
 # Where Snakemake looks for a Snakefile.
 _SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 
-# Options of Snakemake of which the last one counts, with all their names.
-_ONCE = {
-    "--config": ("--config", "-C"),
-    "--configfile": ("--configfile", "--configfiles"),
-    "--profile": ("--profile",),
-}
+# Options of Snakemake that scalesweep has, of which Snakemake would read only one.
+_OWN = ("--config", "-C", "--profile")
 
 
 def run(args: argparse.Namespace) -> NoReturn:
     """Call Snakemake, once the Slurm jobs of earlier calls are over; for a run again as long as
     what was measured asks for more runs. Exits with 1 if any run failed in any call."""
     words = words_of(args)
-    if getattr(args, "again", None):
+    if args.command == "run" and args.again:
         from scalesweep.commands.measure_again import measure_again
         from scalesweep.smk.campaign_args import open_plan
 
         print(measure_again(open_plan(args).campaign, args.again, args.dry_run), file=sys.stderr)
         if args.dry_run:  # Snakemake still finds their records
             sys.exit(0)
-    # A campaign that options of Snakemake name is known to Snakemake alone.
-    another = any(word.partition("=")[0] in _ONCE["--configfile"] for word in args.words)
-    if args.command != "run" or args.dry_run or another:
+    if args.command != "run" or args.dry_run:
         print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", *words])
     from scalesweep.adaptive.policy import new_runs  # here, as a plan needs none of it
@@ -53,7 +48,7 @@ def run(args: argparse.Namespace) -> NoReturn:
     plan, failed, round_ = open_plan(args), False, FIRST
     slurm = Path(args.profile or "").name == SLURM
     left = new_runs(plan)
-    more = plan.grows and not args.try_shapes
+    more = plan.grows and not vars(args)["try"]
     while more:
         if slurm:
             await_jobs(plan.campaign.runs_folder)
@@ -96,47 +91,27 @@ def _call(words: Sequence[str], round_: str) -> int:
 
 
 def words_of(args: argparse.Namespace) -> list[str]:
-    """The call of Snakemake in the working folder. Raises UserError for an unknown campaign."""
+    """The call of Snakemake in the working folder. Raises UserError for an unknown campaign, and
+    for what belongs before ``--``."""
+    if any((own := word).startswith(_OWN) for word in args.words):
+        raise UserError(
+            f"scalesweep {args.command}: {own} after `--`: name campaign, settings and profile "
+            "before it, as `--help` says"
+        )
     words = ["snakemake", *_snakefile(Path.cwd())]
     if args.command != "run":
         words.append(args.command)
-    if profile := getattr(args, "profile", None):
-        words += ["--profile", _profile(profile)]
-    if getattr(args, "dry_run", False):
-        words.append("-n")
-    own = len(words)
-    words += args.words
-    names = ("site", "results", "history", "baseline")
-    settings = {name: getattr(args, name, None) for name in names}
-    settings["profile"] = args.profiler
-    if args.command == "run":
-        settings |= {
-            "try": "shapes" if args.try_shapes else None,
-            "retry": "unsupported" if args.retry_unsupported else None,
-        }
+    if args.profile:
+        here, shipped = Path(args.profile), PROFILES / args.profile
+        words += ["--profile", str(shipped if shipped.is_dir() and not here.exists() else here)]
+    words += [*["-n"] * args.dry_run, *args.words]
+    given = {**vars(args), "profile": args.profiler}
     if args.campaign and is_file(args.campaign):
-        words += ["--configfile", args.campaign]
+        words += ["--configfile", given.pop("campaign")]
     elif args.campaign:
         find_campaign(args.campaign)
-        settings = {"campaign": args.campaign, **settings}
-    if given := [setting(key, value) for key, value in settings.items() if value is not None]:
-        words += ["--config", *given]
-    after = own + len(args.words)
-    _check_rest(args, [*words[:own], *words[after:]])
-    return words
-
-
-def _check_rest(args: argparse.Namespace, words: Sequence[str]) -> None:
-    """Raise UserError for an option after ``--`` that is among ``words``: Snakemake would read the
-    last one, and drop the other without a word."""
-    for word in args.words:
-        name = "-C" if word.startswith("-C") else word.partition("=")[0]
-        for option, same in _ONCE.items():
-            if name in same and option in words:
-                raise UserError(
-                    f"scalesweep {args.command}: {name} after `--`: Snakemake would read only one "
-                    f"of two {option}; name either what is before `--`, or what is after it"
-                )
+    settings = [setting(key, given[key]) for key in OVERRIDES if given.get(key) is not None]
+    return [*words, "--config", *settings] if settings else words
 
 
 def _snakefile(here: Path) -> list[str]:
@@ -144,9 +119,3 @@ def _snakefile(here: Path) -> list[str]:
     there = [here / name for name in _SNAKEFILES if (here / name).is_file()]
     text = "".join(file.read_text(errors="replace") for file in there)
     return [] if "scalesweep" in text or str(SNAKEFILE) in text else ["-s", str(SNAKEFILE)]
-
-
-def _profile(name: str) -> str:
-    """A shipped profile by its path, where the working folder has none of its name."""
-    shipped = PROFILES / name
-    return str(shipped) if not Path(name).exists() and shipped.is_dir() else name
