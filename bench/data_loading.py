@@ -142,7 +142,7 @@ def measure(rounds: int = 15, edge: int = 64, samples: int = 128) -> Iterator[di
         }
         params = defaults() | {"sample_shape": shape, "batch_size": BATCH}
         drain = pipeline.make_drain(params)
-        loops = {"ours": lambda files: sum(drain(names).samples for names in files.values())}
+        loops = {"ours": lambda files: sum(drain(names)[0] for names in files.values())}
         loops |= hand_written(shape)
         seconds = compare(loops, files, rounds)
         medians = {name: statistics.median(times) for name, times in seconds.items()}

@@ -41,7 +41,7 @@ experiments:
     repeats: {repeats}
   pipeline:
     benchmark: data_loading
-    axes: {{ranks: *ranks, cache: [none, memory], compression: [none, GZIP],
+    axes: {{ranks: *ranks, apply_log: [true, false], compression: [none, GZIP],
            prefetch: [0, 1, 2, 4, 8], map_parallelism: [0, 4]}}
     repeats: {repeats}
   shuffling:
@@ -123,8 +123,6 @@ def times_of(run_id: str, point: dict[str, Any]) -> tuple[Any, Any]:
     base = 320 / rate * (1 + (ranks / 1500) ** 1.3) * (1 + 0.01 * draw.standard_normal())
     local = base * (1 + 0.02 * np.abs(draw.standard_normal((EPOCHS, ranks))))
     local[0] *= 3
-    if point["cache"] == "memory":
-        local[1:] *= 0.4
     wait = 0.002 * math.log2(ranks + 1) * (1 + 0.05 * draw.random((EPOCHS, ranks)))
     return local, local.max(axis=1, keepdims=True) + wait
 

@@ -77,19 +77,3 @@ def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     weights = native["metrics"]["model_parameters"]["value"]
     assert sum(native["notes"]["exchange"]["tensor_bytes"]) == 4 * weights
     assert native["notes"]["learning_rate"]["peak"] == pytest.approx(0.02)
-
-
-@pytest.mark.slow
-def test_cached_batches_are_those_of_the_files(tmp_path, data):
-    reads = {
-        "shuffle": "off",
-        "epochs": 2,
-        "samples_per_rank": 16,
-        "validation_samples_per_rank": 0,
-    }
-    one, other = (
-        read(*start(tmp_path / cache, data, cache=cache, **reads))[1]
-        for cache in ("memory", "none")
-    )
-    np.testing.assert_allclose(one["loss"], other["loss"], **SAME)
-    assert not {"validation_mae", "validation_times"} & one.keys()

@@ -60,31 +60,21 @@ def data(tmp_path_factory):
     return COSMOFLOW.staged(tmp_path_factory, {"train": 32, "valid": 8})
 
 
-def damaged(how, content):
-    """A file of four samples, broken."""
-    sample = content[: len(content) // 4]
-    return {"cut": content[:5000], "empty": b"", "long": content + sample, "twice": 2 * content}[
-        how
-    ]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("how", "file", "params", "code", "words"),
+    ("bytes_left", "file", "params", "code", "words"),
     [
-        ("cut", 3, {}, 65, ["part-000003.tfrecord is damaged ("]),
-        ("twice", 3, {}, 65, ["more than 16 batches"]),
-        ("long", 3, {}, 65, ["bytes, not"]),
-        ("empty", 20, {"ranks": 2}, 65, ["rank 1: input ended"]),  # rank 0, which waits, is silent
-        ("empty", 3, {"samples_per_rank": 256}, 66, ["32 of 64 train files"]),
-        ("empty", 40, {"base_learning_rate": 1e30}, 65, ["training diverged in epoch 0: loss is"]),
+        (5000, 3, {}, 65, ["part-000003.tfrecord is damaged ("]),
+        (0, 20, {"ranks": 2}, 65, ["rank 1: input ended"]),  # rank 0, which waits, is silent
+        (0, 3, {"samples_per_rank": 256}, 66, ["32 of 64 train files"]),
+        (0, 40, {"base_learning_rate": 1e30}, 65, ["training diverged in epoch 0: loss is"]),
     ],
 )
-def test_data_that_cannot_be_used(tmp_path, data, how, file, params, code, words):
+def test_data_that_cannot_be_used(tmp_path, data, bytes_left, file, params, code, words):
     broken = shutil.copytree(data, tmp_path / "set")
     path = broken / "train" / f"part-{file:06d}.tfrecord"
     if path.exists():
-        path.write_bytes(damaged(how, path.read_bytes()))
+        path.write_bytes(path.read_bytes()[:bytes_left])
     done, out = COSMOFLOW.start(tmp_path / "run", broken, **{"epochs": 1} | params)
     told(COSMOFLOW, done, out, code, words, params.get("ranks", 1))
 

@@ -39,7 +39,7 @@ def sum_y(ranks):
 def test_tf_data_adds_nothing_to_a_pipeline(data, name):
     files = sorted(map(str, (data / "train").iterdir()))
     params = PROGRAM.defaults | SMALL | {"pipeline": name}
-    options = pipelines.make(files, params, pipelines.Share(0, 1, "before_shuffle")).options()
+    options = pipelines.make(files, params, 0).options()
     assert options.experimental_optimization.apply_default_optimizations is False
     assert options.experimental_optimization.inject_prefetch is False
     assert options.experimental_optimization.map_parallelization is False

@@ -17,10 +17,10 @@ import numpy as np
 import tensorflow as tf
 
 from cosmoflow_data import dataset
-from cosmoflow_training import benchmark, model
-from cosmoflow_training.trainer import Trainer
-from harness import ranks, tf_training
+from cosmoflow_training import benchmark
+from harness import ranks
 from harness.phases import Phases
+from harness.program import Run
 from tests.benchmarks.programs import Program
 
 SHAPE, STEPS, EPOCHS, GLOBAL_BATCH = [8, 8, 8, 4], 6, 2, 4
@@ -35,6 +35,13 @@ def batches(size, number):
     for step in range(STEPS):
         first = step * GLOBAL_BATCH + number * size
         yield tf.constant(x[first : first + size]), tf.constant(y[first : first + size])
+
+
+class Given(benchmark.Program):
+    """The program, on given samples."""
+
+    def batches(self, split, epoch):
+        return batches(GLOBAL_BATCH // self.params["ranks"], ranks.rank()), STEPS
 
 
 def reference(trainer):
@@ -61,6 +68,7 @@ def reference(trainer):
 def main():
     folder, world = Path(sys.argv[1]), int(sys.argv[2])
     params = Program("cosmoflow_training", {}).defaults | {
+        "input": "dummy",
         "ranks": world,
         "sample_shape": SHAPE,
         "samples_per_rank": STEPS * GLOBAL_BATCH // world,
@@ -74,12 +82,13 @@ def main():
         "warmup_epochs": 1,
     }
     ranks.use("tensorflow")
-    benchmark.configure(params, seed=5)
-    rank = ranks.rank()
-    trainer = Trainer(params, lambda *_: batches(GLOBAL_BATCH // world, rank))
-    tf_training.broadcast(trainer.model, trainer.optimizer)
+    trainer = Given(Run("test", "cosmoflow_training", 1, params, 0, None, folder, folder), Phases())
+    trainer.start()
+    trainer.set_up()
+    trainer.warm_up()
     first = [each.numpy() for each in trainer.model.trainable_variables]
-    history = trainer.run(Phases())
+    trainer.measure()
+    history, rank = trainer.history, ranks.rank()
     weights = {f"w{n}": each.numpy() for n, each in enumerate(trainer.model.trainable_variables)}
     np.savez(folder / f"rank{rank}.npz", loss=history.values["loss"], **weights)
     if world == 1:
@@ -89,5 +98,4 @@ def main():
     ranks.stop()
 
 
-assert model.MOMENTUM == 0.9
 main()

@@ -1,7 +1,4 @@
-"""Which files a rank reads in an epoch, and whether they are there and of the right size.
-
-For all benchmarks that read this data set. Starts no TensorFlow.
-"""
+"""Which files a rank reads in an epoch, and whether they are there. Starts no TensorFlow."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -11,7 +8,7 @@ import numpy as np
 
 from cosmoflow_data import dataset
 from harness import ranks
-from harness.program import EXIT_BAD_DATA, Run
+from harness.program import Run
 from harness.staging import file_path
 
 SHUFFLE_SEED = 7
@@ -61,20 +58,16 @@ def paths(folder: Path, chosen: dict[str, np.ndarray]) -> dict[str, list[str]]:
     }
 
 
-def find_missing(run: Run) -> tuple[int, str] | None:
-    """Return exit code and message when the data set is not there as a whole, else None."""
-    return dataset.Format.from_params(run.params).missing(run.data, files_in_data_set(run.params))
+def require(run: Run, **changes: int) -> None:
+    """End all ranks with code 66 unless the data set is there, of parameters with `changes`."""
+    params = run.params | changes
+    data, files = dataset.Format.from_params(params), files_in_data_set(params)
+    ranks.raise_together(data.missing(run.data, files) if ranks.rank() == 0 else None)
 
 
-def bytes_of(params: dict[str, Any], names: list[str]) -> int:
-    """Return the bytes of files; ProgramError on all ranks if those of one hold not just samples.
+def bytes_of(names: list[str]) -> int:
+    """Return the bytes of files.
 
-    Samples too many in a file would otherwise go unseen: they fall into a last, incomplete batch.
     To be called after what is timed: before, it would warm a parallel file system's caches.
     """
-    size = sum(Path(name).stat().st_size for name in names)
-    expected = len(names) * dataset.Format.from_params(params).file_bytes
-    wrong = params["compression"] == "none" and size != expected
-    said = f"the files read have {size} bytes, not {expected}"
-    ranks.raise_together((EXIT_BAD_DATA, said) if wrong else None)
-    return size
+    return sum(Path(name).stat().st_size for name in names)

@@ -7,22 +7,15 @@ temporary arrays leave the processor's caches between one operation and the next
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 TARGETS = 4
 
 
-class Touched(NamedTuple):
-    """What draining a pipeline gave: number of samples, and sums over all x and all y."""
-
-    samples: int
-    sum_x: float
-    sum_y: float
-
-
-Drain = Callable[[tf.Tensor], Touched]
+# Reads files; returns the number of samples, and the sums over all x and all y.
+Drain = Callable[[tf.Tensor], tuple[int, float, float]]
 
 
 def parse(record: tf.Tensor, shape: Sequence[int]) -> tuple[tf.Tensor, tf.Tensor]:
@@ -58,27 +51,10 @@ def batches(files: tf.Tensor, params: dict[str, Any]) -> tf.data.Dataset:
     )
     data = data.map(decode, num_parallel_calls=count(params["map_parallelism"]))
     data = data.batch(params["batch_size"], drop_remainder=True)
-    if params["cache"] == "memory":
-        data = data.cache()
     data = data.prefetch(count(params["prefetch"]))
     settings = tf.data.Options()
     settings.deterministic = params.get("deterministic", False)
     return data.with_options(settings)
-
-
-def _touch(data: tf.data.Dataset) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Count the samples of a data set and sum them up; x in float32 by batch, then float64.
-
-    Inside a tf.function this is a loop over an iterator of the graph's own. ``data.reduce`` or a
-    loop over `data` itself would compile the loop's body in each call: 8 ms more per epoch.
-    """
-    samples = tf.zeros([], tf.int64)
-    sum_x = sum_y = tf.zeros([], tf.float64)
-    for x, y in iter(data):
-        samples += tf.shape(y, tf.int64)[0]
-        sum_x += tf.cast(tf.reduce_sum(x), tf.float64)
-        sum_y += tf.reduce_sum(tf.cast(y, tf.float64))
-    return samples, sum_x, sum_y
 
 
 def make_drain(params: dict[str, Any]) -> Drain:
@@ -87,38 +63,24 @@ def make_drain(params: dict[str, Any]) -> Drain:
     It is traced here, without reading anything. Each call builds the pipeline, its iterator and its
     threads and has destroyed them when it returns: a call can only ever do its own work.
     """
-    signature = [tf.TensorSpec([None], tf.string)]
 
-    @tf.function(input_signature=signature)
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def drain(files: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return _touch(batches(files, params))
+        samples = tf.zeros([], tf.int64)
+        sum_x = sum_y = tf.zeros([], tf.float64)
+        # An iterator of the graph's own: ``data.reduce`` or a loop over the data set itself would
+        # compile the loop's body in each call, 8 ms more per epoch.
+        for x, y in iter(batches(files, params)):
+            samples += tf.shape(y, tf.int64)[0]
+            sum_x += tf.cast(tf.reduce_sum(x), tf.float64)
+            sum_y += tf.reduce_sum(tf.cast(y, tf.float64))
+        return samples, sum_x, sum_y
 
     traced = drain.get_concrete_function()
 
-    def call(files: tf.Tensor) -> Touched:
-        return Touched(*(value.numpy().item() for value in traced(files)))
+    def call(files: tf.Tensor) -> tuple[int, float, float]:
+        samples, sum_x, sum_y = (value.numpy().item() for value in traced(files))
+        return samples, sum_x, sum_y
 
     call(tf.constant([], tf.string))  # starts the thread pools, reads nothing
     return call
-
-
-def make_cached_drain(files: tf.Tensor, params: dict[str, Any]) -> Drain:
-    """Return a function as `make_drain` does whose samples stay in memory after its first call.
-
-    The cache lives as long as the data set it belongs to, so that one is made here, for `files`;
-    the argument of the function is ignored. Iterators and threads are still new in every call.
-    """
-    empty = batches(tf.constant([], tf.string), params)
-
-    @tf.function(input_signature=[tf.data.DatasetSpec(empty.element_spec)])
-    def drain(data: tf.data.Dataset) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return _touch(data)
-
-    traced = drain.get_concrete_function()
-    data = batches(files, params)
-
-    def call(source: tf.data.Dataset) -> Touched:
-        return Touched(*(value.numpy().item() for value in traced(source)))
-
-    call(empty)
-    return lambda _: call(data)

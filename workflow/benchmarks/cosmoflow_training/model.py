@@ -1,4 +1,4 @@
-"""The CosmoFlow network, its loss and its optimiser.
+"""The CosmoFlow network and its loss.
 
 After github.com/sparticlesteve/cosmoflow-benchmark (models/cosmoflow.py). There a block is
 convolution, bias, LeakyReLU, pooling. A bias that is the same for all voxels and a LeakyReLU both
@@ -15,7 +15,6 @@ import tensorflow as tf
 TARGETS = 4
 SLOPE = 0.3  # of LeakyReLU below 0; the default of Keras 2, which the original takes
 OUTPUT_SCALE = 1.2  # tanh alone reaches the targets' ends, -1 and 1, never
-MOMENTUM = 0.9
 
 
 class Bias(tf.keras.layers.Layer):
@@ -74,9 +73,3 @@ def make_measure(loss: str) -> Any:
         return (error if loss == "mae" else tf.reduce_mean(difference**2, axis=-1)), error
 
     return measure
-
-
-def make_optimizer(name: str, rate: float) -> tf.keras.optimizers.legacy.Optimizer:
-    """Return SGD with momentum, or Adam; the legacy ones update a variable in one operation."""
-    optimizers = tf.keras.optimizers.legacy
-    return optimizers.SGD(rate, momentum=MOMENTUM) if name == "sgd" else optimizers.Adam(rate)

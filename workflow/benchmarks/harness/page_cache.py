@@ -61,27 +61,21 @@ def drop(paths: Iterable[str]) -> int:
     return refused
 
 
-def of_cold_reads(about_ranks: list[float | None]) -> dict[str, Any]:
-    """Return a record's note on reads that were to be cold, from what each rank's files kept."""
-    return summary([], about_ranks) | {"dropped": True}
-
-
 def most_kept(shares: list[float | None]) -> float | None:
     """Return the largest share that a rank's files kept; None if one is unknown."""
     known = [share for share in shares if share is not None]
     return max(known) if known and len(known) == len(shares) else None
 
 
-def summary(before: list[float | None], after: list[float | None]) -> dict[str, Any]:
-    """Put the resident fractions of all ranks in words a record keeps.
+def of_cold_reads(about_ranks: list[float | None]) -> dict[str, Any]:
+    """Return a record's note on reads that were to be cold, from what each rank's files kept.
 
     `worked` is None when no rank could verify it, else whether at most 1 % stayed on every rank.
     """
-    known = [fraction for fraction in after if fraction is not None]
-    started = [fraction for fraction in before if fraction is not None]
-    verified = len(known) == len(after)
+    known = [fraction for fraction in about_ranks if fraction is not None]
+    verified = len(known) == len(about_ranks)
     return {
-        "resident_before": float(np.mean(started)) if started else None,
+        "dropped": True,
         "resident_after": float(np.mean(known)) if known else None,
         "resident_after_max": max(known) if known else None,
         "verified": verified,

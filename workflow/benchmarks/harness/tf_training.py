@@ -16,7 +16,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import horovod_settings, input_errors, no_exchange, ranks, spans, tf_spans, watch
+from harness import input_errors, no_exchange, ranks, spans, tf_spans, watch
 from harness.native import Metric, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
@@ -102,26 +102,6 @@ class Schedule:
             return self.base + (self.peak - self.base) * epoch / self.warmup_epochs
         passed = sum(epoch >= edge for edge in self.decay_epochs)
         return self.peak * self.decay_factors[passed - 1] if passed else self.peak
-
-
-class Rate:
-    """The learning rate in use: before each step an optimiser is given that of a schedule."""
-
-    def __init__(self, schedule: Schedule, optimizer: tf.keras.optimizers.legacy.Optimizer) -> None:
-        """Take an optimiser that was made with the schedule's first rate."""
-        self.schedule, self.optimizer = schedule, optimizer
-        self.value = schedule(0)
-
-    def of_epoch(self, epoch: int) -> Callable[[int], None]:
-        """Return a function to call before each step of an epoch, with its number there."""
-
-        def set_rate(number: int) -> None:
-            value = self.schedule(epoch * self.schedule.steps_per_epoch + number)
-            if value != self.value:
-                self.optimizer.learning_rate.assign(value)
-                self.value = value
-
-        return set_rate
 
 
 def scaled_rate(base: float, scaling: str, factor: float) -> float:
@@ -366,19 +346,3 @@ def training_metrics(
                 metrics[f"final_{prefix}{name}"] = metric(value, "1", better)
     weights = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
     return metrics | {"model_parameters": metric(weights, "parameters", scope="rank")}
-
-
-def training_notes(
-    params: dict[str, Any], trainer: Any, history: History, seed: int
-) -> dict[str, Any]:
-    """Return the notes that every training program leaves; `trainer` has model, steps, schedule."""
-    schedule, variables = trainer.schedule, trainer.model.trainable_variables
-    return {
-        "batch": {"global": params["ranks"] * params["batch_size"]},
-        "spans": spans.about(tf_spans.method(), trainer.steps, out_of_order=history.out_of_order),
-        "exchange": horovod_settings.exchanged(
-            variables, params["gradient_compression"], params["ranks"]
-        ),
-        "learning_rate": {"base": schedule.base, "peak": schedule.peak},
-        "run_seed": seed,
-    }

@@ -4,14 +4,14 @@ Per epoch, on every rank: barrier; start the clock; a new iterator; take each ba
 `local_time`; barrier; `global_time`.
 """
 
-import os
 import time
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from cosmoflow_data.files import bytes_of, find_missing
+from cosmoflow_data.files import bytes_of, require
 from harness import input_errors, page_cache, ranks
 from harness.epochs import time_epochs
 from harness.frame import Arrays, Benchmark
@@ -21,7 +21,7 @@ from harness.program import EXIT_BAD_DATA, Run
 from harness.staging import file_path
 from harness.tf_probe import start_without_gpus
 from input_pipeline import pipelines
-from input_pipeline.python_samples import Workers
+from input_pipeline.python_samples import start_workers
 
 SIZE = 512  # rows of the consumer's matrices
 
@@ -37,7 +37,7 @@ class Program(Benchmark):
         self.sums_y: list[float] = []
         self.resident: list[float | None] = []
         self.problem: tuple[int, str] | None = None
-        self.workers: Workers | None = None
+        self.workers: Executor | None = None
 
     def start(self) -> None:
         """Start the ranks; no GPU is needed, and its memory is left be."""
@@ -46,17 +46,13 @@ class Program(Benchmark):
     def set_up(self) -> None:
         """See that all files are there, and make the pipeline; nothing is read."""
         params, rank = self.params, ranks.rank()
-        known = self.run.params | {"validation_samples_per_rank": 0}
-        run = Run(**{**vars(self.run), "params": known})
         with self.phases("data_staging"):
-            ranks.raise_together(find_missing(run) if rank == 0 else None)
-        self.each = params["samples_per_rank"] // params["samples_per_file"]
-        count = self.each * params["ranks"]
-        self.files = [file_path(run.data, "train", number) for number in range(count)]
-        share = pipelines.Share(rank, params["ranks"], params["shard"])
+            require(self.run, validation_samples_per_rank=0)
+        count = params["samples_per_rank"] // params["samples_per_file"] * params["ranks"]
+        self.files = [file_path(self.run.data, "train", number) for number in range(count)]
         if params["pipeline"] == "processes":
-            self.workers = Workers(params["parallel_calls"] or len(os.sched_getaffinity(0)))
-        self.data = pipelines.make(self.files, params, share, self.workers)
+            self.workers = start_workers(pipelines.processes(params))
+        self.data = pipelines.make(self.files, params, rank, self.workers)
         # Every p-th file is a rank's (tf.data's shard), or all may be.
         fixed = params["shard"] == "before_shuffle"
         self.may_read = self.files[rank :: params["ranks"]] if fixed else self.files
@@ -125,8 +121,8 @@ class Program(Benchmark):
         return EXIT_BAD_DATA, f"rank {ranks.rank()}: {what}"
 
     def gather(self) -> dict[str, np.ndarray | None]:
-        """Gather times, sums and bytes read; ProgramError on all ranks when sizes are wrong."""
-        size = bytes_of(self.params, self.files[ranks.rank() :: self.params["ranks"]])
+        """Gather times, sums and bytes read."""
+        size = bytes_of(self.files[ranks.rank() :: self.params["ranks"]])
         times = self.times
         local, total, self.inside, waited, consumed, self.all_y = (
             ranks.gather(np.asarray(values))
@@ -171,6 +167,11 @@ class Program(Benchmark):
         if self.params["page_cache"] == "cold":
             notes["page_cache"] = page_cache.of_cold_reads(about_ranks)
         return notes
+
+    def close(self) -> None:
+        """End the processes that make samples."""
+        if self.workers is not None:
+            self.workers.shutdown(cancel_futures=True)
 
 
 def make_consumer(shape: list[int], products: int) -> Any:

@@ -4,8 +4,9 @@ tf.data rewrites pipelines: it maps in parallel and prefetches where the program
 of this is off here, else a serial pipeline would not be one.
 """
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Executor
 from itertools import count
 from typing import Any
 
@@ -13,7 +14,7 @@ import tensorflow as tf
 
 from cosmoflow_data import pipeline
 from input_pipeline import python_samples
-from input_pipeline.python_samples import Task, Workers
+from input_pipeline.python_samples import Task
 
 TARGETS = 4
 SEED = 7
@@ -33,61 +34,48 @@ TECHNIQUES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Share:
-    """Which part of the data set is a rank's, and when it is taken (parameter ``shard``)."""
-
-    rank: int
-    ranks: int
-    when: str
-
-    def of(self, data: tf.data.Dataset) -> tf.data.Dataset:
-        """Return every ``ranks``-th element, beginning with number ``rank``."""
-        return data.shard(self.ranks, self.rank)
-
-
 def make(
-    files: Sequence[str], params: dict[str, Any], share: Share, workers: Workers | None = None
+    files: Sequence[str], params: dict[str, Any], rank: int, workers: Executor | None = None
 ) -> tf.data.Dataset:
     """Return batches (x float32 ``[batch, *sample_shape]``, y float32 ``[batch, 4]``) of `files`.
 
     Each iterator over it is an epoch, with another order of files and samples. All ranks draw that
-    order from the same seed, so that their shares of an epoch are disjoint. `workers` make the
-    samples of the pipeline ``processes``.
+    order from the same seed, so that their shares of an epoch, every ``ranks``-th element, are
+    disjoint. `workers` make the samples of the pipeline ``processes``.
     """
-    does = TECHNIQUES[params["pipeline"]]
-    calls = params["parallel_calls"] or tf.data.AUTOTUNE
-    whole = share.when == "after_reading"  # the order has to be the same on every rank
-    names = tf.data.Dataset.from_tensor_slices(list(files))
-    if share.when == "before_shuffle":
-        names = share.of(names)
-    names = names.shuffle(len(files), SEED, reshuffle_each_iteration=True)
-    if share.when == "after_shuffle":
-        names = share.of(names)
+    does, when = TECHNIQUES[params["pipeline"]], params["shard"]
 
+    def share(data: tf.data.Dataset, now: str) -> tf.data.Dataset:
+        return data.shard(params["ranks"], rank) if now == when else data
+
+    names = share(tf.data.Dataset.from_tensor_slices(list(files)), "before_shuffle")
+    names = names.shuffle(len(files), SEED, reshuffle_each_iteration=True)
+    names = share(names, "after_shuffle")
     if workers is not None:
-        data = _from_processes(names, params, workers).batch(params["batch_size"], True)
-        return _prefetched(data, params).with_options(_as_written(params))
-    data = _read(names, params, whole)
-    if whole:
-        data = share.of(_shuffled(data, params))
-    elif "cache" not in does:  # records are smaller than what they are mapped to
-        data = _shuffled(data, params)
-    decode = _python_decoder(params) if "py_function" in does else _decoder(params)
-    if "parallel_map" in does:
-        data = data.map(decode, num_parallel_calls=calls, deterministic=whole)
+        data = _from_processes(names, params, workers)
     else:
-        data = data.map(decode)
-    if "cache" in does:
-        data = _shuffled(data.cache(), params)
+        ordered = when == "after_reading"  # the order has to be the same on every rank
+        data = _read(names, params, ordered)
+        if "cache" not in does:  # records are smaller than what they are mapped to
+            data = share(_shuffled(data, params), "after_reading")
+        decode = _python_decoder(params) if "py_function" in does else _decoder(params)
+        parallel = {"num_parallel_calls": _or_auto(params["parallel_calls"])}
+        parallel["deterministic"] = ordered
+        data = data.map(decode, **(parallel if "parallel_map" in does else {}))
+        if "cache" in does:
+            data = _shuffled(data.cache(), params)
     data = data.batch(params["batch_size"], drop_remainder=True)
     if "prefetch" in does:
-        data = _prefetched(data, params)
+        data = data.prefetch(_or_auto(params["buffer_batches"]))
     return data.with_options(_as_written(params))
 
 
-def _read(names: tf.data.Dataset, params: dict[str, Any], whole: bool) -> tf.data.Dataset:
-    """Return the records of files, in an order that is the same on every rank where `whole`."""
+def _or_auto(count: int) -> int:
+    return count or tf.data.AUTOTUNE
+
+
+def _read(names: tf.data.Dataset, params: dict[str, Any], ordered: bool) -> tf.data.Dataset:
+    """Return the records of files, in an order that is the same on every rank if `ordered`."""
     does = TECHNIQUES[params["pipeline"]]
     compression = "" if params["compression"] == "none" else params["compression"]
 
@@ -101,13 +89,9 @@ def _read(names: tf.data.Dataset, params: dict[str, Any], whole: bool) -> tf.dat
     return names.interleave(
         opened,
         cycle_length=params["parallel_calls"] or None,
-        num_parallel_calls=params["parallel_calls"] or tf.data.AUTOTUNE,
-        deterministic=whole,
+        num_parallel_calls=_or_auto(params["parallel_calls"]),
+        deterministic=ordered,
     )
-
-
-def _prefetched(data: tf.data.Dataset, params: dict[str, Any]) -> tf.data.Dataset:
-    return data.prefetch(params["buffer_batches"] or tf.data.AUTOTUNE)
 
 
 def _from_generator(names: tf.data.Dataset, params: dict[str, Any]) -> tf.data.Dataset:
@@ -120,8 +104,13 @@ def _from_generator(names: tf.data.Dataset, params: dict[str, Any]) -> tf.data.D
     return tf.data.Dataset.from_generator(generate, output_signature=tf.TensorSpec([], tf.string))
 
 
+def processes(params: dict[str, Any]) -> int:
+    """Return how many processes make samples."""
+    return params["parallel_calls"] or len(os.sched_getaffinity(0))
+
+
 def _from_processes(
-    names: tf.data.Dataset, params: dict[str, Any], workers: Workers
+    names: tf.data.Dataset, params: dict[str, Any], workers: Executor
 ) -> tf.data.Dataset:
     """Return samples that processes make, in an order that is drawn before."""
     shape, passes = tuple(params["sample_shape"]), params["map_passes"]
@@ -134,7 +123,7 @@ def _from_processes(
             for place in range(params["samples_per_file"])
         )
         order = python_samples.shuffled(tasks, params["shuffle_samples"], SEED + next(epochs))
-        yield from workers.samples(order)
+        yield from python_samples.samples(workers, order, 2 * processes(params))
 
     signature = (tf.TensorSpec(shape, tf.float32), tf.TensorSpec([TARGETS], tf.float32))
     return tf.data.Dataset.from_generator(generate, output_signature=signature)

@@ -4,14 +4,14 @@ Imports no TensorFlow, which every worker process would load anew. TFRecord chec
 looked at: of what is compared here tf.data alone computes them.
 """
 
-import contextlib
 import gzip
 import random
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import cycle, islice
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from importlib import import_module
+from itertools import islice
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,54 +68,23 @@ def shuffled(tasks: Iterable[Task], buffer: int, seed: int) -> Iterator[Task]:
         yield held.pop(draw.randrange(len(held)))
 
 
-class Workers:
-    """Processes of Python that make samples, and hand them over through a pipe each.
+def start_workers(count: int) -> ProcessPoolExecutor:
+    """Start processes as new interpreters: none is forked off the threads of TensorFlow."""
+    pool = ProcessPoolExecutor(count, get_context("spawn"), import_module, (__name__,))
+    list(pool.map(bool, range(count)))  # they have begun
+    return pool
 
-    A Pool and a ProcessPoolExecutor have one pipe for all, which halves the samples a second.
+
+def samples(pool: Executor, tasks: Iterable[Task], ahead: int) -> Iterator[Any]:
+    """Yield the samples of `tasks` in their order, so many of them being made ahead.
+
+    Raises what a worker raised, and BrokenExecutor if one was ended meanwhile, as by the kernel for
+    its memory.
     """
-
-    def __init__(self, count: int) -> None:
-        """Start them as new interpreters: none is forked off the threads of TensorFlow."""
-        context = get_context("spawn")
-        self.ends: list[Connection] = []
-        for _ in range(count):
-            end, other = context.Pipe()
-            context.Process(target=_work, args=(other,), daemon=True).start()
-            other.close()  # the worker alone has it: where it ends, so does the pipe
-            self.ends.append(end)
-        for end in self.ends:
-            end.recv()  # it has begun
-
-    def samples(self, tasks: Iterable[Task]) -> Iterator[Any]:
-        """Yield the samples of `tasks` in their order, two for each worker being made ahead.
-
-        Raises what a worker raised, and EOFError or OSError if one was ended meanwhile, as by the
-        kernel for its memory.
-        """
-        pending: deque[Connection] = deque()
-        for task, end in zip(tasks, cycle(self.ends)):
-            if len(pending) >= 2 * len(self.ends):
-                yield _result(pending.popleft())
-            end.send(task)
-            pending.append(end)
-        while pending:
-            yield _result(pending.popleft())
-
-
-def _result(end: Connection) -> Any:
-    if isinstance(result := end.recv(), Exception):
-        raise result
-    return result
-
-
-def _work(end: Connection) -> None:
-    """Make samples until the rank closes the pipe, or has ended, however that was."""
-    result: Any = None  # that it has begun
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            end.send(result)
-            task = end.recv()
-            try:
-                result = make_sample(task)
-            except Exception as error:
-                result = error
+    pending: deque[Future[Any]] = deque()
+    for task in tasks:
+        if len(pending) >= ahead:
+            yield pending.popleft().result()
+        pending.append(pool.submit(make_sample, task))
+    while pending:
+        yield pending.popleft().result()

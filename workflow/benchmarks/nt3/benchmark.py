@@ -8,74 +8,75 @@ import socket
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-from harness import ranks, tf_training
-from harness.frame import Arrays, Benchmark
+from harness import no_exchange, ranks
+from harness.frame import Arrays
 from harness.hardware import cpu_model
-from harness.native import Metric, Work, metric
+from harness.native import Metric, metric
 from harness.phases import Phases
 from harness.program import EXIT_UNSUPPORTED, Run
-from nt3 import loading, memory
-from nt3.tables import Data
-from nt3.trainer import Trainer
+from harness.tf_trainer import Training
+from harness.tf_training import Batches
+from nt3 import loading, memory, model, tables
 
 
-class Program(Benchmark):
+class Program(Training):
     """Training of NT3, with its tables loaded by the reader that is asked for."""
 
+    names = ("loss", "accuracy")
+
     def __init__(self, run: Run, phases: Phases) -> None:
-        """Draw the seed of this run."""
+        """Find out how much this rank is to do."""
         super().__init__(run, phases)
-        self.seed = run.seed
+        params = self.params
+        self.samples = loading.rows_of_rank(params)
+        shared = params["ranks"] if params["partition"] == "epochs" else 1
+        self.epochs, self.validates = params["total_epochs"] // shared, params["validate"]
+        self.base_rate = params["learning_rate"]
+        self.rate_factor = no_exchange.together(params["ranks"])
 
     def start(self) -> None:
         """Start the ranks, seed this one, and look at the memory of its host."""
-        tf_training.start(self.params)
-        tf_training.set_seeds(self.seed, ranks.rank())
+        super().start()
         self.memory = look_at_memory(self.params["memory_mode"])
 
     def set_up(self) -> None:
         """Load and preprocess the tables; build the network, the same on every rank."""
-        self.data = Data(self.run, self.phases)
+        self.data = tables.Data(self.run, self.phases)
         with self.phases("preprocessing"):
-            samples = self.data.preprocess()
+            self.rows = self.data.preprocess()
             ranks.barrier()
         with self.phases("build"):
-            self.trainer = Trainer(self.params, samples, self.seed)
-        with self.phases("broadcast"):
-            tf_training.broadcast(self.trainer.model, self.trainer.optimizer)
-            ranks.barrier()
+            shapes = ((self.params["features"], 1), ())
+            self.build(model.build(self.params), model.measure, shapes, tf.int32)
+
+    def batches(self, split: str, epoch: int) -> tuple[Batches, int]:
+        """Return the batches of this rank's rows, in an order of its own, or of all test rows."""
+        size = self.params["batch_size"]
+        if split == "train":
+            rng = np.random.default_rng([self.run.seed, ranks.rank(), epoch])
+            order = rng.permutation(self.samples)
+            return tables.batches(self.rows["train"], size, order), self.samples // size
+        order = np.arange(self.params["test_samples"])
+        return tables.batches(self.rows["test"], size, order), -(-len(order) // size)
 
     def measure(self) -> None:
         """Train, then test."""
-        self.history = self.trainer.run(self.phases)
+        super().measure()
         with self.phases("evaluation"):
-            self.tested = self.trainer.tested()
+            tested = dict(zip(self.names, self.validate(0).values, strict=True))
+            self.tested = ranks.mean_over_ranks(tested)
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather what each epoch gave, and how long each rank took to load the tables."""
-        arrays = self.history.arrays()
-        arrays["data_loading_times"] = ranks.gather(np.array([self.data.local_s]))
-        return arrays
-
-    @property
-    def samples_per_epoch(self) -> int:
-        """Training samples of all ranks."""
-        return self.params["ranks"] * loading.rows_of_rank(self.params)
-
-    def work(self) -> Work:
-        """Return the samples of training; the tables are read once, not in each epoch."""
-        return {
-            "samples_per_epoch": self.samples_per_epoch,
-            "samples": self.samples_per_epoch * len(self.history.total),
-            "phases": ["training"],
-        }
+        loaded = ranks.gather(np.array([self.data.local_s]))
+        return super().gather() | {"data_loading_times": loaded}
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return those of every training, of the test, and of loading."""
-        data, model, target_at = self.data, self.trainer.model, self.history.target_at
-        return {
-            **tf_training.training_metrics(arrays, self.samples_per_epoch, target_at, model),
+        data = self.data
+        return super().metrics(arrays) | {
             "test_accuracy": metric(self.tested["accuracy"], "1", "higher"),
             "data_loading_time": metric(data.total_s, "s"),
             "data_loading_rate": metric(data.bytes / data.total_s, "bytes/s", "higher"),
@@ -85,8 +86,7 @@ class Program(Benchmark):
         """Return each host's memory mode and what has read the tables too."""
         data = self.data
         loaded = {"reader": data.reader, "package": data.package, "file_bytes": data.bytes}
-        notes = tf_training.training_notes(self.params, self.trainer, self.history, self.seed)
-        return {"memory_mode": self.memory, "loading": loaded} | notes
+        return super().notes(about_ranks) | {"memory_mode": self.memory, "loading": loaded}
 
 
 def look_at_memory(asked: str) -> dict[str, str | None]:
@@ -94,9 +94,9 @@ def look_at_memory(asked: str) -> dict[str, str | None]:
 
     A host is asked by its first rank.
     """
-    host = socket.gethostname()
-    there = memory.mode(cpu_model()) if ranks.first_on_host() else None
-    problem = memory.mismatch(asked, there, host) if ranks.first_on_host() else None
+    host, first = socket.gethostname(), ranks.first_on_host()
+    there = memory.mode(cpu_model()) if first else None
+    problem = memory.mismatch(asked, there, host) if first else None
     ranks.raise_together((EXIT_UNSUPPORTED, problem) if problem else None)
-    known = ranks.gather_json([host, ranks.first_on_host(), there])
+    known = ranks.gather_json([host, first, there])
     return {name: mode for name, first, mode in known if first}

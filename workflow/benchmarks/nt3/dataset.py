@@ -87,9 +87,7 @@ class Tables(staging.DataSet):
         return rows == self.samples(Path(path).parent.name)
 
     def write(self, path: str, split: str, index: int) -> None:
-        """Write the table of `split`, row by row. Raises OSError when that cannot be done here."""
-        if index:
-            raise OSError(f"{split} has one file, {self.path('', split)}")
+        """Write the table of `split`, row by row."""
         formats.FORMATS[self.data_format].write(path, self.rows(split), self.features)
 
     def labels(self, split: str) -> np.ndarray:

@@ -40,12 +40,6 @@ class Part:
         return {} if self.whole else {skip: self.start, take: self.count}
 
 
-def part_of(samples: int, rank: int, ranks: int) -> Part:
-    """Return the rows of a rank that shares a table with all others: one block of them."""
-    count = samples // ranks
-    return Part(rank * count, count, ranks == 1)
-
-
 def rows_of_rank(params: dict[str, Any]) -> int:
     """Return how many samples a rank trains on in an epoch."""
     shared = params["partition"] == "samples"
@@ -94,23 +88,17 @@ def read_pyarrow(path: str, features: int, part: Part) -> np.ndarray:
 
 
 def read_parquet(path: str, features: int, part: Part) -> np.ndarray:
-    """Read the row groups that hold the part, each as one block of values."""
+    """Read batches of rows, each as one block of values, to the end."""
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(path)
-    end = part.start + part.count
-    blocks, first = [], 0
-    for group in range(file.num_row_groups):
-        last = first + file.metadata.row_group(group).num_rows
-        if part.whole or (first < end and last > part.start):
-            table = file.read_row_group(group, ["label", "x"]).combine_chunks()
-            rows = np.empty((table.num_rows, features + 1), np.float32)
-            rows[:, 0] = table["label"].to_numpy()
-            values = table["x"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-            rows[:, 1:] = values.reshape(table.num_rows, features)
-            blocks.append(rows if part.whole else rows[max(0, part.start - first) : end - first])
-        first = last
-    return np.concatenate(blocks)
+    blocks = []
+    for batch in parquet.ParquetFile(path).iter_batches(PARSE_ROWS, columns=["label", "x"]):
+        rows = np.empty((len(batch), len(batch["x"].flatten()) // len(batch) + 1), np.float32)
+        rows[:, 0] = batch["label"]
+        rows[:, 1:] = np.reshape(batch["x"].flatten(), (len(batch), -1))
+        blocks.append(rows)
+    table = np.concatenate(blocks)
+    return table if part.whole else table[part.start : part.start + part.count]
 
 
 def read_tfrecord(path: str, features: int, part: Part) -> np.ndarray:

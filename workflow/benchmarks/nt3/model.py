@@ -29,18 +29,6 @@ def build(params: dict[str, Any]) -> tf.keras.Model:
     return model
 
 
-def make_optimizer(name: str, rate: float) -> tf.keras.optimizers.legacy.Optimizer:
-    """Return the optimiser of that name (momentum: SGD with momentum 0.9)."""
-    optimizers = tf.keras.optimizers.legacy
-    match name:
-        case "sgd":
-            return optimizers.SGD(rate)
-        case "momentum":
-            return optimizers.SGD(rate, momentum=0.9)
-        case _:
-            return optimizers.Adam(rate)
-
-
 def measure(labels: tf.Tensor, logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Return cross-entropy and whether the larger logit is the label's, of each sample."""
     loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)

@@ -27,12 +27,12 @@ class Data:
         with phases("import"):
             self.package, problem = loading.import_package(self.reader)
             ranks.raise_together(problem)
-        self.shared = params["partition"] == "samples"
+        self.shared = params["partition"] == "samples" and params["ranks"] > 1
         tables = dataset.Tables.from_params(params)
-        share = (rank, params["ranks"]) if self.shared else (0, 1)
+        count = loading.rows_of_rank(params)
         parts = {
-            "train": loading.part_of(params["train_samples"], *share),
-            "test": loading.part_of(params["test_samples"], 0, 1),
+            "train": loading.Part(rank * count if self.shared else 0, count, not self.shared),
+            "test": loading.Part(0, params["test_samples"], True),
         }
         with phases("data_loading"):
             files = dict.fromkeys(parts, 1)
@@ -84,12 +84,8 @@ def scale(
     What scikit-learn's MaxAbsScaler does; a feature that is 0 throughout stays so. `over_ranks`
     returns the largest values over all ranks, of which each may have other rows.
     """
-    largest = np.zeros(train.shape[1] - 1, np.float32)
-    for table in (train, test):
-        for first in range(0, len(table), 64):  # so that what is in between stays small
-            block = np.abs(table[first : first + 64, 1:]).max(0)
-            np.maximum(largest, block, out=largest)
-    largest = over_ranks(largest)
+    ends = [end for table in (train, test) for end in (table[:, 1:].max(0), table[:, 1:].min(0))]
+    largest = over_ranks(np.abs(ends).max(0))
     largest[largest == 0] = 1
     for table in (train, test):
         table[:, 1:] /= largest
