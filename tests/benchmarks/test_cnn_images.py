@@ -1,4 +1,4 @@
-"""The images of cnn_training: which rank gets which, the stand-in, the real CIFAR-10."""
+"""The images of cnn_training, by rank: made ones, the stand-in, the real CIFAR-10; and epochs."""
 
 import json
 import shutil
@@ -7,143 +7,221 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_training import dataset
+from cnn_training import cifar, dataset
 from harness.program import ProgramError
 from harness.staging import file_path
-from tests.benchmarks.cnn_programs import CIFAR10, DECLARED, LENET, PROGRAM, steps
-from tests.benchmarks.programs import Later, warm
+from tests.benchmarks.cnn_programs import DEFAULTS, PROGRAM, start
+from tests.benchmarks.programs import Later, read, warm
 
 pytestmark = pytest.mark.slow
 tf = Later("tensorflow")
 images = Later("cnn_training.images")
 
-FILES, PER_FILE = 4, 8
-SMALL = {"input": "tfrecords", "data_images": FILES * PER_FILE, "images_per_file": PER_FILE}
-
-
-# ---- Made images
-
-
-@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-def test_fixed_batches_of_all_devices_are_those_of_one(data_format):
-    layout = {"data_format": data_format}
-    whole, labels = images.fixed_batches(CIFAR10 | layout | {"batch_size": 12}, 0)[0]
-    assert (whole.dtype, labels.dtype) == (np.float32, np.int32)
-    assert whole.shape == ((12, 32, 32, 3) if data_format == "NHWC" else (12, 3, 32, 32))
-    assert -1 <= whole.min() < -0.99
-    assert 0.99 < whole.max() <= 1
-    assert labels.min() >= 0
-    assert labels.max() < 10
-    for ranks, devices in ((3, 1), (1, 3), (3, 2)):
-        params = CIFAR10 | layout | {"ranks": ranks, "devices_per_rank": devices}
-        params["batch_size"] = 12 // ranks // devices
-        parts = [part for rank in range(ranks) for part in images.fixed_batches(params, rank)]
-        assert len(parts) == ranks * devices
-        np.testing.assert_array_equal(np.concatenate([part[0] for part in parts]), whole)
-        np.testing.assert_array_equal(np.concatenate([part[1] for part in parts]), labels)
-
-
-def test_synthetic_pipeline_of_all_devices_is_that_of_one():
-    params = CIFAR10 | {"input": "pipeline"}
-    whole, labels = steps(images.rank_dataset(params | {"batch_size": 16}, 0), 3)
-    assert len(np.unique(whole.reshape(48, -1), axis=0)) > 20  # made anew, out of a pool
-    split = params | {"ranks": 2, "devices_per_rank": 2, "batch_size": 4}
-    for kind, expected in enumerate((whole, labels)):
-        parts = [steps(images.rank_dataset(split, rank), 3)[kind] for rank in range(2)]
-        joined = np.concatenate(parts, axis=1).reshape(expected.shape)
-        np.testing.assert_array_equal(joined, expected)
-
-
-# ---- The stand-in
-
-
-def stage(out, *more, data_set="cifar10", train=FILES):
-    identity = {"data_set": data_set, "images_per_file": PER_FILE}
-    return PROGRAM.stage(out, {"train": train}, *more, how=warm, **identity)
+FILES, TRAINED, PER_FILE = 6, 4, {"cifar10": 64, "imagenet": 8}
+COUNTS = (7, 6, 5, 4, 8)  # images in each file of a small CIFAR-10; really 10,000
+CIFAR10, IMAGENET = (
+    DEFAULTS
+    | {"data_set": data_set, "model": model, "input": "tfrecords", "batch_size": 4}
+    | {"images_per_file": PER_FILE[data_set], "data_images": TRAINED * PER_FILE[data_set]}
+    for data_set, model in (("cifar10", "alexnet"), ("imagenet", "lenet"))
+)
+EPOCHS = CIFAR10 | {"epochs": 8, "validation_images": (FILES - TRAINED) * PER_FILE["cifar10"]}
 
 
 @pytest.fixture(scope="module")
 def stand_in(tmp_path_factory):
     """Folders of two small stand-ins, by data set."""
     folders = {}
-    for data_set, workers in (("cifar10", ("--workers", 2)), ("imagenet", ())):
-        folders[data_set] = tmp_path_factory.mktemp(data_set) / "set"
-        done = stage(folders[data_set], *workers, data_set=data_set)
-        assert done.returncode == 0, done.stderr
-        assert "made 4 of 4 files" in done.stdout
+    for params in (CIFAR10, IMAGENET):
+        folder = tmp_path_factory.mktemp("stand-in") / "set"
+        done = PROGRAM.stage(folder, {"train": FILES}, "--workers", 2, how=warm, **params)
+        assert f"made {FILES} of {FILES} files" in done.stdout, done.stderr
+        folders[params["data_set"]] = folder
     return folders
 
 
-def labels_in(path):
-    """Label of every record of a file."""
-    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+@pytest.fixture
+def real(tmp_path, monkeypatch):
+    """A small CIFAR-10 as its authors write it: its folder, pixels ``[30, 32, 32, 3]``, labels."""
+    rng, total = np.random.default_rng(9), sum(COUNTS)
+    pixels = rng.integers(0, 256, (total, 3, 32, 32), np.uint8)
+    labels = rng.integers(0, 10, total, np.uint8)
+    rows = np.column_stack([labels, pixels.reshape(total, -1)])
+    for name, part in zip(cifar.TRAIN, np.split(rows, np.cumsum(COUNTS)[:-1]), strict=True):
+        (tmp_path / name).write_bytes(part.tobytes())
+    monkeypatch.setenv("CIFAR10_DIR", str(tmp_path))
+    return tmp_path, pixels.transpose(0, 2, 3, 1), labels
+
+
+def stored(folder, numbers):
+    """Encoded images and labels in files of a stand-in."""
+    paths = [file_path(folder, "train", number) for number in numbers]
+    for record in tf.data.TFRecordDataset(paths).as_numpy_iterator():
         feature = tf.train.Example.FromString(record).features.feature
-        yield feature["image/class/label"].int64_list.value[0]
+        label = feature["image/class/label"].int64_list.value[0]
+        yield feature["image/encoded"].bytes_list.value[0], label
 
 
-@pytest.mark.parametrize("data_set", ["cifar10", "imagenet"])
-def test_declared_bytes_per_file_are_about_right(stand_in, data_set):
-    params = {"data_set": data_set, "images_per_file": PER_FILE}
+def joined(batches):
+    """Images and labels of batches, each as one array."""
+    return [np.concatenate(each) for each in zip(*batches, strict=True)]
+
+
+def steps(params, count, rank=0, folder=None):
+    """The first steps of a pipeline: images ``[step, device, batch, ...]`` and labels."""
+    taken = list(images.rank_dataset(params, rank, folder).take(count).as_numpy_iterator())
+    return [np.array(each) for each in zip(*taken, strict=True)]
+
+
+def refused(make, params, *more):
+    with pytest.raises(ProgramError) as caught:
+        make(params, *more)
+    return caught.value.code, str(caught.value)
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_fixed_batches_of_all_devices_are_those_of_one(data_format):
+    def fed(ranks, devices):
+        changes = {"input": "synthetic", "ranks": ranks, "devices_per_rank": devices}
+        params = CIFAR10 | changes | {"data_format": data_format}
+        params["batch_size"] = 12 // ranks // devices
+        feeds = [images.feed(params, None, r, devices * ["/device:CPU:0"])() for r in range(ranks)]
+        assert [len(batches) for batches in feeds] == ranks * [devices]
+        return joined(batch for batches in feeds for batch in batches)
+
+    whole, labels = fed(1, 1)
+    assert (whole.dtype, labels.dtype) == (np.float32, np.int32)
+    assert whole.shape == ((12, 32, 32, 3) if data_format == "NHWC" else (12, 3, 32, 32))
+    assert -1 <= whole.min() < -0.99 and 0.99 < whole.max() <= 1
+    assert labels.min() >= 0 and labels.max() < 10
+    for ranks, devices in ((3, 1), (1, 3), (3, 2)):
+        np.testing.assert_array_equal(fed(ranks, devices)[0], whole)
+        np.testing.assert_array_equal(fed(ranks, devices)[1], labels)
+
+
+@pytest.mark.parametrize("params", [CIFAR10, IMAGENET], ids=["cifar10", "imagenet"])
+def test_declared_bytes_per_file_are_about_right(stand_in, params):
     fmt = dataset.StandIn.from_params(params)
-    largest = max(path.stat().st_size for path in stand_in[data_set].glob("train/*"))
+    paths = stand_in[params["data_set"]].glob("train/*")
+    largest = max(path.stat().st_size for path in paths)
     assert 0.9 * fmt.file_bytes < largest <= fmt.file_bytes
-    declared = eval(DECLARED["data"]["bytes_per_file"], {"__builtins__": {}}, params)
+    declared = eval(PROGRAM.declared["data"]["bytes_per_file"], {"__builtins__": {}}, params)
     assert declared == pytest.approx(largest, rel=0.1)
 
 
-@pytest.mark.parametrize(("params", "data_format"), [(CIFAR10, "NHWC"), (LENET, "NCHW")])
-def test_tfrecord_pipeline(stand_in, params, data_format):
-    params = params | SMALL | {"devices_per_rank": 2, "data_format": data_format}
-    taken, labels = steps(images.rank_dataset(params, 0, stand_in[params["data_set"]]), 12)
-    height, width, channels = images.Share(params, 0).shape
+@pytest.mark.parametrize(
+    ("params", "kind", "data_format"),
+    [
+        (CIFAR10, "pipeline", "NCHW"),
+        (IMAGENET, "pipeline", "NHWC"),
+        (CIFAR10, "tfrecords", "NHWC"),
+        (IMAGENET, "tfrecords", "NCHW"),
+    ],
+)
+def test_pipelines(stand_in, params, kind, data_format):
+    data_set = params["data_set"]
+    params = params | {"input": kind, "devices_per_rank": 2, "data_format": data_format}
+    count = 3 * params["data_images"] // 8 if kind == "tfrecords" else 12
+    taken, labels = steps(params, count, folder=stand_in[data_set])
+    height, width, channels = images.shape_of(params)
     shape = (height, width, channels) if data_format == "NHWC" else (channels, height, width)
-    assert taken.shape == (12, 2, 4, *shape)
+    assert taken.shape == (count, 2, 4, *shape)
     assert (taken.dtype, labels.dtype) == (np.float32, np.int32)
     assert -1 <= taken.min() < -0.5 < 0.5 < taken.max() <= 1
-    # 96 images of 32: the same ones three times, though cut and mirrored in other ways.
-    paths = [file_path(stand_in[params["data_set"]], "train", f) for f in range(FILES)]
-    stored = [label for path in paths for label in labels_in(path)]
-    assert set(labels.ravel()) == set(stored)
-    assert len(np.unique(taken.reshape(96, -1), axis=0)) > 64
+    # The same ones three times or more, though cut and mirrored in other ways; on no other rank.
+    seen = np.unique(taken.reshape(count * 8, -1), axis=0)
+    if kind == "tfrecords":
+        known = {label for _, label in stored(stand_in[data_set], range(TRAINED))}
+        assert set(labels.ravel()) == known
+    else:
+        assert (steps(params | {"ranks": 2}, count, rank=1)[0] != taken).any()
+    assert len(seen) > (20 if kind == "pipeline" else 2 * params["data_images"])
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_ranks_share_all_records_and_none_twice(stand_in, ranks):
-    """With 8 ranks for 4 files the records are dealt out, else whole files."""
     folder = stand_in["cifar10"]
-    stored = {
-        record
-        for index in range(FILES)
-        for record in tf.data.TFRecordDataset(file_path(folder, "train", index)).as_numpy_iterator()
-    }
+    paths = [file_path(folder, "train", number) for number in range(TRAINED)]
+    records = set(tf.data.TFRecordDataset(paths).as_numpy_iterator())
     shares = []
     for rank in range(ranks):
-        share = images.Share(CIFAR10 | {"ranks": ranks}, rank)
-        stream = images.shared_records(folder, FILES * PER_FILE, PER_FILE, share)
-        shares.append(list(stream.take(4 * FILES * PER_FILE).as_numpy_iterator()))
-    assert set().union(*shares) == stored
-    assert sum(len(set(share)) for share in shares) == len(stored) == FILES * PER_FILE
+        stream = images.shared_records(CIFAR10 | {"ranks": ranks}, rank, folder)
+        shares.append(list(stream.take(4 * len(records)).as_numpy_iterator()))
+    assert set().union(*shares) == records
+    assert sum(len(set(share)) for share in shares) == len(records) == CIFAR10["data_images"]
     assert shares[0] != sorted(shares[0])
 
 
-def test_missing_empty_and_too_few_files(tmp_path, stand_in):
+def test_a_stand_in_that_is_not_whole_is_refused(tmp_path, stand_in):
     folder = shutil.copytree(stand_in["cifar10"], tmp_path / "set")
-
-    def refused(**params):
-        rank = params.pop("rank", 0)
-        with pytest.raises(ProgramError) as caught:
-            images.rank_dataset(CIFAR10 | SMALL | params, rank, folder)
-        return caught.value.code, str(caught.value)
-
-    assert refused(ranks=FILES * PER_FILE + 1)[0] == 2
-    Path(file_path(folder, "train", 3)).write_bytes(b"")
-    assert refused() == (65, f"{file_path(folder, 'train', 3)} is empty")
-    Path(file_path(folder, "train", 3)).unlink()
-    Path(file_path(folder, "train", 1)).unlink()
-    missing = (66, f"missing {file_path(folder, 'train', 1)}")
-    assert refused() == refused(ranks=2, rank=1) == refused(ranks=8) == missing
-    images.rank_dataset(CIFAR10 | SMALL | {"ranks": 2}, 0, folder)  # this rank's files are there
+    last = Path(file_path(folder, "train", FILES - 1))
+    last.unlink()
+    images.rank_dataset(CIFAR10, 0, folder)  # without epochs, which validate on it
+    code, said = refused(images.rank_dataset, EPOCHS, 0, folder)
+    assert code == 66 and f"1 of 6 train files (first train/{last.name})" in said
     (folder / "format.json").write_text(json.dumps({"format_version": 0}))
-    assert refused()[0] == 66
-    with pytest.raises(ProgramError, match="no data set"):
-        images.rank_dataset(CIFAR10 | SMALL, 0, None)
+    assert refused(images.rank_dataset, CIFAR10, 0, folder)[0] == 66
+    assert "no data set" in refused(images.rank_dataset, CIFAR10, 0, None)[1]
+
+
+def test_images_of_the_stand_in_are_held_back(stand_in):
+    folder, params = stand_in["cifar10"], EPOCHS | {"data_format": "NCHW"}
+    pixels, labels = joined(images.held_back(params, folder).as_numpy_iterator())
+    kept = list(stored(folder, range(TRAINED, FILES)))
+    assert labels.tolist() == [label for _, label in kept]
+    wanted = np.stack([np.frombuffer(raw, np.uint8).reshape(32, 32, 3) for raw, _ in kept])
+    shown = np.rint((np.moveaxis(pixels, 1, -1) + 1) * 127.5)
+    np.testing.assert_array_equal(shown, wanted)
+
+
+def test_images_of_the_real_cifar10(real):
+    folder, pixels_of_all, labels_of_all = real
+    params = EPOCHS | {"input": "cifar10", "data_images": 20, "ranks": 2, "batch_size": 5}
+    np.testing.assert_array_equal(cifar.read(cifar.TRAIN)[0], pixels_of_all)
+    for rank in range(2):  # an epoch of each: its images of the first 20, each once
+        _, drawn = steps(params, 2, rank)
+        assert sorted(drawn.ravel()) == sorted(labels_of_all[:20][rank::2])
+    few = refused(images.rank_dataset, params | {"data_images": 31}, 0)
+    assert few == (2, "31 images are wanted of CIFAR-10, which here has 30 of them")
+    assert refused(images.held_back, params) == (
+        66,
+        f"CIFAR10_DIR must name the folder with test_batch.bin: no file {folder}/test_batch.bin",
+    )
+    shutil.copy(folder / cifar.TRAIN[-1], folder / "test_batch.bin")
+    batches = list(images.held_back(params | {"validation_images": 8}).as_numpy_iterator())
+    assert [len(labels) for _, labels in batches] == [5, 3]
+    pixels, labels = joined(batches)
+    np.testing.assert_array_equal(np.rint((pixels + 1) * 127.5), pixels_of_all[-8:])
+    np.testing.assert_array_equal(labels, labels_of_all[-8:])
+
+
+@pytest.mark.parametrize("content", [bytes(3074), bytes([10]) + bytes(3072), b""])
+def test_damaged_files_of_cifar10_are_65(real, content):
+    path = real[0] / cifar.TRAIN[2]
+    path.write_bytes(content)
+    code, said = refused(cifar.read, cifar.TRAIN)
+    assert code == 65 and str(path) in said
+
+
+def test_training_ends_when_the_target_is_met(tmp_path, stand_in):
+    """The accuracy can only rise if the weights that two devices have trained are validated."""
+    params = EPOCHS | {"variable_update": "replicated", "devices_per_rank": 2, "batch_size": 16}
+    params |= {"learning_rate": 0.02, "optimizer": "momentum", "target_accuracy": 0.7}
+    native, samples = read(*start(tmp_path, data=stand_in["cifar10"], **params))
+    accuracy, trained = samples["validation_accuracy"][:, 0], params["data_images"]
+    epochs = len(accuracy)
+    assert 1 < epochs <= 8 and accuracy[-1] >= 0.7 > accuracy[:-1].max()
+    assert "step_times" not in samples
+    assert {len(each) for each in samples.values()} == {epochs}
+    values = {name: metric["value"] for name, metric in native["metrics"].items()}
+    assert values["epochs_run"] == epochs
+    assert values["time_to_target"] == samples["epoch_ends"][-1, 0]
+    assert values["final_validation_accuracy"] == accuracy[-1]
+    assert values["final_loss"] == samples["loss"][-1, 0] < samples["loss"][0, 0]
+    assert values["training_time"] == samples["global_times"].sum()
+    rate = trained * epochs / values["training_time"]
+    assert values["total_images_per_second"] == pytest.approx(rate)
+    assert native["work"] == {
+        "samples_per_epoch": trained, "samples": trained * epochs, "phases": ["training"],
+    }  # fmt: skip
+    assert native["notes"]["spans"]["steps_per_epoch"] == trained // 32

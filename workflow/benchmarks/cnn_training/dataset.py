@@ -9,7 +9,6 @@ An image is a coarse pattern of its class, on which random fields and noise are 
 learn it. TensorFlow is imported only to make imagenet's files.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -58,15 +57,11 @@ class StandIn(staging.DataSet):
 
     def write(self, path: str, split: str, index: int) -> None:
         """Write the images of a file."""
-        staging.write_examples(path, self.examples(split, index))
-
-    def examples(self, split: str, index: int) -> Iterator[dict[str, int | bytes]]:
-        """Yield the images of a file."""
         rng = np.random.default_rng([SEED, IMAGES, self.splits.index(split), index])
         make = _encoded_jpeg if self.data_set == "imagenet" else _raw_cifar10
-        for _ in range(self.images_per_file):
-            label = int(rng.integers(CLASSES[self.data_set]))
-            yield {"image/encoded": make(rng, label), "image/class/label": label}
+        drawn = (int(rng.integers(CLASSES[self.data_set])) for _ in range(self.images_per_file))
+        images = ({"image/encoded": make(rng, n), "image/class/label": n} for n in drawn)
+        staging.write_examples(path, images)
 
 
 def _enlarge(field: np.ndarray, factor: int) -> np.ndarray:
@@ -74,9 +69,9 @@ def _enlarge(field: np.ndarray, factor: int) -> np.ndarray:
     return field.repeat(factor, axis=0).repeat(factor, axis=1)
 
 
-def _pattern(label: int, shape: tuple[int, int]) -> np.ndarray:
+def _pattern(label: int, size: int) -> np.ndarray:
     rng = np.random.default_rng([SEED, PATTERNS, label])
-    return PATTERN * rng.standard_normal((*shape, 3), np.float32)
+    return PATTERN * rng.standard_normal((size, size, 3), np.float32)
 
 
 def _to_bytes(levels: np.ndarray) -> np.ndarray:
@@ -84,7 +79,7 @@ def _to_bytes(levels: np.ndarray) -> np.ndarray:
 
 
 def _raw_cifar10(rng: np.random.Generator, label: int) -> bytes:
-    levels = _enlarge(_pattern(label, (4, 4)), 8)
+    levels = _enlarge(_pattern(label, 4), 8)
     levels = levels + _enlarge(FIELD * rng.standard_normal((8, 8, 3), np.float32), 4)
     return _to_bytes(levels + rng.integers(-NOISE, NOISE + 1, CIFAR10_SHAPE)).tobytes()
 
@@ -94,7 +89,7 @@ def _encoded_jpeg(rng: np.random.Generator, label: int) -> bytes:
 
     height, width, _ = shape = JPEG_SHAPES[int(rng.random() < 0.25)]
     field = FIELD * rng.standard_normal((12, 12, 3), np.float32)
-    field += _enlarge(_pattern(label, (6, 6)), 2)
+    field += _enlarge(_pattern(label, 6), 2)
     detail = DETAIL * rng.standard_normal((height // 4, width // 4, 3), np.float32)
     levels = tf.image.resize(field, (height, width), "bicubic").numpy()
     levels += tf.image.resize(detail, (height, width), "bilinear").numpy()
