@@ -17,7 +17,6 @@ from scalesweep.compute.log_reader import number_of
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import natural_order
 from scalesweep.core.host import cpu_set
-from scalesweep.core.record import OF_STEPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -245,8 +244,7 @@ def _reduce(metric: Metric, name: str, by_rank: _ByRank, ranks: int, reading: Re
             table[: len(row), rank] = row
         reading.arrays[name] = table if metric.match == "all" else table[0]
     elif metric.match == "all":
-        shape = (-1, 1) if name in OF_STEPS and ranks == 1 else (-1,)
-        reading.arrays[name] = lists[counted[0]].reshape(shape)
+        reading.arrays[name] = lists[counted[0]]
     low, high = min(means.values()), max(means.values())
     if metric.scope == "total" and high - low > AGREE * abs(value):
         said = f"{len(means)} ranks disagree: {low:.6g} to {high:.6g}, using {value:.6g}"

@@ -78,7 +78,7 @@ class Benchmark(BenchmarkKeys):
         path, extract, main = self._file, self.extract, self.chosen_metric
         if self.ceiling is not None and main is None:
             raise UserError(f"{path}: ceiling: {self.ceiling} needs a main_metric, its best value")
-        if extract and main is not None and not extract.names(main):
+        if extract and main is not None and not extract.meaning_of(main):
             allowed = ", ".join(extract.known)
             raise UserError(f"{path}: main_metric: {main!r} is not one of {allowed}")
         for metric, kind in self.kinds.items():
@@ -121,8 +121,9 @@ class Benchmark(BenchmarkKeys):
     @cached_property
     def metrics(self) -> dict[str, str]:
         """Definitions of metrics, for the report."""
+        given = self.extract.given if self.extract else {}
         stated = {name: metric.definition for name, metric in self.defined.items()}
-        return {**(self.extract.definitions if self.extract else {}), **stated}
+        return {**{name: value.definition for name, value in given.items()}, **stated}
 
     @property
     def compare(self) -> dict[str, str]:

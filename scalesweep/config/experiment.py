@@ -162,7 +162,11 @@ def check_metric(
     """The metric that an experiment names, one of its benchmark's or of ``more``; the benchmark's
     main one where it names none. Raises UserError."""
     known = {*benchmark.metrics, *more}
-    if named is None or named in known or (benchmark.extract and benchmark.extract.names(named)):
+    if (
+        named is None
+        or named in known
+        or (benchmark.extract and benchmark.extract.meaning_of(named))
+    ):
         return named or benchmark.main_metric
     extracted = benchmark.extract.metrics if benchmark.extract else ()
     names = sorted({*known, *(metric.metric for metric in extracted)})

@@ -1,17 +1,17 @@
 """``result`` of a benchmark.yaml: ``native``, ``wall_time``, or how what it prints is read."""
 
 import re
-from dataclasses import asdict
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
-from scalesweep.compute.job_spec import STREAMS, Meaning, Patterns, StampsOrder
-from scalesweep.compute.log_metrics import READER, Metric, value_group
+from scalesweep.compute.job_spec import STREAMS, Meaning, Patterns
+from scalesweep.compute.log_metrics import READER, value_group
 from scalesweep.compute.log_reader import Reader, Value, reader_of
 from scalesweep.compute.stamps import STAMPED
 from scalesweep.config.models import (
@@ -31,25 +31,22 @@ from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
 from scalesweep.core.paths import RESOURCES
-from scalesweep.core.record import OF_STEPS, STEP_TIMES
+from scalesweep.core.record import OF_STEPS
 
 Kind = Literal["extensive", "intensive", "latency"]
-# Names with a meaning of their own: arrays of native programs, and quantities made from them.
-RESERVED = frozenset(("local_times", "global_times", "span_wait", *QUANTITIES))
-# What the seconds of each step and rank have to be read with.
-_AS_STEPS = {"match": "all", "scope": "rank", "unit": "s"}
+# Names with a meaning of their own: arrays of native programs and of stamps, and quantities made
+# from them.
+RESERVED = frozenset(("local_times", "global_times", "span", "span_wait", *OF_STEPS, *QUANTITIES))
 
 
 def _no_source(source: str) -> str | None:
     """What is wrong with a place that is no stream and no file in the attempt's folder."""
-    parts = PurePosixPath(source.removeprefix("{out}/")).parts
-    if source not in STREAMS and (source.startswith(("/", "~")) or ".." in parts or not parts):
-        return (
-            f"{source!r} is not one of {', '.join(STREAMS)}, or the path of a file in {{out}}, "
-            "without '..'"
-        )
-    streams = {file: stream for stream, file in STREAMS.items()}
-    return f"{source!r}: write {streams[source]}" if source in streams else None
+    if not source.startswith(("/", "~")) and ".." not in source.split("/"):
+        return None
+    return (
+        f"{source!r} is not one of {', '.join(STREAMS)}, or the path of a file in {{out}}, "
+        "without '..'"
+    )
 
 
 def _no_metric_pattern(pattern: str) -> str | None:
@@ -73,11 +70,6 @@ class Stamps(Model):
     """`stdout`, `stderr`, or files in `{out}` (`spans-*.jsonl`)"""
     warmup: Annotated[Whole, Field(ge=0)] = 0
     """steps that are left out first, beside those that the program marks"""
-
-    @property
-    def order(self) -> StampsOrder:
-        """How the launcher is to read them."""
-        return {"source": self.source.removeprefix("{out}/"), "warmup": self.warmup}
 
 
 class ExtractedMetric(Model):
@@ -115,16 +107,21 @@ class ExtractedMetric(Model):
     source: _Source = Field("stdout", alias="from")
     """or `stderr`, or a file in `{out}` (`logs/*.txt` is allowed; as many files as ranks are one of
     each rank)"""
-    printed_by: Literal["rank_0", "every_rank"] | None = None
+    printed_by: Literal["rank_0", "every_rank", "unknown"] = "unknown"
     """where no labels identify the rank"""
     optional: Flag = False
     """whether it may be missing"""
 
     @property
-    def read(self) -> Metric:
-        """How the launcher is to read it."""
-        keys = self.model_dump(exclude={"kind"})
-        return Metric(**{**keys, "printed_by": self.printed_by or "unknown"})
+    def name(self) -> str:
+        """Its name in records; with a value for each key, their pattern (``EVERY_KEY``)."""
+        keyed = "key" in re.compile(self.pattern).groupindex
+        return self.metric + EVERY_KEY if keyed else self.metric
+
+    @property
+    def meaning(self) -> Meaning:
+        """Unit, direction and scope, as a record has them."""
+        return {"unit": self.unit, "better": self.better, "scope": self.scope}
 
 
 class Result(Model):
@@ -150,51 +147,22 @@ class Result(Model):
         UserError."""
         if self.reader:
             self._read_by = find_reader(self.reader, path.parent, f"{path}: result.reader")
-        for place, metric in enumerate(self.metrics):
-            if fault := self._fault(metric, place):
-                raise UserError(f"{path}: result.extract[{place}]: {fault}")
-        check_metrics([metric.metric for metric in self.metrics], path, "result.extract")
+        names = [entry.metric for entry in self.metrics]
+        for place, name in enumerate(names):
+            if name in names[:place] or name in self.given:
+                raise UserError(f"{path}: result.extract[{place}]: two metrics {name!r}")
+        check_metrics(names, path, "result.extract")
         return self
 
-    def _fault(self, metric: Metric, place: int) -> str | None:
-        """What is wrong with a metric beside others."""
-        name, of_steps = metric.metric, _of_steps(metric)
-        if name in [other.metric for other in self.metrics[:place]]:
-            return f"two metrics {name!r}"
-        if self._read_by and name in self._read_by.metrics:
-            return f"the reader gives {name!r}; choose another name"
-        if self.stamps and (name in STAMPED or of_steps):
-            return f"the stamps give {name!r}; choose another name"
-        if of_steps and any(getattr(metric, key) != word for key, word in _AS_STEPS.items()):
-            needed = ", ".join(f"{key}: {word}" for key, word in _AS_STEPS.items())
-            return (
-                f"{name!r}: {min(of_steps)} is the seconds of each step and rank: it needs "
-                f"{needed}; or choose another name"
-            )
-        if of_steps and not any(STEP_TIMES in _of_steps(other) for other in self.metrics):
-            return f"{name!r}: spans are parts of steps: {STEP_TIMES} is needed beside it"
-        return None
-
     @property
-    def wall_time(self) -> bool:
-        """Whether the wall time is all that is measured."""
-        return not (self.reader or self.stamps or self.extract)
-
-    @cached_property
-    def metrics(self) -> tuple[Metric, ...]:
-        """What patterns extract, as the launcher is to read it."""
-        return tuple(entry.read for entry in self.extract or ())
+    def metrics(self) -> tuple[ExtractedMetric, ...]:
+        """What patterns extract."""
+        return self.extract or ()
 
     @property
     def kinds(self) -> dict[str, str]:
-        """The kinds of metrics that state it (``analysis.metrics.kind_of``): they change no
-        number."""
-        entries = zip(self.metrics, self.extract or (), strict=True)
-        return {
-            metric.metric + (EVERY_KEY if keyed(metric) else ""): str(entry.kind)
-            for metric, entry in entries
-            if entry.kind
-        }
+        """The kinds of metrics that state it (``analysis.metrics.kind_of``)."""
+        return {entry.name: str(entry.kind) for entry in self.metrics if entry.kind}
 
     @property
     def digest(self) -> str:
@@ -203,68 +171,46 @@ class Result(Model):
 
     @cached_property
     def order(self) -> Patterns:
-        """How the launcher is to read the logs."""
-        order: Patterns = {"metrics": [asdict(it) for it in self.metrics], "digest": ""}
+        """How the launcher is to read the logs; kinds change no number."""
+        metrics = [entry.model_dump(exclude={"kind"}) for entry in self.metrics]
+        order: Patterns = {"metrics": metrics, "digest": ""}
         if self.stamps:
-            order["stamps"] = self.stamps.order
+            order["stamps"] = {"source": self.stamps.source, "warmup": self.stamps.warmup}
         if self._read_by:
             order["reader"] = self._read_by.declared
         return {**order, "digest": digest_of([READER, order], 8)}
 
     @property
-    def definitions(self) -> dict[str, str]:
-        """What metrics mean that no benchmark.yaml needs to define."""
-        return {name: it.definition for name, it in self._values.items()}
-
-    @property
-    def _values(self) -> dict[str, Value]:
-        """What stamps and the reader may give, by name."""
+    def given(self) -> dict[str, Value]:
+        """What stamps and the reader may give, by name, which no benchmark.yaml needs to define."""
         read_by = self._read_by.metrics if self._read_by else {}
         return {**(STAMPED if self.stamps else {}), **read_by}
 
     @property
     def known(self) -> dict[str, Meaning]:
-        """What each metric means; ``_<key>`` is behind the name of those with several keys."""
-        if self.wall_time:
+        """What each metric means, by its name or the pattern of its names."""
+        if not (self.reader or self.stamps or self.extract):
             return {WALL_TIME: WALL_TIME_MEANS}
+        spans: Meaning = {"unit": "s", "better": "lower", "scope": "rank"}
         return {
-            **{name: it.meaning for name, it in self._values.items()},
-            **{m.metric + ("_<key>" if keyed(m) else ""): m.meaning for m in self.metrics},
+            **{name: it.meaning for name, it in self.given.items()},
+            **({"span" + EVERY_KEY: spans} if self.stamps else {}),
+            **{entry.name: entry.meaning for entry in self.metrics},
         }
 
-    def names(self, metric: str) -> bool:
-        """Whether a record may have a metric of this name."""
-        stamped = bool(self.stamps) and metric.startswith("span_")
-        return stamped or self.meaning_of(metric) is not None
-
     def meaning_of(self, metric: str) -> Meaning | None:
-        """Unit, direction and scope of a metric; None where only its runs can say."""
-        for name, meaning in self.known.items():
-            stem, key, _ = name.partition("<key>")
-            if metric.startswith(stem) if key else metric == name:
-                return meaning
-        return None
+        """Unit, direction and scope of a metric; None where no record has it."""
+        return next((of for name, of in self.known.items() if fnmatchcase(metric, name)), None)
 
     @property
     def main_metric(self) -> str | None:
         """That of the reader, else the first metric that has one value, without any the rate of
-        stamps; None if there is none."""
+        stamps or the wall time; None if there is none."""
         if self._read_by:
             return self._read_by.main
-        usual = WALL_TIME if self.wall_time else self.stamps and "samples_per_second"
-        return next((it.metric for it in self.metrics if not keyed(it)), usual or None)
-
-
-def keyed(metric: Metric) -> bool:
-    """Whether a metric has a value for each key."""
-    return "key" in re.compile(metric.pattern).groupindex
-
-
-def _of_steps(metric: Metric) -> frozenset[str]:
-    """The arrays of steps that an entry may leave."""
-    if not keyed(metric):
-        return OF_STEPS & {metric.metric}
-    return frozenset(name for name in OF_STEPS if name.startswith(f"{metric.metric}_"))
+        plain = [entry.metric for entry in self.metrics if entry.name == entry.metric]
+        usual = [it for it in ("samples_per_second", WALL_TIME) if it in self.known]
+        return next(iter((*plain, *usual)), None)
 
 
 @cache

@@ -36,7 +36,7 @@ def test_every_recipe_is_tried() -> None:
 def test_a_recipe_reads_what_an_import_reads(name: str, tmp_path: Path) -> None:
     log, stream = LOGS[READ[name][0]], READ[name][1]
     extract = load_benchmark(name, folder=RECIPES / name).extract
-    assert extract and extract.names(str(extract.main_metric))
+    assert extract and extract.meaning_of(str(extract.main_metric))
     leave(tmp_path, log.text, stream)
     ((run,), _, _) = read_source(tmp_path / f"{stream}.log", log.ranks)
     declared = json.loads(json.dumps(extract.order["reader"]))  # as it reaches the launcher
@@ -61,5 +61,5 @@ def test_a_reader_of_a_benchmark_is_one_there_is(tmp_path: Path) -> None:
     assert extract and extract.main_metric == "step_time" and "step_time" in extract.known
     entry = {"metric": "final_loss", "pattern": "(x)", "unit": "1", "better": "lower"}
     result = {"reader": "nanogpt", "extract": [entry | {"scope": "total"}]}
-    with pytest.raises(UserError, match=r"extract\[0\]: the reader gives 'final_loss'"):
+    with pytest.raises(UserError, match=r"extract\[0\]: two metrics 'final_loss'"):
         Result.model_validate(result).settle(path)
