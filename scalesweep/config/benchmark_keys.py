@@ -210,10 +210,9 @@ class BenchmarkKeys(Model):
     these vary together and form no grid, tables, figures and findings have one parameter `layout`
     in their place; names of unequal layouts are never equal"""
     mesh: Mesh | None = None
-    """the axes of the mesh of ranks: `dp`, or `dp_replicate` and `dp_shard`; `tp`, `pp`, `cp`,
-    `ep`. A role alone is the parameter of this name. The product must be `ranks`; `ep` lies inside
-    the data-parallel axes and `cp` and must divide their product. A point that breaks this is left
-    out, or refused"""
+    """the ranks along each axis of their mesh, expressions: of `dp`, or `dp_replicate` and
+    `dp_shard`; `tp`, `pp`, `cp`, `ep`. The product, without `ep`, must be `ranks`. A point that
+    breaks this is left out, or refused"""
     transformer: Transformer | None = None
     """the shape of the decoder-only transformer that is trained, and of its batch, as expressions
     over parameters; [FLOP, utilisation](../methods/utilisation.md) and memory follow"""

@@ -161,14 +161,10 @@ def check_metric(
 ) -> str | None:
     """The metric that an experiment names, one of its benchmark's or of ``more``; the benchmark's
     main one where it names none. Raises UserError."""
-    known = {*benchmark.metrics, *more}
-    if (
-        named is None
-        or named in known
-        or (benchmark.extract and benchmark.extract.meaning_of(named))
-    ):
+    known, extract = {*benchmark.metrics, *more}, benchmark.extract
+    if named is None or named in known or (extract and extract.meaning_of(named)):
         return named or benchmark.main_metric
-    extracted = benchmark.extract.metrics if benchmark.extract else ()
+    extracted = extract.metrics if extract else ()
     names = sorted({*known, *(metric.metric for metric in extracted)})
     raise UserError(
         f"{where}: {named!r} is not a metric of benchmark {benchmark.name}; "

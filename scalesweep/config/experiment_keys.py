@@ -271,10 +271,6 @@ class ExperimentKeys(Model):
     quarter; default: the site's"""
     expected_minutes: Minutes | None = None
     """wall time of one run, until runs have finished"""
-    skip_if_memory_exceeds: Positive | None = None
-    """leaves out points of a transformer that need more than so many times the memory of their
-    rank's device, by the [memory model](../methods/memory.md) with its default constants; they are
-    counted as excluded, with the reason"""
     memory_gib_per_rank: Positive | None = None
     """GiB that a rank may use; requested from Slurm. Default: the share of a node's memory"""
     constraint: (

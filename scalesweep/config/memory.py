@@ -1,13 +1,12 @@
-"""The memory of a point's ranks by the model, and points that need more than their devices have."""
+"""The memory of a point's ranks by the model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.shapes import DEVICE, Memory, Shapes
 from scalesweep.config.site import Site
-from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import text_of
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def memory_layout(
     sizes = of.mesh.at(point) if of.mesh else {}
     if sizes is None:
         return "the mesh"
-    values = of.memory.at(point, where)
+    values = of.memory.values_at(point, where)
     device = values.pop(DEVICE, None)
     missing = [unknown_of(shape)]
     if shape.accumulation is None and sizes.get("pp", 1) > 1:
@@ -95,37 +94,3 @@ def memory_on(
             ranks = "(ranks if ranks < ranks_per_node else ranks_per_node)"
             return benchmark.memory.on(f"{text_of(site.memory_gib_per_node)} / {ranks}")
     return benchmark.memory.on(None if gib is None else text_of(gib))
-
-
-def too_large(
-    benchmark: Benchmark, site: Site, most: float, memory_gib: float | None, where: str
-) -> Callable[[Mapping[str, Any]], str | None]:
-    """What says why a point needs more than ``most`` x its device, by the model's default
-    constants: what is planned does not depend on what was measured.
-
-    Raises UserError where no point can be judged: benchmark or site do not say what that takes.
-    """
-    memory = memory_on(benchmark, site, memory_gib)
-    if memory is None or benchmark.transformer is None:
-        raise UserError(
-            f"{where}: {benchmark.name} does not say how much memory a point needs (transformer "
-            "and memory in benchmark.yaml)"
-        )
-    if memory.device_gib is None:
-        key = "memory_gib_per_gpu" if site.gpus_per_node else "memory_gib_per_node"
-        raise UserError(f"{where}: site {site.name} does not say {key}")
-    sized = benchmark.model_copy(update={"memory": memory})
-    reason = f"needs more than {text_of(most)} x the memory of its device, by the memory model"
-
-    def exceeds(point: Mapping[str, Any]) -> str | None:
-        from scalesweep.analysis.memory_model import MemoryFit  # few campaigns need it
-
-        try:
-            judged = point_memory(sized, point, where)
-        except UserError:  # a point that cannot be: its own check says why
-            return None
-        if not isinstance(judged, PointMemory) or judged.device is None:
-            return None
-        return reason if MemoryFit().needed(judged.parts) > most * judged.device else None
-
-    return exceeds

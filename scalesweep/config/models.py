@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -17,15 +17,15 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    ModelWrapValidatorHandler,
     StrictBool,
     StrictFloat,
     StrictInt,
+    TypeAdapter,
     ValidationError,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import core_schema
 
 from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.expressions import Expression
@@ -45,34 +45,18 @@ class Model(BaseModel):
     FORM: ClassVar[str] = ""
     SOME: ClassVar[str] = ""
 
-    @model_validator(mode="wrap")
+    @model_validator(mode="before")
     @classmethod
-    def _only_known_keys(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _only_known_keys(cls, given: Any) -> Any:
         allowed = sorted(field.alias or name for name, field in cls.model_fields.items())
         if not isinstance(given, Mapping):
             raise ValueError(_is_not(given, cls.FORM or f"a mapping ({', '.join(allowed)})"))
         if cls.SOME and not given:
             raise ValueError(f"is empty; write {cls.SOME}")
-        unknown = sorted(map(str, given.keys() - set(allowed)))
-        if not unknown:
-            return handler(given)
-        names = ", ".join(map(repr, unknown))
-        mistakes = [((), f"unknown key {names}; {choices(unknown[0], allowed)}")]
-        try:
-            handler({key: value for key, value in given.items() if key in allowed})
-        except ValidationError as error:  # what is missing or empty is likely the unknown key
-            said = [
-                it for it in error.errors() if it["type"] != "missing" and it["input"] is not None
-            ]
-            mistakes += map(_mistake, said)
-        raise ValidationError.from_exception_data(
-            cls.__name__,
-            [
-                {"type": PydanticCustomError("told", "{text}", {"text": text}), "loc": where,
-                 "input": given}
-                for where, text in mistakes
-            ],
-        )  # fmt: skip
+        if unknown := sorted(map(str, given.keys() - set(allowed))):
+            names = ", ".join(map(repr, unknown))
+            raise ValueError(f"unknown key {names}; {choices(unknown[0], allowed)}")
+        return given
 
     def expressions(self, place: str = "") -> Iterator[tuple[str, Expression]]:
         """All expressions in it, each with its key."""
@@ -133,21 +117,22 @@ def is_pattern(text: str) -> str | None:
     return None
 
 
+@dataclass(frozen=True)
 class Made:
-    """What is made, by ``of``, of a value as a file has it, which is a ``SOURCE``."""
+    """What is made of a list in a file, which is a ``SOURCE``."""
 
     SOURCE: ClassVar[Any]
-
-    @classmethod
-    def of(cls, given: Any) -> Self:
-        """It; raises ValueError."""
-        return cls(given)  # type: ignore[call-arg]
+    parts: Any
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:  # noqa: D105
         return core_schema.no_info_after_validator_function(
-            cls.of, handler.generate_schema(cls.SOURCE)
+            cls, handler.generate_schema(cls.SOURCE)
         )
+
+    def expressions(self, place: str) -> Iterator[tuple[str, Expression]]:
+        """All expressions in it, each with its key."""
+        yield from _expressions(self.parts, place.rstrip("."))
 
 
 @dataclass(frozen=True)
@@ -159,16 +144,14 @@ class Short:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:  # noqa: D105
         def whole(given: Any) -> Any:
-            types = tuple(it for it in self.kinds if isinstance(it, type))
-            words = [it for it in self.kinds if isinstance(it, str)]
-            return self.make(given) if isinstance(given, types) or given in words else given
+            short_form = type(given) in self.kinds or given in self.kinds
+            return self.make(given) if short_form else given
 
         return core_schema.no_info_before_validator_function(whole, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:  # noqa: D105
-        types = {str: "string", int: "integer", float: "number", type(None): "null"}
-        short = [{"const": it} if isinstance(it, str) else {"type": types[it]} for it in self.kinds]
-        return {"anyOf": [handler(schema), *short]}
+        types: list[Any] = [it if isinstance(it, type) else Literal[it] for it in self.kinds]
+        return {"anyOf": [handler(schema), *(TypeAdapter(it).json_schema() for it in types)]}
 
 
 def instead_of(key: str, *kinds: type) -> Short:
@@ -304,8 +287,8 @@ def _mistake(error: Any) -> tuple[tuple[Any, ...], str]:
         return where, _is_not(given, about["wanted"])
     if what == "missing":
         return where[:-1], f"the key {where[-1]!r} is missing"
-    if what in ("told", "value_error"):
-        fault = about.get("error", about.get("text"))
+    if what == "value_error":
+        fault = about["error"]
         return (*where, fault.key) if isinstance(fault, WrongKeyError) else where, str(fault)
     if what == "literal_error":
         allowed = re.findall(r"'([^']*)'", about["expected"]) or [about["expected"]]

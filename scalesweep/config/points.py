@@ -1,7 +1,7 @@
 """The points of an experiment: axes, linked entries and extra points, and what is left out."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, TypeVar
@@ -11,7 +11,6 @@ from scalesweep.config.benchmark_keys import Divides, Refuse
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.gpus import check_gpus
-from scalesweep.config.memory import too_large
 from scalesweep.config.shapes import Mesh
 from scalesweep.config.site import PLACEMENT, Site
 from scalesweep.core.errors import UserError
@@ -57,10 +56,6 @@ def expand_points(
             raise UserError(f"{where}.extra[{index}]: {broken}")
     asked = exclusions(benchmark, spec, where)
     rules = grid.rules(derivation) if site.launch else []
-    exceeds: Callable[[Point], str | None] = lambda _: None  # noqa: E731
-    if (most := spec.skip_if_memory_exceeds) is not None:
-        key = f"{where}.skip_if_memory_exceeds"
-        exceeds = too_large(benchmark, site, most, spec.memory_gib_per_rank, key)
 
     def reason(point: Point, broken: str | None) -> str | None:
         for rule, why in asked:
@@ -71,7 +66,7 @@ def expand_points(
                 if broken is None:
                     raise
         faulty = (f"{benchmark.name}: {rule.reason}" for rule in rules if rule.fault(point))
-        return broken or next(faulty, None) or exceeds(point)
+        return broken or next(faulty, None)
 
     kept: dict[str, Point] = {}
     excluded: list[tuple[Point, str]] = []

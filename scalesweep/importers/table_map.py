@@ -162,7 +162,7 @@ class MapFile(Model):
     """as the source states it; without it by `work`"""
     work: Work | None = None
     """`{scope, samples}`: as in benchmark.yaml"""
-    mesh: list[Any] | None = None
+    mesh: dict[str, Any] | None = None
     """as in benchmark.yaml"""
     transformer: dict[str, Any] | None = None
     """as in benchmark.yaml"""

@@ -31,7 +31,7 @@ LAYOUTS: dict[str, Any] = {
         },
     },
     "failed": {"column": "status", "values": {"oom": "GPU_OUT_OF_MEMORY"}},
-    "mesh": ["dp", "tp"],
+    "mesh": {"dp": "dp", "tp": "tp"},
 }  # fmt: skip
 LAYOUT_ROWS = "ranks,dp,tp,rate,status\n" + "".join(
     f"{ranks},{ranks // tp},{tp},{f'{best / tp},ok' if tp < 8 else ',oom'}\n"

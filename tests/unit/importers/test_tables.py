@@ -159,13 +159,13 @@ def test_a_row_that_cannot_be_read_costs_no_other(read: Import, row: str, told: 
     [
         ("8,3,1", "dp = 2.66666666666667 is not a whole number of 1 or more ranks"),
         ("8,0,1", "fails: "),
-        ("4096,4096,1", "transformer.sequence: must be a whole number above 0, not 0"),
+        ("4096,4096,1", "transformer.sequence: 0 is not 1 or more"),
     ],
 )
 def test_rows_whose_ranks_make_no_mesh_are_refused(read: Import, row: str, told: str) -> None:
     content = map_of(
         parameters={"ranks": {"column": "ranks"}, "tp": {"column": "tp"}},
-        mesh=[{"role": "dp", "ranks": "ranks / tp"}, "tp"],
+        mesh={"dp": "ranks / tp", "tp": "tp"},
         transformer={"layers": 24, "width": 2048, "sequence": "2048 // tp"},
     )
     found = read(f"ranks,tp,rate\n8,1,9\n{row}\n", content)

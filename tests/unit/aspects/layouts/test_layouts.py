@@ -37,7 +37,7 @@ MAP: dict[str, Any] = {
         "mfu_unstated": {"formula": "mfu / 100", "unit": "1", "better": "higher", "scope": "rank"},
     },
     "failed": {"column": "status", "values": {"oom": "GPU_OUT_OF_MEMORY", "hang": "HANG"}},
-    "mesh": ["dp", "tp", "pp"],
+    "mesh": {"dp": "dp", "tp": "tp", "pp": "pp"},
     "scale": "gpus",
     "scaling": "strong",
 }
@@ -149,7 +149,8 @@ def test_data_parallel_ranks_and_accumulation_follow(tmp_path: Path) -> None:
         "micro_batch": "mbs",
     }
     known = {
-        "name": "e", "parameters": parameters, "mesh": ["dp", "tp"], "transformer": shape,
+        "name": "e", "parameters": parameters, "transformer": shape,
+        "mesh": {"dp": "dp", "tp": "tp"},
         "metrics": {"rate": MAP["metrics"]["rate"]},
     }  # fmt: skip
     _, entry, tables = imported(tmp_path, table, known)

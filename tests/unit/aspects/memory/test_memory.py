@@ -34,7 +34,7 @@ MAP: dict[str, Any] = {
         "column": "end",
         "values": {"oom": "GPU_OUT_OF_MEMORY", "crashed": "NON_ZERO_EXIT"},
     },
-    "mesh": ["dp", "tp", "pp"],
+    "mesh": {"dp": "dp", "tp": "tp", "pp": "pp"},
     "transformer": {
         "layers": 16, "width": 1024, "sequence": 2048, "heads": 16, "ffn_width": 4096,
         "vocabulary": 50304, "tied": False, "micro_batch": "batch", "accumulation": 8,

@@ -203,4 +203,4 @@ def test_tokens_per_second_come_from_what_a_run_has() -> None:
 
 def test_points_whose_model_cannot_be_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     assert rows(TOKENS, {"heads": "768 / 100"}) == {}
-    assert "a point without utilisation: b: transformer.heads: must be a whole" in caplog.text
+    assert "a point without utilisation: b: transformer.heads: 7.68 is not a whole" in caplog.text
