@@ -160,7 +160,7 @@ def _run(
         err.write(f"cannot start {argv[0]}: {error.strerror}\n".encode())
         wall_s = time.monotonic() - clock
         return Outcome(NOT_STARTED, None, None, False, started, wall_s, {})
-    with _stop_on_signal(process, work) as continued:
+    with stop_on_signal(process, work) as continued:
         thread = threading.Thread(target=meanwhile, daemon=True)
         thread.start()
         in_time = _wait(process, limit_s)
@@ -175,7 +175,7 @@ def _run(
 
 
 @contextlib.contextmanager
-def _stop_on_signal(process: "subprocess.Popen[bytes]", work: Path) -> Iterator[list[int]]:
+def stop_on_signal(process: "subprocess.Popen[bytes]", work: Path) -> Iterator[list[int]]:
     """On SIGTERM, SIGINT or SIGHUP end the program and its ranks, then leave with the usual code.
 
     Yields a list to which each SIGCONT is added.
@@ -183,16 +183,22 @@ def _stop_on_signal(process: "subprocess.Popen[bytes]", work: Path) -> Iterator[
     continued: list[int] = []
 
     def stop(number: int, _frame: Any) -> NoReturn:
-        _end_group(process)
-        end_orphans(work.parents[1], work)
+        # The kernel sends one for each thread of a Snakemake that is killed.
+        for other in endings:
+            signal.signal(other, signal.SIG_IGN)
         # No failure.json: the run was called off, not tried in vain; it stays pending.
         sys.exit(128 + number)
 
-    handlers: dict[int, Any] = dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), stop)
+    endings = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    handlers: dict[int, Any] = dict.fromkeys(endings, stop)
     handlers[signal.SIGCONT] = lambda number, _frame: continued.append(number)
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield continued
+    except SystemExit:
+        _end_group(process)
+        end_orphans(work.parents[1], work)
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from scalesweep.compute.launcher import launch
+from scalesweep.compute.program import stop_on_signal
 from scalesweep.core.orphans import MARK, end_orphans, mark, marked
 from scalesweep.core.record import read_failure
 from tests.conftest import ROOT
@@ -44,6 +47,26 @@ def test_leftovers_of_a_killed_launcher_end_before_the_next_run(tmp_path: Path) 
     assert launch(order(runs / "b", script), ROOT) == 1
     failure = read_failure(runs / "b")
     assert failure is not None and failure["exit_code"] == 4
+
+
+class CalledOffAgain(subprocess.Popen[bytes]):
+    """A program whose launcher is told once more to stop while it waits for it."""
+
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        signal.raise_signal(signal.SIGTERM)
+        return super()._try_wait(flags)  # type: ignore[misc,no-any-return]
+
+
+@pytest.mark.timeout(60)
+def test_a_launcher_that_is_called_off_twice_ends_its_program(tmp_path: Path) -> None:
+    # Of a Snakemake that is killed the kernel sends a signal for each thread.
+    program = CalledOffAgain(["sleep", "600"], start_new_session=True)
+    with (
+        pytest.raises(SystemExit, match=str(128 + signal.SIGTERM)),
+        stop_on_signal(program, tmp_path / "runs" / "a" / "attempt-1"),
+    ):
+        signal.raise_signal(signal.SIGTERM)
+    assert program.returncode == -signal.SIGTERM
 
 
 def test_only_what_has_lost_its_launcher_is_ended(tmp_path: Path) -> None:
