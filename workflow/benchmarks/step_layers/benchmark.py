@@ -27,14 +27,14 @@ class Program(Benchmark):
         with self.phases("build"):
             tf.keras.mixed_precision.set_global_policy(params["precision"])
             tf.keras.utils.set_random_seed(params["seed"])
-            network = networks.make(params)
-            samples, labels = parts.batch_of(network, batch, self.run.seed)
-            self.step = parts.whole_step(network, samples, labels)
+            model = networks.make(params)
+            samples, labels = parts.batch_of(model, batch, self.run.seed)
+            self.step = parts.whole_step(model, samples, labels)
             self.launch = parts.nothing()
             self.parts = [
-                *parts.layer_parts(network, batch, SIZES[params["precision"]]),
-                parts.loss_part(network, labels, batch),
-                parts.update_part(network),
+                *parts.layer_parts(model, batch, SIZES[params["precision"]]),
+                parts.loss_part(model, labels, batch),
+                parts.update_part(model),
             ]
 
     def warm_up(self) -> None:

@@ -18,16 +18,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from step_layers import costs, networks
-from step_layers.networks import Network
+from step_layers import costs
 
 LEARNING_RATE = 1e-4
 SPREAD = 0.1  # of the samples' values
-
+MOST_TURNS = 10_000
 
 # A body takes the tensors of ``inputs`` and returns all that it computes.
 Body = Callable[..., Sequence[tf.Tensor]]
-MOST_TURNS = 10_000
 
 
 class Timed:
@@ -96,131 +94,130 @@ class Part:
     cost: costs.Cost
     forward: Timed
     both: Timed | None
-    count: int = 1
+    count: int = 0  # of such layers
 
 
-def layer_parts(network: Network, batch: int, size: int) -> list[Part]:
+def layer_parts(model: tf.keras.Model, batch: int, size: int) -> list[Part]:
     """The layers of a model that do something, the first of each kind, with how many there are.
 
     ``size``: bytes of a value of an activation.
     """
     parts: dict[str, Part] = {}
-    ready = {id(tensor) for tensor in tf.nest.flatten(network.model.inputs)}
-    for layer in networks.layers_of(network.model):
-        described_layer = costs.describe(layer)
-        inputs = tf.nest.flatten(layer.input)
-        by_input = any(id(tensor) not in ready for tensor in inputs)
+    ready = {id(tensor) for tensor in model.inputs}
+    for layer in layers_of(model):
+        by_input = any(id(tensor) not in ready for tensor in tf.nest.flatten(layer.input))
         if not by_input and not layer.trainable_variables:
             # What comes before the first weights needs no gradient either.
             ready |= {id(tensor) for tensor in tf.nest.flatten(layer.output)}
-        if described_layer.kind == "reshape":
+        if costs.kind_of(layer) == costs.RESHAPE:
             continue
-        key = _alike(layer, described_layer, inputs, by_input)
-        if key in parts:
-            parts[key].count += 1
-            continue
-        cost = costs.cost(described_layer, batch, size, by_input)
-        parts[key] = _part(layer, described_layer.kind, cost, batch, by_input)
+        key = _alike(layer, by_input)
+        if key not in parts:
+            parts[key] = _part(layer, costs.cost(layer, batch, size, by_input), batch, by_input)
+        parts[key].count += 1
     return list(parts.values())
 
 
-def _alike(layer: Any, what: costs.Layer, inputs: Sequence[Any], by_input: bool) -> str:
+def layers_of(model: tf.keras.Model) -> list[Any]:
+    """The layers of a model that compute, in the order of the model."""
+    return [layer for layer in model.layers if not isinstance(layer, tf.keras.layers.InputLayer)]
+
+
+def _alike(layer: Any, by_input: bool) -> str:
     """What layers have in common that take the same time."""
-    settings = {
+    config = {
         name: value
         for name, value in layer.get_config().items()
-        if isinstance(value, int | float | str | list | tuple | bool) and name != "name"
+        if name != "name" and not isinstance(value, dict)  # of initialisers, with their seeds
     }
-    types = [tensor.dtype.name for tensor in inputs]
-    return json.dumps([repr(what), settings, types, by_input], sort_keys=True, default=str)
+    tensors = tf.nest.flatten([layer.input, layer.output])
+    shapes = [(tensor.shape.as_list(), tensor.dtype.name) for tensor in tensors]
+    return json.dumps([type(layer).__name__, config, shapes, by_input], default=str)
 
 
-def _part(layer: Any, kind: str, cost: costs.Cost, batch: int, by_input: bool) -> Part:
+def _part(layer: Any, cost: costs.Cost, batch: int, by_input: bool) -> Part:
     inputs = [_values(batch, tensor) for tensor in tf.nest.flatten(layer.input)]
-    outputs = [_values(batch, tensor) for tensor in tf.nest.flatten(layer.output)]
-    several = isinstance(layer.input, list)
+    given = _values(batch, layer.output)
     weights = layer.trainable_variables
 
     def call(tensors: Sequence[tf.Tensor]) -> tf.Tensor:
-        return layer(list(tensors) if several else tensors[0], training=True)
+        return layer(tensors[0] if len(tensors) == 1 else list(tensors), training=True)
 
     def forward(*tensors: tf.Tensor) -> list[tf.Tensor]:
         return [call(tensors)]
 
-    def both(*tensors: tf.Tensor) -> list[tf.Tensor]:
-        into, given = tensors[: len(inputs)], tensors[len(inputs) :]
+    def both(given: tf.Tensor, *tensors: tf.Tensor) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
             if by_input:
-                tape.watch(into)
-            output = call(into)
-        wanted = [*(into if by_input else ()), *weights]
-        gradients = tape.gradient(output, wanted, given[0])
+                tape.watch(tensors)
+            output = call(tensors)
+        gradients = tape.gradient(output, [*(tensors if by_input else ()), *weights], given)
         return [output, *(each for each in gradients if each is not None)]
 
-    backward = Timed(both, [*inputs, *outputs]) if by_input or weights else None
-    return Part(layer.name, kind, cost, Timed(forward, inputs), backward)
+    backward = Timed(both, [given, *inputs]) if by_input or weights else None
+    return Part(layer.name, costs.kind_of(layer), cost, Timed(forward, inputs), backward)
 
 
 def _values(batch: int, like: Any) -> tf.Tensor:
     """Random values of the type of a Keras tensor, and of its shape with the batch."""
     rng = np.random.default_rng(len(like.shape))
-    shape = (batch, *(int(n) for n in like.shape[1:]))
-    return tf.cast(rng.standard_normal(shape, np.float32) * SPREAD, like.dtype)
+    return tf.cast(rng.standard_normal((batch, *like.shape[1:]), np.float32) * SPREAD, like.dtype)
 
 
-def batch_of(network: Network, batch: int, seed: int) -> tuple[tf.Tensor, tf.Tensor]:
+def batch_of(model: tf.keras.Model, batch: int, seed: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Samples and labels of a batch."""
     rng = np.random.default_rng(seed)
-    samples = rng.standard_normal((batch, *network.sample), np.float32) * np.float32(SPREAD)
-    shape = (batch, *network.labels)
-    labels = rng.integers(network.classes, size=shape, dtype=np.int32)
+    shape, (*steps, classes) = model.input_shape[1:], model.output_shape[1:]
+    samples = rng.standard_normal((batch, *shape), np.float32) * np.float32(SPREAD)
+    labels = rng.integers(classes, size=(batch, *steps), dtype=np.int32)
     return tf.constant(samples), tf.constant(labels)
 
 
-def loss_part(network: Network, labels: tf.Tensor, batch: int) -> Part:
+def loss_of(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """Cross-entropy, the mean over a batch and its steps."""
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, tf.cast(logits, tf.float32))
+    return tf.reduce_mean(losses)
+
+
+def loss_part(model: tf.keras.Model, labels: tf.Tensor, batch: int) -> Part:
     """The loss of a batch, and its gradient by the model's output."""
-    output = network.model.output
-    given = _values(batch, output)
+    inputs = [_values(batch, model.output), labels]
 
     def forward(outputs: tf.Tensor, labels: tf.Tensor) -> list[tf.Tensor]:
-        return [network.loss(labels, outputs)]
+        return [loss_of(labels, outputs)]
 
     def both(outputs: tf.Tensor, labels: tf.Tensor) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
             tape.watch(outputs)
-            loss = network.loss(labels, outputs)
+            loss = loss_of(labels, outputs)
         return [loss, tape.gradient(loss, outputs)]
 
-    shape = tuple(int(n) for n in output.shape[1:])
-    cost = costs.cost(costs.Layer(costs.LOSS, (shape,), shape), batch)
-    timed = [Timed(body, [given, labels]) for body in (forward, both)]
-    return Part(costs.LOSS, costs.LOSS, cost, timed[0], timed[1])
+    cost = costs.loss_cost(int(np.prod(model.output_shape[1:])), batch)
+    return Part(costs.LOSS, costs.LOSS, cost, Timed(forward, inputs), Timed(both, inputs), count=1)
 
 
-def update_part(network: Network) -> Part:
+def update_part(model: tf.keras.Model) -> Part:
     """Stochastic gradient descent of all weights, by gradients that are there."""
-    variables = network.model.trainable_variables
+    variables = model.trainable_variables
     optimizer = tf.keras.optimizers.legacy.SGD(LEARNING_RATE)
-    gradients = [tf.zeros(variable.shape) for variable in variables]
 
-    def forward(*gradients: tf.Tensor) -> list[tf.Tensor]:
+    def update(*gradients: tf.Tensor) -> list[tf.Tensor]:
         done = optimizer.apply_gradients(zip(gradients, variables, strict=True))
         with tf.control_dependencies([done]):
             return [tf.constant(0.0) + 1.0]
 
-    weights = sum(int(np.prod(variable.shape)) for variable in variables)
-    cost = costs.cost(costs.Layer(costs.UPDATE, (), (), weights=weights), 1)
-    return Part(costs.UPDATE, costs.UPDATE, cost, Timed(forward, gradients), None)
+    timed = Timed(update, [tf.zeros(variable.shape) for variable in variables])
+    cost = costs.update_cost(costs.weights_of(variables))
+    return Part(costs.UPDATE, costs.UPDATE, cost, timed, None, count=1)
 
 
-def whole_step(network: Network, samples: tf.Tensor, labels: tf.Tensor) -> Timed:
+def whole_step(model: tf.keras.Model, samples: tf.Tensor, labels: tf.Tensor) -> Timed:
     """Forward, loss, backward and update in one graph: the step, but for exchanging gradients."""
-    model = network.model
     optimizer = tf.keras.optimizers.legacy.SGD(LEARNING_RATE)
 
     def step(samples: tf.Tensor, labels: tf.Tensor) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
-            loss = network.loss(labels, model(samples, training=True))
+            loss = loss_of(labels, model(samples, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
         done = optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         with tf.control_dependencies([done]):
