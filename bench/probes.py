@@ -32,10 +32,9 @@ import_without("pandas", "scipy", "PIL")
 import numpy as np
 import tensorflow as tf
 
-from compute_peak.benchmark import make_call
-from compute_peak.work import flop
+from compute_peak.benchmark import flop, make_call
 from harness.probe import works_of
-from memory_bandwidth import caches, kernels
+from memory_bandwidth import kernels
 
 BOUND = 0.9
 SIZE = 1024
@@ -67,7 +66,7 @@ def best(seconds: dict[str, list[float]], products: dict[str, int]) -> dict[str,
 
 def compare_compute(rounds: int) -> dict:
     """Return ceilings by loop in FLOP/s, and ours over the best hand-written one's."""
-    params = {"operation": "matmul", "dtype": "float32", "data_format": "NHWC", "xla": None}
+    params = {"operation": "matmul", "dtype": "float32", "data_format": "NHWC"}
     ours = make_call(params, SIZE)
     jobs = {"compute_peak": ours} | loops(SIZE)
     products = {"compute_peak": works_of(ours), "loop in graph": 4}
@@ -125,7 +124,7 @@ def by_kernel(values: np.ndarray) -> dict[str, float]:
 def compare_memory(program: Path, pairs: int, rounds: int) -> dict:
     """Return by kernel the rates in bytes/s of both, and ours over STREAM's; pairs take turns."""
     threads = len(os.sched_getaffinity(0))
-    values = caches.array_bytes(None) // 8
+    values = kernels.array_bytes(None) // 8
     amounts = np.array([arrays * 8.0 * values for arrays in kernels.ARRAYS.values()])
     ours, theirs = [], []
     for _ in range(pairs):

@@ -5,13 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from compute_peak.work import flop, least_bytes
 from harness import probe, tf32
 from harness.probe import Case, Sweep, ceiling_metrics, rates, run_sweep
-from memory_bandwidth import caches, kernels
+from memory_bandwidth import kernels
 from pair_latency import links
-from tests.benchmarks.programs import PYTORCH, Program, read, start_torch_ranks, warm
+from tests.benchmarks.programs import PYTORCH, Later, Program, read, start_torch_ranks, warm
 from tests.fakes.torch_python import needs_torch
+
+peak = Later("compute_peak.benchmark")
 
 
 class Ticks:
@@ -76,34 +77,34 @@ def test_a_ceiling_is_the_best_of_values_and_repeats_by_the_slowest_rank():
     assert {name: each["value"] for name, each in found.items()} == {"speed": 10, "speed_median": 5}
 
 
+@pytest.mark.slow
 def test_flop_and_bytes_by_hand():
     defaults = Program("compute_peak", {}).defaults
-    assert flop(defaults, 2) == 16  # 4 results of 2 products and 2 additions
-    assert least_bytes(defaults, 2) == 3 * 4 * 4
+    assert peak.flop(defaults, 2) == 16  # 4 results of 2 products and 2 additions
+    assert peak.least_bytes(defaults, 2) == 3 * 4 * 4
     # 8 images, 28 x 28 outputs, 9 positions, 16 to 16 channels, 2 FLOP.
     convolution = defaults | {"operation": "convolution"}
-    assert flop(convolution, 16) == 8 * 784 * 9 * 256 * 2
+    assert peak.flop(convolution, 16) == 8 * 784 * 9 * 256 * 2
     more = convolution | {"images": 2, "height": 4, "width": 5, "kernel": 5}
-    assert flop(more, 8) == 2 * (2 * 20 * 25 * 8 * 8)
-    assert least_bytes(more | {"dtype": "float16"}, 8) == 2 * (2 * 20 * (8 + 8) + 25 * 8 * 8)
+    assert peak.flop(more, 8) == 2 * (2 * 20 * 25 * 8 * 8)
+    assert peak.least_bytes(more | {"dtype": "float16"}, 8) == 2 * (2 * 20 * (8 + 8) + 25 * 8 * 8)
 
 
 def test_arrays_miss_every_cache(monkeypatch):
-    monkeypatch.setattr(caches, "last_level_bytes", lambda cpus: 100 << 20)
-    assert caches.array_bytes(None) == 400 << 20
-    assert caches.array_bytes(8) == 8 << 20
-    monkeypatch.setattr(caches, "last_level_bytes", lambda cpus: None)
-    assert caches.array_bytes(None) == 64 << 20
+    monkeypatch.setattr(kernels, "last_level_bytes", lambda cpus: 100 << 20)
+    assert kernels.array_bytes(None) == 400 << 20
+    assert kernels.array_bytes(8) == 8 << 20
+    monkeypatch.setattr(kernels, "last_level_bytes", lambda cpus: None)
+    assert kernels.array_bytes(None) == 64 << 20
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_numpy_kernels_are_those_of_stream(threads, monkeypatch):
     monkeypatch.setattr(kernels, "BLOCK", 7)
-    made = kernels.numpy_kernels(100, threads)
-    assert list(made) == list(kernels.ARRAYS)
     seen = {}
     monkeypatch.setattr(np, "empty", lambda size: seen.setdefault(len(seen), np.zeros(size)))
     made = kernels.numpy_kernels(100, threads)
+    assert list(made) == list(kernels.ARRAYS)
     a, b, c = seen.values()
     expected = {"copy": (c, 1.0), "scale": (b, 3.0), "add": (c, 4.0), "triad": (a, 15.0)}
     for name, call in made.items():
@@ -184,9 +185,9 @@ def test_last_level_caches_count_once_each(tmp_path):
             texts = {"level": level, "size": size, "type": "Data", "shared_cpu_list": shared}
             for name, text in texts.items():
                 (place / name).write_text(f"{text}\n")
-    assert caches.last_level_bytes({0, 1}, tmp_path) == 16 << 20
-    assert caches.last_level_bytes({0, 3}, tmp_path) == 32 << 20
-    assert caches.last_level_bytes({7}, tmp_path) is None
+    assert kernels.last_level_bytes({0, 1}, tmp_path) == 16 << 20
+    assert kernels.last_level_bytes({0, 3}, tmp_path) == 32 << 20
+    assert kernels.last_level_bytes({7}, tmp_path) is None
 
 
 @pytest.mark.parametrize(

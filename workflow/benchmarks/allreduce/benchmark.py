@@ -41,10 +41,6 @@ class Program(Probe):
             if size not in self.sweep.values:  # small ones may come to the same
                 yield Case(size, size, partial(make_call, operation, counts))
 
-    def asked(self) -> str:
-        """Return what is timed."""
-        return str(self.params["operation"])
-
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the best bandwidths, and the time of the smallest message."""
         seconds = arrays[SECONDS]
@@ -87,18 +83,17 @@ def split(size: int, tensors: int, operation: str, ranks: int) -> tuple[list[int
 def make_call(operation: str, counts: list[int]) -> Callable[[], Any]:
     """Return a function that hands over tensors of so many float32 and waits for all of them."""
     tensors = [tf.ones([count]) for count in counts]
+    collective = {
+        "allreduce": partial(hvd.allreduce, op=hvd.Sum),
+        "broadcast": partial(hvd.broadcast, root_rank=0),
+        "allgather": hvd.allgather,
+    }[operation]
 
+    @tf.function(autograph=False)
     def exchange(*parts: tf.Tensor) -> list[tf.Tensor]:
-        tensors = []
-        for number, part in enumerate(parts):
-            name = f"{operation}_{len(counts)}_{counts[number]}_{number}"
-            if operation == "allreduce":
-                tensors.append(hvd.allreduce(part, op=hvd.Sum, name=name))
-            elif operation == "broadcast":
-                tensors.append(hvd.broadcast(part, root_rank=0, name=name))
-            else:
-                tensors.append(hvd.allgather(part, name=name))
-        return tensors
+        return [
+            collective(part, name=f"{operation}_{len(counts)}_{counts[number]}_{number}")
+            for number, part in enumerate(parts)
+        ]
 
-    compiled = tf.function(exchange)
-    return lambda: wait(compiled(*tensors))
+    return lambda: wait(exchange(*tensors))

@@ -8,13 +8,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from compute_peak.work import flop, least_bytes
 from harness.probe import Case, Chain, works_of
 from harness.tf_probe import Probe, wait
 
-EAGER, GRAPH, CHAIN, XLA = "eager", "graph", "chain", "XLA"
-# By the parameter xla.
-WAYS = {None: (EAGER, GRAPH, CHAIN, XLA), False: (EAGER, GRAPH, CHAIN), True: (XLA,)}
+BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a value
 CHAINED = 4
 TRIALS, TRIAL_S = 10, 0.2  # of each way: at most so many calls, and none more after that long
 
@@ -33,11 +30,7 @@ class Program(Probe):
         """Return a case for each size."""
         params = self.params
         return (
-            Case(
-                size,
-                params["ranks"] * flop(params, size),
-                partial(make_call, params, size),
-            )
+            Case(size, params["ranks"] * flop(params, size), partial(make_call, params, size))
             for size in sorted(set(params["sizes"]))
         )
 
@@ -53,16 +46,44 @@ class Program(Probe):
         return words + ("" if params["operation"] == "matmul" else f", {params['data_format']}")
 
 
+def flop(params: dict[str, Any], size: int) -> int:
+    """Return the FLOP of a call on one rank; a multiply-add counts as 2.
+
+    A product of square matrices of `size` rows is 2 n^3. A convolution with same padding is 2 x
+    images x outputs x kernel x channels in x channels out; positions where the kernel reaches over
+    the edge count in full, as the formulas of layers have it.
+    """
+    if params["operation"] == "matmul":
+        return 2 * size**3
+    outputs = params["images"] * params["height"] * params["width"]
+    return 2 * outputs * params["kernel"] ** 2 * size**2
+
+
+def least_bytes(params: dict[str, Any], size: int) -> int:
+    """Return the least bytes that a call moves: both operands and the result, each once."""
+    value = BYTES[params["dtype"]]
+    if params["operation"] == "matmul":
+        return value * 3 * size**2
+    pixels = params["images"] * params["height"] * params["width"]
+    return value * (2 * pixels * size + params["kernel"] ** 2 * size**2)
+
+
 def make_call(params: dict[str, Any], size: int) -> Callable[[], Any]:
     """Return a function that computes once: operands are random and stay where they are.
 
-    It is the fastest of the ways that the parameter `xla` leaves open: without XLA eagerly, which
-    runs on the thread that calls, as a graph, which hands it to another, or several in a graph,
-    each on what the one before it gave.
+    It is the fastest of four: eagerly, which runs on the thread that calls; as a graph, which hands
+    it to another; several in a graph, each on what the one before it gave; and compiled by XLA.
     """
-    ways = WAYS[params["xla"]]
-    calls = [make_one(params, size, way) for way in ways]
-    return calls[0] if len(calls) == 1 else min(calls, key=trial_seconds)
+    operation, operands = make_operation(params, size)
+    chain = tf.function(lambda x, y: chained(operation, x, y))
+    graph, compiled = tf.function(operation), tf.function(operation, jit_compile=True)
+    calls = (
+        lambda: wait(operation(*operands)),
+        lambda: wait(graph(*operands)),
+        Chain(lambda: wait(chain(*operands)), CHAINED),
+        lambda: wait(compiled(*operands)),
+    )
+    return min(calls, key=trial_seconds)
 
 
 def trial_seconds(call: Callable[[], Any]) -> float:
@@ -76,8 +97,10 @@ def trial_seconds(call: Callable[[], Any]) -> float:
     return min(seconds) / works_of(call)
 
 
-def make_one(params: dict[str, Any], size: int, way: str) -> Callable[[], Any]:
-    """Return the function of one way."""
+def make_operation(
+    params: dict[str, Any], size: int
+) -> tuple[Callable[..., Any], tuple[tf.Tensor, tf.Tensor]]:
+    """Return the operation and what it is done with."""
     dtype = tf.dtypes.as_dtype(params["dtype"])
 
     def random(*shape: int) -> tf.Tensor:
@@ -86,25 +109,13 @@ def make_one(params: dict[str, Any], size: int, way: str) -> Callable[[], Any]:
         return tf.cast(tf.random.stateless_normal(shape, seed=[size, len(shape)]), dtype)
 
     if params["operation"] == "matmul":
-        operands = (random(size, size), random(size, size) / math.sqrt(size))
-        operation = tf.linalg.matmul
-    else:
-        kernel, rows, columns = params["kernel"], params["height"], params["width"]
-        image = (params["images"], rows, columns, size)
-        if params["data_format"] == "NCHW":
-            image = (params["images"], size, rows, columns)
-        weights = random(kernel, kernel, size, size) / (kernel * math.sqrt(size))
-        operands = (random(*image), weights)
-        operation = partial(
-            tf.nn.conv2d, strides=1, padding="SAME", data_format=params["data_format"]
-        )
-    if way == EAGER:
-        return lambda: wait(operation(*operands))
-    if way == CHAIN:
-        chain = tf.function(lambda x, y: chained(operation, x, y))
-        return Chain(lambda: wait(chain(*operands)), CHAINED)
-    compiled = tf.function(operation, jit_compile=way == XLA or None)
-    return lambda: wait(compiled(*operands))
+        return tf.linalg.matmul, (random(size, size), random(size, size) / math.sqrt(size))
+    kernel, layout = params["kernel"], params["data_format"]
+    pixels = {"H": params["height"], "W": params["width"]}
+    image = ({"N": params["images"], "C": size, **pixels}[axis] for axis in layout)
+    weights = random(kernel, kernel, size, size) / (kernel * math.sqrt(size))
+    convolve = partial(tf.nn.conv2d, strides=1, padding="SAME", data_format=layout)
+    return convolve, (random(*image), weights)
 
 
 def chained(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:

@@ -1,8 +1,7 @@
 """What a rank does: copy arrays of several sizes from one place to another.
 
 TensorFlow pins no array on request. Its graphs pin the memory of the host that they get a tensor in
-from a GPU; that is what pinned copies are from, and to. Where the driver can be asked, the run ends
-if the memory is not of the kind that was asked for.
+from a GPU; that is what pinned copies are from, and to.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from harness import cuda, ranks
+from harness import ranks, tf_training
 from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.probe import SECONDS, Case
@@ -20,6 +19,13 @@ from harness.program import EXIT_UNSUPPORTED
 from harness.tf_probe import Probe, wait
 
 CPU = "/device:CPU:0"
+# From and to: 0 is the host, other numbers are GPUs.
+PLACES = {
+    "host_to_host": (0, 0),
+    "host_to_device": (0, 1),
+    "device_to_host": (1, 0),
+    "device_to_device": (1, 2),
+}
 
 
 class Program(Probe):
@@ -29,43 +35,22 @@ class Program(Probe):
 
     def start(self) -> None:
         """Start the rank, with two GPUs where it copies between them; else each with its own."""
-        params = self.params
-        if params["direction"] != "device_to_device":
+        if self.params["direction"] != "device_to_device":
             super().start()
             return
-        ranks.join(params["ranks"], *self.threads())
-        gpus = tf.config.list_physical_devices("GPU")
-        for gpu in gpus:
-            tf.config.experimental.set_memory_growth(gpu, True)
-        ranks.raise_together(lacking_gpus(params, len(gpus)))
+        ranks.join(self.params["ranks"], *self.threads())
+        _, problem = tf_training.take_gpus(2)
+        ranks.raise_together(problem)
 
     def set_up(self) -> None:
-        """Find the devices; end with code 69 where there is no GPU, or no such memory."""
+        """Find the devices; end with code 69 where there is no GPU."""
         direction = self.params["direction"]
-        self.gpus = [gpu.name for gpu in tf.config.list_logical_devices("GPU")]
-        ranks.raise_together(lacking_gpus(self.params, len(self.gpus)))
-        self.source, self.target = {
-            "host_to_host": lambda: (CPU, CPU),
-            "host_to_device": lambda: (CPU, self.gpus[0]),
-            "device_to_host": lambda: (self.gpus[0], CPU),
-            "device_to_device": lambda: (self.gpus[0], self.gpus[1]),
-        }[direction]()
-        self.pinned: bool | None = None
-        if direction in ("host_to_device", "device_to_host"):
-            host = self.made(1 << 20)
-            if direction == "device_to_host":
-                host = self.copying(host)()
-            physical = tf.config.get_visible_devices("GPU")[0].name.rpartition(":")[2]
-            self.pinned = cuda.is_pinned(address_of(host), int(physical))
-            ranks.raise_together(self.wrong_memory())
-
-    def wrong_memory(self) -> tuple[int, str] | None:
-        """Return what stands against the kind of memory that was asked for."""
-        asked = self.params["host_memory"]
-        if self.pinned is None or self.pinned == (asked == "pinned"):
-            return None
-        kind = "pinned" if self.pinned else "pageable"
-        return EXIT_UNSUPPORTED, f"host_memory {asked}: this TensorFlow copies {kind} memory here"
+        places = [CPU, *(gpu.name for gpu in tf.config.list_logical_devices("GPU"))]
+        source, target = PLACES[direction]
+        lacking = len(places) <= max(source, target)
+        said = f"direction {direction}: TensorFlow sees no GPU here"
+        ranks.raise_together((EXIT_UNSUPPORTED, said) if lacking else None)
+        self.source, self.target = places[source], places[target]
 
     def made(self, size: int) -> tf.Tensor:
         """Return random bytes where they are copied from, in memory of the kind asked for."""
@@ -110,24 +95,13 @@ class Program(Probe):
         return [str(details(gpu).get("device_name", gpu.name)) for gpu in gpus]
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
-        """Return between what it copied, and whether the driver says that memory is pinned."""
+        """Return between what it copied."""
         copied = {
             "from": self.source.rpartition("device:")[2],
             "to": self.target.rpartition("device:")[2],
-            "host_is_pinned": self.pinned,
             "gpus": about_ranks,
         }
         return super().notes(about_ranks) | {"copies": copied}
-
-
-def lacking_gpus(params: dict[str, Any], count: int) -> tuple[int, str] | None:
-    """Return what stands against a direction where a rank sees so many GPUs."""
-    direction = params["direction"]
-    needed = {"host_to_host": 0, "device_to_device": 2}.get(direction, 1)
-    if count >= needed:
-        return None
-    there = f"{count} GPUs" if count else "no GPU"
-    return EXIT_UNSUPPORTED, f"direction {direction}: TensorFlow sees {there} here, needs {needed}"
 
 
 def through_graph(array: tf.Tensor, target: str) -> Callable[[], Any]:
@@ -139,8 +113,3 @@ def through_graph(array: tf.Tensor, target: str) -> Callable[[], Any]:
             return tf.identity(values)
 
     return lambda: copied(array)
-
-
-def address_of(host: tf.Tensor) -> int:
-    """Return where the values of a tensor of the host lie, without a copy of them."""
-    return int(np.frombuffer(memoryview(host), np.uint8).ctypes.data)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -62,13 +63,6 @@ class Program(Probe):
         page_cache.drop(paths)
         self.resident.append(page_cache.resident_fraction(paths))
 
-    def measure(self) -> None:
-        """Time the sweep. Raises ProgramError (code 65) where a file cannot be read."""
-        try:
-            super().measure()
-        except OSError as error:
-            raise ProgramError(EXIT_BAD_DATA, str(error)) from None
-
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the best rate in bytes and in blocks."""
         metrics = super().metrics(arrays)
@@ -100,29 +94,20 @@ def offsets(file_bytes: int, block: int, most: int | None, seed: Sequence[int]) 
 
 
 def read_blocks(path: str, begins: Sequence[int], block: int) -> None:
-    """Read blocks of a file into the same memory; OSError where the file ends before."""
+    """Read blocks of a file into the same memory; ProgramError (65) where it ends before."""
     buffer = bytearray(block)
     descriptor = os.open(path, os.O_RDONLY)
     try:
         for begin in begins:
             if os.preadv(descriptor, [buffer], begin) != block:
-                raise OSError(f"{path} is shorter than it must be")
+                raise ProgramError(EXIT_BAD_DATA, f"{path} is shorter than it must be")
     finally:
         os.close(descriptor)
 
 
 def make_call(
     paths: Sequence[str], begins: Sequence[Sequence[int]], block: int
-) -> Callable[[], None]:
+) -> Callable[[], Any]:
     """Return a function that reads each file by a thread of its own, all at the same time."""
-    if len(paths) == 1:
-        return lambda: read_blocks(paths[0], begins[0], block)
     pool = ThreadPoolExecutor(len(paths))
-
-    def call() -> None:
-        for done in [
-            pool.submit(read_blocks, *job, block) for job in zip(paths, begins, strict=True)
-        ]:
-            done.result()
-
-    return call
+    return lambda: list(pool.map(read_blocks, paths, begins, repeat(block)))

@@ -13,7 +13,7 @@ from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.probe import SECONDS, Case, Chain, rates
 from harness.tf_probe import Probe, wait
-from memory_bandwidth import caches, kernels
+from memory_bandwidth import kernels
 
 IN_A_ROW = 8  # kernels that a GPU starts before one is waited for
 
@@ -30,31 +30,22 @@ class Program(Probe):
     def set_up(self) -> None:
         """Find out how large arrays are, and where TensorFlow's lie: on a GPU if there is one."""
         # Alike on every rank, also where nodes differ.
-        self.bytes = int(max(ranks.gather_json(caches.array_bytes(self.params["array_mib"]))))
+        self.bytes = int(max(ranks.gather_json(kernels.array_bytes(self.params["array_mib"]))))
         self.gpus = tf.config.get_visible_devices("GPU")
-        whole = self.params["array_mib"] or caches.GPU_MIB
+        whole = self.params["array_mib"] or kernels.GPU_MIB
         self.on_gpu = whole << 20 if self.gpus else self.bytes
 
     def cases(self) -> Iterator[Case]:
-        """Return a case for each kernel of each library; arrays are made by its first kernel."""
-        sizes = {"numpy": self.bytes // 8, "tensorflow": self.on_gpu // 8}
-        made: dict[str, dict[str, kernels.Kernel]] = {}
-
-        def make(library: str, kernel: str) -> Callable[[], Any]:
-            size = sizes[library]
-            if library not in made:
-                made.clear()  # the other library's arrays
-                made[library] = (
-                    kernels.numpy_kernels(size, self.threads()[1])
-                    if library == "numpy"
-                    else self.tensorflow_kernels(size)
-                )
-            return made[library][kernel]
-
-        for library in ("tensorflow", "numpy"):
+        """Return a case for each kernel of each library, whose arrays are made with its first."""
+        threads = self.threads()[1]
+        for library, make, size in (
+            ("tensorflow", self.tensorflow_kernels, self.on_gpu // 8),
+            ("numpy", partial(kernels.numpy_kernels, threads=threads), self.bytes // 8),
+        ):
+            made = make(size)
             for kernel, arrays in kernels.ARRAYS.items():
-                amount = self.params["ranks"] * arrays * sizes[library] * 8
-                yield Case(f"{library} {kernel}", amount, partial(make, library, kernel))
+                amount = self.params["ranks"] * arrays * size * 8
+                yield Case(f"{library} {kernel}", amount, partial(made.__getitem__, kernel))
 
     def tensorflow_kernels(self, size: int) -> dict[str, kernels.Kernel]:
         """Return TensorFlow's kernels.
@@ -87,7 +78,7 @@ class Program(Probe):
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return the sizes of arrays and caches too."""
-        cache = caches.last_level_bytes(os.sched_getaffinity(0))
+        cache = kernels.last_level_bytes(os.sched_getaffinity(0))
         sizes = {"array_bytes": self.bytes, "last_level_cache_bytes": cache}
         if self.gpus:
             sizes["gpu_array_bytes"] = self.on_gpu

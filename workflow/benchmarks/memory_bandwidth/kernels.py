@@ -1,23 +1,29 @@
-"""STREAM's kernels in NumPy and TensorFlow.
+"""STREAM's kernels in NumPy and TensorFlow, and how large arrays must be to miss the caches.
 
 Bytes are counted as STREAM does: each array that a kernel reads or writes once, without the line
 that a cache may read before it writes to it (J. D. McCalpin, STREAM, www.cs.virginia.edu/stream).
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-Floats: TypeAlias = np.ndarray
-Kernel: TypeAlias = Callable[[], Any]
+Kernel = Callable[[], Any]
 
 ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}  # that a kernel reads or writes
 SCALAR = 3.0
 # Values of a block: NumPy's triad takes two passes, of which the second finds its operands in the
 # second-level cache. Larger blocks cost less in calls.
 BLOCK = 1 << 16
+CPUS = Path("/sys/devices/system/cpu")
+TIMES = 4  # STREAM's rule: each array at least four times the sum of the last-level caches
+LEAST_BYTES = 64 << 20  # where no cache size can be read
+GPU_MIB = 1 << 10  # of an array on a GPU: above four times any second-level cache of today
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def numpy_kernels(size: int, threads: int) -> dict[str, Kernel]:
@@ -30,38 +36,27 @@ def numpy_kernels(size: int, threads: int) -> dict[str, Kernel]:
     pool = ThreadPoolExecutor(threads)
     edges = np.linspace(0, size, threads + 1, dtype=np.int64).tolist()
 
-    def fill(low: int, high: int) -> None:
-        for array, value in ((a, 1.0), (b, 2.0), (c, 0.0)):
-            array[low:high] = value
-
-    def copy(part: slice) -> None:
-        np.copyto(c[part], a[part])
-
-    def scale(part: slice) -> None:
-        np.multiply(c[part], SCALAR, out=b[part])
-
-    def add(part: slice) -> None:
-        np.add(a[part], b[part], out=c[part])
+    def fill(part: slice) -> None:
+        a[part], b[part], c[part] = 1.0, 2.0, 0.0
 
     def triad(part: slice) -> None:
         np.multiply(c[part], SCALAR, out=a[part])
         np.add(a[part], b[part], out=a[part])
 
-    def by_blocks(kernel: Callable[[slice], None]) -> Callable[[int, int], None]:
+    def shared(kernel: Callable[[slice], Any]) -> Kernel:
         def work(low: int, high: int) -> None:
             for begin in range(low, high, BLOCK):
                 kernel(slice(begin, min(begin + BLOCK, high)))
 
-        return work
-
-    def shared(work: Callable[[int, int], None]) -> Kernel:
-        if threads == 1:
-            return lambda: work(0, size)
         return lambda: list(pool.map(work, edges[:-1], edges[1:]))
 
     shared(fill)()
-    kernels = {"copy": copy, "scale": scale, "add": add, "triad": triad}
-    return {name: shared(by_blocks(kernel)) for name, kernel in kernels.items()}
+    return {
+        "copy": shared(lambda part: np.copyto(c[part], a[part])),
+        "scale": shared(lambda part: np.multiply(c[part], SCALAR, out=b[part])),
+        "add": shared(lambda part: np.add(a[part], b[part], out=c[part])),
+        "triad": shared(triad),
+    }
 
 
 def tensorflow_kernels(size: int, wait: Callable[[Any], Any]) -> dict[str, Kernel]:
@@ -80,3 +75,25 @@ def tensorflow_kernels(size: int, wait: Callable[[Any], Any]) -> dict[str, Kerne
         "add": lambda: wait(a + b),
         "triad": lambda: wait(triad(a, b)),
     }
+
+
+def last_level_bytes(cpus: set[int], folder: Path = CPUS) -> int | None:
+    """Return the bytes of the last-level caches that these CPUs share, each counted once.
+
+    None where the kernel does not tell.
+    """
+    caches = {}
+    for cpu in cpus:
+        # The last one is of the highest level.
+        for index in sorted((folder / f"cpu{cpu}" / "cache").glob("index*"))[-1:]:
+            size = (index / "size").read_text().strip()
+            shared = (index / "shared_cpu_list").read_text().strip()
+            caches[shared] = int(size[:-1]) * _UNITS[size[-1]]
+    return sum(caches.values()) or None
+
+
+def array_bytes(array_mib: int | None) -> int:
+    """Return the size of an array: the one that is asked for, or what misses the caches here."""
+    if array_mib is not None:
+        return array_mib << 20
+    return max(LEAST_BYTES, TIMES * (last_level_bytes(os.sched_getaffinity(0)) or 0))
