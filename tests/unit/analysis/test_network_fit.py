@@ -1,7 +1,5 @@
 """The fit of a network: planted latency and bandwidth, algorithms, ranges, and what it refuses."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -43,23 +41,21 @@ def supported(found):
     return [fit.algorithm for fit in found.fits if fit.indistinguishable]
 
 
-@pytest.mark.slow
-def test_planted_latency_and_bandwidth_are_recovered():
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_planted_latency_and_bandwidth_are_recovered(algorithm):
     draw = np.random.default_rng(22)
     covered = []
-    for algorithm, counts in itertools.product(ALGORITHMS, ([2], [4], [2, 4, 8, 16])):
-        for _ in range(12):
-            ranges = fit_network(*simulated(draw, counts, algorithm))
-            first, last = of(ranges[0], algorithm), of(ranges[-1], algorithm)
-            assert first.latency.value == pytest.approx(LATENCY, rel=0.1)
-            assert last.bandwidth.value == pytest.approx(BANDWIDTH, rel=0.1)
-            covered += [
-                first.latency.low <= LATENCY <= first.latency.high,
-                last.bandwidth.low <= BANDWIDTH <= last.bandwidth.high,
-            ]
-            if len(counts) > 1:
-                assert algorithm in supported(ranges[0])
-    assert np.mean(covered) >= 0.9  # 95 % of 216, less what chance takes
+    for _ in range(12):
+        ranges = fit_network(*simulated(draw, [2, 4, 8, 16], algorithm))
+        first, last = of(ranges[0], algorithm), of(ranges[-1], algorithm)
+        assert first.latency.value == pytest.approx(LATENCY, rel=0.1)
+        assert last.bandwidth.value == pytest.approx(BANDWIDTH, rel=0.1)
+        covered += [
+            first.latency.low <= LATENCY <= first.latency.high,
+            last.bandwidth.low <= BANDWIDTH <= last.bandwidth.high,
+        ]
+        assert algorithm in supported(ranges[0])
+    assert sum(covered) >= 20  # of 24; 95 %, less what chance takes
 
 
 def test_one_rank_count_cannot_tell_the_algorithms_apart():
@@ -73,19 +69,14 @@ def test_one_rank_count_cannot_tell_the_algorithms_apart():
     assert tree.bandwidth.value == pytest.approx(ring.bandwidth.value * 4 / 1.5)
 
 
-@pytest.mark.slow
 def test_ranges_are_split_where_the_library_changes_and_not_by_chance():
     draw = np.random.default_rng(3)
-    alone = [len(fit_network(*simulated(draw, [2, 4, 8], TREE))) for _ in range(40)]
-    assert sum(number > 1 for number in alone) <= 4
-    changed = [
-        fit_network(*simulated(draw, [2, 4, 8, 16], TREE, RING, cut=65536)) for _ in range(20)
-    ]
-    right = [len(found) == 2 and found[0].high == 16384 for found in changed]
-    assert sum(right) >= 17
-    two = changed[right.index(True)]
+    counts = [2, 4, 8, 16]
+    alone = [len(fit_network(*simulated(draw, counts, TREE))) for _ in range(10)]
+    assert sum(number > 1 for number in alone) <= 2
+    two = fit_network(*simulated(draw, counts, TREE, RING, cut=65536, noise=0.02))
     assert [found.best.algorithm for found in two] == [TREE, RING]
-    assert two[1].low == 65536
+    assert (two[0].high, two[1].low) == (16384, 65536)
 
 
 def test_coefficients_are_never_negative():

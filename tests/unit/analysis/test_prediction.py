@@ -42,15 +42,6 @@ def test_each_law_is_recognised_and_continued(scaling: str, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("serial", [0.05, 0.2, 0.5])
-def test_three_clean_counts_of_amdahls_law_give_the_next_doubling(serial: float) -> None:
-    said = predict(
-        series_of([1, 2, 4], [serial * p + 1 - serial for p in (1, 2, 4)], "strong"), [8]
-    )
-    (low,), (high,) = said.interval()
-    assert said.cost[0] == pytest.approx(8 * serial + 1 - serial, rel=0.01) and high / low < 1.6
-
-
 def test_intervals_widen_with_doublings_and_bad_forecasts() -> None:
     def width(series: Series, target: int, level: float = 0.95) -> float:
         low, high = predict(series, [target]).interval(level)

@@ -1,6 +1,7 @@
 """Rooflines: classes and least times by hand, ceilings, the table, figures and what is said."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof
+from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof, share_of
 from scalesweep.analysis.stats import Estimate, mean_of
 from scalesweep.aspects.find import rules
 from scalesweep.aspects.roofline.figure import roofline_figures
-from scalesweep.aspects.roofline.table import layer_rows, layer_table, step_against_roof
+from scalesweep.aspects.roofline.table import layer_table, step_against_roof
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import Finding
 from scalesweep.report.export_tables import write_all
 from scalesweep.tables.bookkeeping import as_text
 from scalesweep.tables.layers import LAYERS, LayerTimes
-from scalesweep.tables.machine import DATASHEET, MEASURED, Ceiling, Machine, machine_of
-from scalesweep.tables.making import TableInputs
-from scalesweep.tables.points import ExperimentData
+from scalesweep.tables.machine import DATASHEET, MEASURED, machine_of
 from scalesweep.tables.provenance import FACTS, run_facts
 from tests.fakes.campaigns import Campaign
 
@@ -119,6 +118,16 @@ def test_the_worked_example_of_the_documentation() -> None:
     shown = [[cell.text for cell in row] for row in table.rows]
     assert [row[2] for row in shown] == ["step", "conv (2 layers)", "norm (3 layers)", "tiny"]
     assert shown[1][5:] == ["60.0", "50.0", "compute", "60.0", "60.0 %", "–"]
+
+
+def test_the_interval_joins_those_of_repeats_and_ceilings_in_quadrature() -> None:
+    shares, least = np.array([0.49, 0.5, 0.51]), Estimate(1.0, 0.97, 1.04)
+    own, both = mean_of(shares), share_of(shares, least)
+    below, above = (
+        math.hypot(math.log((end or 0) / 0.5), math.log(other))
+        for end, other in ((own.low, 0.97), (own.high, 1.04))
+    )
+    assert (both.low, both.high) == pytest.approx((0.5 / math.exp(below), 0.5 * math.exp(above)))
 
 
 def test_layers_without_products_are_not_held_against_a_product() -> None:
@@ -241,29 +250,6 @@ def test_a_ceiling_that_still_grows_confirms_nothing_of_the_step() -> None:
     table["growing"] = True
     (finding,) = told_of(study)
     assert (finding.state, finding.reason) == ("open", "the ceiling still grew at the last size")
-
-
-def test_the_interval_holds_what_was_planted() -> None:
-    """Of 200 points of three repeats, each with ceilings of its own, in nine of ten or more."""
-    rng = np.random.default_rng(7)
-    by_batch = {
-        batch: [times(STEP_S * float(np.exp(rng.normal(0, 0.02)))) for _ in range(3)]
-        for batch in range(1, 201)
-    }
-    summary, plan = timed(by_batch).done()
-    data = ExperimentData(summary, plan["experiments"][0])
-    hits = 0
-    for point in data.points():
-        drawn = [
-            Ceiling(kind=kind, stated=MEASURED, dtype=dtype, unit="", where="",
-                    value=mean_of(value * np.exp(rng.normal(0, 0.01, 3))))
-            for kind, value, dtype in (("compute", FLOPS, "float32"), ("memory", BYTES, None))
-        ]  # fmt: skip
-        inputs = TableInputs(data, [point], [[point]], Machine(drawn), None)
-        reached = [*layer_rows(inputs)][-1].of_roof
-        assert reached is not None and reached.low is not None and reached.high is not None
-        hits += reached.low <= 75.0015 / 130 <= reached.high
-    assert hits >= 180
 
 
 def test_the_figure_follows_layers_as_the_local_batch_shrinks() -> None:
