@@ -1,10 +1,11 @@
-"""Every rule, with data where it holds and data where it must not."""
+"""Rules of no aspect, with data where they hold and data where they must not."""
 
 from typing import Any
 
 import pytest
 
 from scalesweep.aspects.find import find
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.general import (
     coverage,
     other_main_metric,
@@ -12,12 +13,19 @@ from scalesweep.findings.general import (
     until_precise,
     warnings,
 )
-from tests.fakes.finding_rows import T, only, study, value
+from tests.fakes.finding_rows import only
+from tests.fakes.rows import study_of
+
+
+def study(axis: str, values: Any, **more: Any) -> ExperimentResults:
+    """A run for each value of an axis."""
+    points = [({axis: value}, [{"rate_mean_run": 10.0}]) for value in values]
+    return study_of(points, {"rate": ("samples/s", "higher")}, **more)
 
 
 def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
     return {
-        "least": 3, "most": 6, "until": 0.02, "level": 0.9683, "metric": T,
+        "least": 3, "most": 6, "until": 0.02, "level": 0.9683, "metric": "rate",
         "points": [
             {"point": {"a": name}, "state": state, "width": width, "done": 6, "planned": 6,
              "expected": 6}
@@ -27,42 +35,43 @@ def repeats(*points: tuple[str, str, float | None]) -> dict[str, Any]:
 
 
 def test_points_that_stayed_wide_are_counted_and_the_widest_is_named() -> None:
-    rows = [{"a": name, **value("later", (1.0, 0.9, 1.1))} for name in "xyz"]
     known = repeats(("x", "wide", 0.03), ("y", "precise", 0.01), ("z", "wide", 0.05))
-    found = only(until_precise(study(rows, repeats=known)))
+    found = only(until_precise(study("a", "xyz", repeats=known)))
     assert found.state == "attention"
     assert found.sentence == "Points within ±2.0 %: 1 of 3; at a z it stays ±5.0 %."
-    assert until_precise(study(rows)) == []
-    found = only(until_precise(study(rows, repeats=repeats(("y", "precise", 0.01)))))
+    assert until_precise(study("a", "xyz")) == []
+    found = only(until_precise(study("a", "xyz", repeats=repeats(("y", "precise", 0.01)))))
     assert found.state == "note" and found.sentence.endswith("1 of 1.")
-
-
-# --- outliers, warnings, coverage ---
 
 
 def test_what_stands_for_a_main_metric_that_no_run_has_is_named() -> None:
     """As of ranks with several roles, whose metrics are of each."""
-    rates = {f"rate_{role}_mean_run": 1.0 for role in ("actor", "learner")}
-    rows = [{"a": 1, **rates, "step_mean_run": 2.0}]
-    assert other_main_metric(study(rows)) == []
-    assert other_main_metric(study(rows, main_metric="rate_learner")) == []
-    found = only(other_main_metric(study(rows, main_metric="rate")))
+    row = {"rate_actor_mean_run": 1.0, "rate_learner_mean_run": 1.0, "step_mean_run": 2.0}
+    rates = dict.fromkeys(("rate_actor", "rate_learner"), ("samples/s", "higher"))
+    metrics = {**rates, "step": ("s", "lower")}
+
+    def of(main: str | None) -> list[Any]:
+        return other_main_metric(study_of([({"a": 1}, [row])], metrics, main_metric=main))
+
+    assert of(None) == of("rate_learner") == []
+    found = only(of("rate"))
     assert found.sentence == "No run has the main metric rate; shown instead is rate_actor."
     assert "`main_metric: rate_actor` or `main_metric: rate_learner`" in found.next
 
 
 @pytest.mark.parametrize("column", ["outlier", "warnings"])
 def test_runs_to_look_at_are_counted_and_named(column: str) -> None:
-    rows = [{"a": 1, **value("later", (10, 9, 11))}]
-    runs = [{"run_id": f"r{i}", "a": 1, column: "far" if i else None} for i in range(3)]
-    found = only(warnings(study(rows, runs=runs)))
-    assert found.state == "attention" and found.subject == "r1 and r2"
+    one = study("a", range(3))
+    runs = one.tables["runs"]
+    assert runs is not None and warnings(one) == []
+    runs[column] = [None, "far", "far"]
+    found = only(warnings(one))
+    assert found.state == "attention" and found.subject == "r1-0-1 and r2-0-2"
     assert found.numbers[0].value == 2
-    assert warnings(study(rows, runs=runs[:1])) == []
 
 
 def test_coverage_counts_everything() -> None:
-    s = study([{"a": i, **value("later", (10, 9, 11))} for i in range(4)])
+    s = study("a", range(4))
     found = only(coverage(s))
     assert (found.state, found.sentence) == ("note", "Runs done: 4 of 4.")
     s.entry["runs"][0].update(status="failed", cause="TIMEOUT")
@@ -77,7 +86,7 @@ def test_coverage_counts_everything() -> None:
 
 
 def test_oversubscribed_points_are_named() -> None:
-    s = study([{"ranks": i, **value("later", (10, 9, 11))} for i in (1, 2, 4)], ["ranks"])
+    s = study("ranks", (1, 2, 4), scaling="weak")
     assert oversubscribed(s) == []  # of a plan that knows no cores
     for run, load in zip(s.entry["runs"], (0.5, 1.0, 2.0), strict=True):
         run["threads_per_core"] = load

@@ -76,28 +76,6 @@ def test_a_plan_and_a_summary_that_do_not_belong_together(study: Study) -> None:
         make_tables(build_summary([]), {"experiments": [study.experiment]})
 
 
-def test_plain_metrics_get_points_and_scaling(study: Study) -> None:
-    for ranks, values in ((1, (10.0, 12.0)), (4, (33.0,))):
-        for value in values:
-            described = {"unit": "images/s", "better": "higher", "scope": "total"}
-            loss = {"value": 0.5, "unit": "1", "better": "lower", "scope": "total"}
-            metrics = {"speed": {"value": value, **described}, "loss": loss}
-            study.run({"ranks": ranks}, None, arrays={"x": np.ones(1)}, metrics=metrics)
-    tables = study.tables()
-    points = tables["points"]
-    assert points["speed_mean_run"].tolist() == [11.0, 33.0]
-    assert points["speed_std_run"].tolist()[0] == 1.0
-    assert math.isnan(points["speed_std_run"].tolist()[1])
-    assert "total_time_mean_later" not in points
-    scaling = tables["scaling"]
-    assert "loss_eff_run" not in scaling
-    units = scaling.attrs["units"]
-    assert units["speed_mean_run"]["unit"] == "images/s"
-    assert units["speed_eff_low_run"]["unit"] == "1"
-    assert units["speed_ideal_run"]["unit"] == "images/s"
-    assert units["speed_cv_run"]["unit"] == "1"
-
-
 def test_outliers_are_named_in_runs(study: Study) -> None:
     ids = [study.run({"ranks": 1}, 5.0 + i / 100) for i in range(6)]
     odd = study.run({"ranks": 1}, 9.0)

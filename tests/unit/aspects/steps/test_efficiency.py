@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from scalesweep.analysis.step_account import EPOCHS, STEPS, StepAccount, account_of
 from scalesweep.aspects.steps.findings import largest_loss
+from scalesweep.aspects.steps.ledgers import ledgers
 from scalesweep.core.paths import REPO
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.bookkeeping import as_text
@@ -161,3 +163,30 @@ def test_it_abstains_where_more_is_unattributed() -> None:
     (finding,) = said(largest_loss(study))
     assert finding.state == "note"
     assert "unattributed takes" in finding.sentence and finding.reason
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+@pytest.mark.parametrize(("more", "scatter"), [(1.5, 0.02), (1.1, 0.1)])
+def test_the_interval_of_a_loss_is_that_of_the_efficiency(
+    in_blocks: bool, more: float, scatter: float
+) -> None:
+    """Weak scaling, 32 samples of a rank in each of ten steps; a block's points share a state."""
+    draw = np.random.default_rng(28)
+    state = np.exp(0.3 * draw.standard_normal(3)) if in_blocks else np.ones(3)
+    points = []
+    for ranks, ms in ((1, 100.0), (2, 100 * more), (4, 100 * more**2)):
+        steps = ms * np.exp(scatter * draw.standard_normal(3)) * state
+        runs = [
+            {"samples": 320 * ranks, "rate_mean_run": 32e3 * ranks / step,
+             "_account": as_text(account(ranks, compute=80.0, transfer=step - 80))}
+            for step in steps.tolist()
+        ]  # fmt: skip
+        points.append(({"ranks": ranks}, runs))
+    metrics = {"rate": ("samples/s", "higher")}
+    study = made_of(points, metrics, in_blocks, scaling="weak", main_metric="rate")
+    table = {row["ranks"]: row for row in study.rows("scaling")}
+    for one in ledgers(study)[1:]:
+        row = table[one.row["ranks"]]
+        assert one.ideal is not None and one.elapsed.loss is not None
+        ends = [one.ideal.ms * (1 / row[f"rate_eff{end}_run"] - 1) for end in ("", "_high", "_low")]
+        assert astuple(one.elapsed.loss) == pytest.approx(ends, rel=1e-9)
