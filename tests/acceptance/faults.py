@@ -15,7 +15,6 @@ Array = NDArray[np.float64]
 Arrays = dict[str, Any]
 # Cause -> extra ms of a step on a rank: (step, rank) -> ms.
 Fault = Callable[[int, int], float]
-_WARM = 100
 
 
 @dataclass(frozen=True)
@@ -49,17 +48,12 @@ class Noise:
 
 @dataclass(frozen=True)
 class Program:
-    """A training program: ms of its base computation, reading, exchange and dispatch; ``batch_ms``:
-    how often each rank's pipeline has a batch ready (0: it reads when asked), ``ahead`` how many it
-    keeps."""
+    """A training program: ms of its base computation, reading, exchange and dispatch."""
 
     compute: float = 60.0
     read: float = 1.0
     exchange: float = 4.0
     inside: float = 0.5
-    batch_ms: float = 0.0
-    ahead: int = 2
-    phases: bool = False  # whether pipelines begin at other times
     faults: Mapping[str, Fault] = field(default_factory=dict)
 
 
@@ -74,17 +68,15 @@ def planted_run(
     """The arrays of a run in s; ``spans``: which of the time between steps it keeps (``between``,
     ``checkpoint``, ``validation``, ``logging``)."""
     draw = np.random.default_rng((seed, ranks))
-    warm = _WARM if program.batch_ms else 0  # until the batches that were made ahead are used up
-    steps += warm
     scatter = noise.of_steps(draw, steps, ranks)
-    jitter = 0.2 * np.abs(draw.standard_normal((6, steps, ranks)))
+    jitter = 0.2 * np.abs(draw.standard_normal((5, steps, ranks)))
     if noise.spikes:
         spikes = draw.exponential(3.0, (3, steps, ranks))
         jitter[:3] += np.where(draw.random((3, steps, ranks)) < noise.spikes, spikes, 0.0)
 
     def extra(cause: str, step: int, rank: int) -> float:
         fault = program.faults.get(cause)
-        planted = 0.0 if fault is None else fault(step - warm, rank)
+        planted = 0.0 if fault is None else fault(step, rank)
         return planted * (1 + 0.003 * float(draw.standard_normal())) if planted else 0.0
 
     host = ("checkpoint", "validation", "logging", "between")
@@ -93,8 +85,6 @@ def planted_run(
         for name in (*host, "input", "compute", "communication", "step")
     }
     clock = np.zeros(ranks)
-    made = program.phases * draw.uniform(0, program.batch_ms, ranks)
-    queues = [[0.0] * program.ahead for _ in range(ranks)]  # when batches are ready
     for step in range(steps):
         arrived = np.zeros(ranks)
         begun = np.zeros(ranks)
@@ -106,13 +96,6 @@ def planted_run(
             clock[rank] += sum(kept[name][step, rank] for name in host)
             begun[rank] = clock[rank]
             reads = program.read + extra("input", step, rank) + jitter[1, step, rank]
-            if program.batch_ms:
-                batch = queues[rank].pop(0)
-                reads = max(reads, batch - clock[rank])
-                # The next one is begun when there is room for it, which is now.
-                made[rank] = max(made[rank], clock[rank] + reads - program.batch_ms)
-                made[rank] += program.batch_ms + jitter[5, step, rank]
-                queues[rank].append(made[rank])
             work = program.compute + scatter[step, rank] + extra("compute", step, rank)
             work += jitter[2, step, rank]
             work = max(work, 0.1)
@@ -125,7 +108,7 @@ def planted_run(
         kept["step"][step] = clock - begun
     whole = {"span_between": sum(kept[name] for name in host)} if "between" in spans else {}
     return {
-        name: np.asarray(values)[warm:] / 1e3
+        name: np.asarray(values) / 1e3
         for name, values in {
             "step_times": kept["step"], "span_input": kept["input"],
             "span_compute": kept["compute"], "span_communication": kept["communication"],

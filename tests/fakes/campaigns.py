@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.network_fit import RING, predicted_seconds
-from scalesweep.analysis.step_account import StepAccount
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
@@ -51,18 +50,6 @@ class Campaign:
         axes = list(runs[0][0])
         self.experiments.append({"name": name, "axes": axes, "runs": planned, **entry})
         return self
-
-    def training(
-        self, points: Sequence[tuple[Mapping[str, Any], Sequence[StepAccount], Mapping[str, Any]]],
-        **fixed: Any,
-    ) -> "Campaign":  # fmt: skip
-        """An experiment of points, each with the accounts of its repeats and more of its rows."""
-        runs = [
-            (point, {"_account": as_text(one), **row})
-            for point, accounts, row in points
-            for one in accounts
-        ]
-        return self.add("training", runs, scaling="weak", fixed=fixed)
 
     def network(
         self, latency: float, bandwidth: float, noise: float = 0.01, repeats: int = 3,

@@ -33,7 +33,7 @@ def planted_study(
 
     def run_of(point: Point, repeat: int, spans: tuple[str, ...]) -> Arrays:
         count = int(point["ranks"])
-        own = program if count > 1 else replace(program, faults={}, exchange=0.2, batch_ms=0.0)
+        own = program if count > 1 else replace(program, faults={}, exchange=0.2)
         return planted_run(own, count, steps, seed * 1000 + repeat, noise, spans)
 
     def arrays(found: Arrays, point: Point, repeat: int) -> None:

@@ -41,7 +41,6 @@ class Fake:
     repeats: int = 3
     epochs: int = 5
     noise: float = 0.01
-    slower: Callable[[Point, int], float] = lambda point, repeat: 1.0  # a repeat, than its point
     speed: Callable[[Point], float] = lambda point: 1.0
     fate: Callable[[Point, int], str] = lambda point, repeat: "done"
     excluded: Callable[[Point], str] = lambda point: ""
@@ -122,7 +121,7 @@ def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) ->
     if fake.epochs:
         base = samples / ranks / 25 / fake.speed(point)
         spread = 1 + fake.noise * generator.standard_normal((fake.epochs, ranks))
-        run = (1 + fake.noise * generator.standard_normal()) * fake.slower(point, repeat)
+        run = 1 + fake.noise * generator.standard_normal()
         local = base * run * np.abs(spread)
         local[0] *= 3 / io_rate(ranks)
         barrier = 0.015 * base * math.log2(ranks + 1)
@@ -196,7 +195,7 @@ def make_results(
         )  # fmt: skip
         experiments.append(
             entry | {"description": fake.description, "summary": "Reads a data set.",
-                     "excluded": excluded}
+                     "excluded": excluded, "predict": [*fake.predict]}
         )  # fmt: skip
     description = words.get("description", "Data loading at scale.")
     write_plan(root, experiments, campaign=campaign, description=description, site=SITE)
@@ -210,7 +209,6 @@ class Made(Protocol):
     scaling: str
     repeats: int
     fate: Callable[[Point, int], str]
-    predict: Sequence[int]
 
 
 def plan_entry(
@@ -246,7 +244,6 @@ def plan_entry(
             for name in first
         },
         "runs": runs, "points": len(points),
-        **({"predict": [*fake.predict]} if fake.predict else {}),
     }  # fmt: skip
 
 

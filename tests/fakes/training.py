@@ -20,6 +20,7 @@ from tests.fakes.results import plan_entry, write_plan
 
 Point = dict[str, Any]
 SITE = "here"
+NOISE = 0.01
 BEGAN = 1_760_000_000.0
 UNITS = {
     "training_time": ("s", "lower"),
@@ -42,7 +43,6 @@ class Training:
     kind: str = "accuracy"  # or mae
     epochs: Callable[[Point], int] = lambda point: 4
     epoch_s: Callable[[Point], float] = lambda point: 10.0 / point["ranks"]
-    load_s: Callable[[Point], float] = lambda point: 5.0
     watts: Callable[[Point, int], float | None] = lambda point, repeat: 100.0
     end: Callable[[Point], float] = lambda point: 0.9  # of accuracy or error
     fate: Callable[[Point, int], str] = lambda point, repeat: "done"
@@ -50,7 +50,6 @@ class Training:
     repeats: int = 3
     samples: Callable[[Point], int] = lambda point: 100
     planned: Callable[[Point], int | None] = lambda point: None  # work of a run
-    noise: float = 0.01
     scaling: str = "strong"
     work: Sequence[str] = ()
     main_metric: str | None = None
@@ -58,8 +57,6 @@ class Training:
     source: str = "measured"
     changes: Callable[[Point, int], Mapping[str, Any]] = lambda point, repeat: {}  # of the record
     arrays: Callable[[dict[str, Any], Point, int], None] = lambda arrays, point, repeat: None
-    energy: Callable[[Point, int], Mapping[str, Any] | None] = lambda point, repeat: None
-    predict: Sequence[int] = ()
 
 
 def make_training(root: Path, *experiments: Training) -> dict[str, ExperimentResults]:
@@ -94,12 +91,12 @@ def curves(fake: Training, point: Point, repeat: int) -> dict[str, Any]:
     """Arrays [epoch, rank] of a run."""
     generator = np.random.default_rng([*digest_of([fake.name, point], 6).encode(), repeat])
     epochs, ranks = fake.epochs(point), int(point["ranks"])
-    factor = 1 + fake.noise * generator.standard_normal()
+    factor = 1 + NOISE * generator.standard_normal()
     local = np.full((epochs, ranks), fake.epoch_s(point) * factor)
     validation = np.full((epochs, ranks), 0.2 * fake.epoch_s(point))
     done = np.arange(1, epochs + 1)[:, None]
     rise = (1 - np.exp(-done / 2)) / (1 - np.exp(-epochs / 2))
-    noise = 1 + 0.3 * fake.noise * generator.standard_normal((epochs, ranks))
+    noise = 1 + 0.3 * NOISE * generator.standard_normal((epochs, ranks))
     if fake.kind == "accuracy":
         values = np.minimum((0.5 + (fake.end(point) - 0.5) * rise) * noise, 1.0)
     else:
@@ -123,7 +120,7 @@ def _phases(fake: Training, arrays: Mapping[str, Any], point: Point) -> list[lis
         spans.append([name, now, now + seconds])
         now += seconds
 
-    for name, seconds in (("import", 3.0), ("init", 1.0), ("data_loading", fake.load_s(point))):
+    for name, seconds in (("import", 3.0), ("init", 1.0), ("data_loading", 5.0)):
         add(name, seconds)
     for epoch in range(fake.epochs(point)):
         add("training", float(arrays["global_times"][epoch, 0]))
@@ -204,14 +201,13 @@ def _write(fake: Training, run_id: str, point: Point, repeat: int, folder: Path)
         unit, better = UNITS.get(name, ("1", "higher" if "accuracy" in name else "lower"))
         metrics[name] = {"value": value, "unit": unit, "better": better, "scope": "total"}
     fake.arrays(arrays, point, repeat)
-    changed = fake.energy(point, repeat)
     changes: dict[str, Any] = {
         "benchmark": "train", "point": point, "repeat": repeat, "site": SITE,
         "source": fake.source, "started": "2026-03-01T08:00:00.000+00:00",
         "ended": "2026-03-01T08:10:00.000+00:00", "wall_s": spans[-1][2] - BEGAN,
         "phases": seconds, "phase_spans": spans, "metrics": metrics, "resources": {},
         "work": {"samples_per_epoch": fake.samples(point), "samples": fake.samples(point)},
-        "energy": energy if changed is None else changed, **fake.changes(point, repeat),
+        "energy": energy, **fake.changes(point, repeat),
     }  # fmt: skip
     kept, changes = (
         {name: value for name, value in each.items() if value is not None}

@@ -98,18 +98,6 @@ def test_finished_repeats_are_used_however_many_are_needed(until: Campaign) -> N
     assert planned(until) == {1: 3, 2: 7} and states(until)[2] == "precise"
 
 
-def test_what_is_lost_is_planned_again(until: Campaign) -> None:
-    noisy = runs_of(until, 2)
-    finish(until, noisy[:4], [1.0, 1.3, 0.8, 1.1])
-    assert planned(until)[2] == 5
-    (until.runs_folder / noisy[1].run_id / "record.json").unlink()
-    assert planned(until)[2] == 4 and states(until)[2] == "waiting"
-    for run in noisy[:4]:  # other values under the same names
-        shutil.rmtree(until.runs_folder / run.run_id)
-    finish(until, noisy[:4], [1.0, 1.01, 0.99, 1.0])
-    assert states(until)[2] == "precise"
-
-
 def test_another_rule_or_metric_looks_again(until: Campaign, campaign_of: Load) -> None:
     finish(until, runs_of(until, 1)[:3], [1.0, 1.01, 0.99])
     assert states(until)[1] == "precise"

@@ -23,8 +23,8 @@ from tests.fakes.planted_steps import planted_study
 RULES = ("largest loss", "causes", "stragglers")
 
 
-def faulty(batch_ms: float = 0.0, phases: bool = False, **faults: Fault) -> Program:
-    return Program(batch_ms=batch_ms, phases=phases, faults=faults)
+def faulty(**faults: Fault) -> Program:
+    return Program(faults=faults)
 
 
 Measured = tuple[ExperimentResults, Ledger, list[Finding]]

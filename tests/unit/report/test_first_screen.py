@@ -9,17 +9,12 @@ from typing import Any
 import pytest
 
 from scalesweep.aspects.find import find
-from scalesweep.aspects.steps.figure import ledger_figures
-from scalesweep.aspects.steps.findings import main_loss
-from scalesweep.aspects.steps.ledgers import farthest_series, ledgers
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, Finding, number_of
 from scalesweep.report.first_screen import LOAD, MOST_SENTENCES, first_screen
-from tests.acceptance.faults import Program, always
 from tests.fakes.imported_table import LAYOUT_ROWS, LAYOUTS, imported
-from tests.fakes.planted_steps import planted_study
 from tests.fakes.results import Fake, make_results
 
 WEAK = {"ranks": [1, 2, 4]}
@@ -130,15 +125,3 @@ def test_runs_that_failed_alike_are_told_once_with_the_cure(tmp_path: Path) -> N
     assert {(one["where"], one["count"], one["line"]) for one in told} == {
         ("ranks 2, 4, size=2", 4, "ValueError: broken")
     }
-
-
-def test_the_parts_of_a_bar_are_the_measured_step(tmp_path: Path) -> None:
-    study = planted_study(tmp_path, Program(faults={"compute": always(40, 1)}))
-    series = farthest_series(study, ledgers(study))
-    assert re.fullmatch(r"load imbalance \d\d %", main_loss(series))
-    (drawing,) = ledger_figures(study)
-    panel = drawing.panels[0]
-    last = panel.frame[panel.frame["label"] == "2 ranks"]
-    assert last["value"].sum() == pytest.approx(series[-1].elapsed.ms, rel=0.01)
-    lost = last[last["lost"]].set_index("part")["value"]
-    assert lost["Load imbalance"] == pytest.approx(40, abs=2)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from scalesweep.table.declared import (
     frame_of,
     rows_of,
 )
-from scalesweep.tables.making import Maker
 from tests.fakes.plan import whole_plan
 
 
@@ -92,35 +91,3 @@ def test_a_row_of_no_point_with_a_list_a_missing_estimate_and_values_of_several_
     assert frame["size"].dtype == float and list(frame["places"]) == ["[1,20]", "[]"]
     plain = frame.astype(object).replace({math.nan: None}).to_dict("records")
     assert rows_of(Limit, plain, []) == rows
-
-
-def test_a_maker_makes_rows_or_a_frame_or_no_table() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Host(DeclaredRow, table="hosts"):
-        name: str = column("its name")
-
-    inputs: Any = None
-    frame = pd.DataFrame({"epoch": [1]})
-    (made,) = Maker(Host, lambda _: [Host(name="n01")]).frames(inputs).values()
-    assert made.to_dict("list") == {"name": ["n01"]}  # of no point
-    assert rows_of(Host, made.to_dict("records"), ["ranks"]) == [Host(name="n01")]
-    assert Maker("epochs", lambda _: frame).frames(inputs) == {"epochs": frame}
-    assert not Maker("epochs", lambda _: None).frames(inputs)
-    assert not Maker(Host, lambda _: []).frames(inputs)
-
-
-def test_columns_may_lead_and_be_left_out_where_no_row_has_a_value() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Check(DeclaredRow, table="checks", leading=("run_id",)):
-        look: str = column("when")
-        run_id: str = column("the run")
-        rate: float | None = column("what was reached", "bytes/s", if_known=True)
-
-    rows = [Check(point={"ranks": 1}, run_id="r", look=when, rate=None) for when in ("a", "b")]
-    frame = frame_of(rows)
-    assert frame is not None and list(frame) == ["run_id", "ranks", "look"]
-    assert not frame.attrs["units"]
-    assert rows_of(Check, frame.to_dict("records"), ["ranks"]) == rows
-    frame = frame_of([*rows, replace(rows[0], rate=2.5)])
-    assert frame is not None and list(frame) == ["run_id", "ranks", "look", "rate"]
-    assert math.isnan(frame["rate"][0]) and frame.attrs["units"]["rate"]["unit"] == "bytes/s"

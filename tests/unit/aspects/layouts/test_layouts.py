@@ -1,20 +1,15 @@
 """Studies of layouts: the best of each scale, and what failed."""
 
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
-import yaml
 
-from bench.lib import layout_table as made
 from scalesweep.analysis.factors import layout_followers
 from scalesweep.aspects.find import find
 from scalesweep.aspects.layouts.figure import layout_figures
 from scalesweep.aspects.layouts.section import layout_card, layout_table
 from scalesweep.aspects.layouts.table import BestLayout, LayoutPoint, best_layout, failed_layouts
-from scalesweep.core.paths import RESOURCES
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, HOLES, NOTE, OPEN
 from tests.fakes.finding_rows import said
@@ -162,10 +157,6 @@ def test_data_parallel_ranks_and_accumulation_follow(tmp_path: Path) -> None:
     assert layout_followers({**entry, "mesh": {}}) == []
 
 
-def test_figures_of_layouts(small: ExperimentResults) -> None:
-    assert [drawing.name for drawing in layout_figures(small)] == ["layouts-scale"]
-
-
 def repeated(values: dict[tuple[int, int], list[float]]) -> str:
     """Rows of layouts by scale and tp, one for each repeat."""
     return "".join(
@@ -227,20 +218,6 @@ def test_of_times_the_shortest_is_the_best(tmp_path: Path) -> None:
     assert best.layout is not None and best.layout.startswith("dp 4 x tp 2")
     assert best.ahead and (best.ahead.value, best.median) == (2, 0.5)
     assert [row.share for row in results.of(LayoutPoint)] == [1, 0.5, 0.25]
-
-
-@pytest.mark.slow
-def test_the_best_of_a_sweep_is_that_of_pandas(tmp_path: Path) -> None:
-    """The map is the Ultra-Scale Playbook's; of its own 3,261 layouts all 26 scales agree."""
-    text = made.layout_table(120)
-    meaning = yaml.safe_load((RESOURCES / "maps" / "ultrascale_playbook.yaml").read_text())
-    _, entry, tables = imported(tmp_path, text, meaning)
-    rows = ExperimentResults(entry, tables).of(BestLayout)
-    frame = pd.read_csv(StringIO(text)).assign(ranks=lambda of: 8 * of["nodes"])
-    groups = frame.groupby("ranks")
-    best = {row.scale: row.value.value for row in rows if row.value}
-    assert best == pytest.approx(groups["tok_s"].max().dropna().to_dict())
-    assert [row.tried for row in rows] == groups.size().tolist()
 
 
 def test_one_mesh_for_each_scale_is_no_study_of_layouts(tmp_path: Path) -> None:

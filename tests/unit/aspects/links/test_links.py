@@ -14,7 +14,6 @@ from scalesweep.aspects.links.table import (
     Pair,
     links_of,
     slow_links,
-    slow_ones,
 )
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
@@ -60,12 +59,6 @@ def test_false_alarms_of_healthy_networks_are_rare_and_a_planted_link_is_found()
         found += (2, 5) in named
         others += bool(named - {(2, 5)})
     assert alarms <= 9 and others <= 9 and found >= 115
-
-
-def test_too_few_links_of_a_class_are_not_judged() -> None:
-    values = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0])
-    assert not slow_ones(values).any()
-    assert slow_ones(np.append(values, 1.0)).tolist() == [False] * 6 + [True, False]
 
 
 def test_links_are_compared_with_those_of_their_class() -> None:

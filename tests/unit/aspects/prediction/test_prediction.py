@@ -10,7 +10,7 @@ from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
-from tests.fakes.finding_rows import only, said
+from tests.fakes.finding_rows import said
 from tests.fakes.results import Fake, make_results
 
 TO_64 = [2**k for k in range(7)]
@@ -65,32 +65,12 @@ def test_predicted_rows_are_in_no_other_table(studies: dict[str, ExperimentResul
         assert frame["ranks"].max() == 64
 
 
-def test_every_series_is_predicted_from_its_own_points(
-    studies: dict[str, ExperimentResults],
-) -> None:
-    later = table(studies["batches"]).query("phase == 'later'")
-    assert list(zip(later["batch_size"], later["ranks"], strict=True)) == [(1, 32), (2, 32)]
-    texts = [one.sentence for one in said(prediction(studies["batches"]))]
-    for size in (1, 2):
-        assert any(f"(batch_size {size}, later epochs): 32 ranks give" in text for text in texts)
-
-
 def test_without_being_asked_or_a_kind_of_scaling_nothing_is_predicted(
     studies: dict[str, ExperimentResults],
 ) -> None:
     assert studies["not_asked"].tables["prediction"] is None
     assert studies["no_scaling"].tables["prediction"] is None
     assert prediction(studies["not_asked"]) == []
-
-
-def test_two_points_are_refused_with_what_to_measure(
-    studies: dict[str, ExperimentResults],
-) -> None:
-    assert table(studies["two"])["value"].isna().all()
-    assert only(prediction(studies["two"])).sentence == (
-        "Not predicted at 64 ranks (later epochs): 2 counts measured, and a prediction needs 3 "
-        "over a factor of 4: measure 4 too."
-    )
 
 
 def test_findings_say_how_far_and_how_sure(studies: dict[str, ExperimentResults]) -> None:

@@ -28,24 +28,6 @@ from tests.fakes.records import profiled_run
 from tests.fakes.table_inputs import of_files
 
 
-def test_shares_are_unions_over_the_steps_after_the_first() -> None:
-    rows = {row["phase"]: row for row in timeline_rows(read_timeline(fake.timeline(steps=6)))}
-    shares = {phase: row["share"] for phase, row in rows.items()}
-    # Of 10,000 us: negotiations 0-150 and 500-600; calls 200-510 and 700-900.
-    assert shares[NEGOTIATION] == pytest.approx(0.025)
-    assert shares[REDUCTION] == pytest.approx(0.051)
-    assert shares[IDLE] == pytest.approx(1 - (150 + 100 + 320 + 210) / 10_000, abs=2e-3)
-    # What this timeline never shows is missing, not 0.
-    assert (shares[QUEUE], shares[WAIT], shares[COPIES]) == (None, None, None)
-    first = rows[NEGOTIATION]
-    assert (first["steps"], first["ms"]) == (4, pytest.approx(0.25))
-
-
-@pytest.mark.parametrize("steps", [1, 2])
-def test_too_few_steps_have_no_account(steps: int) -> None:
-    assert timeline_rows(read_timeline(fake.timeline(steps=steps))) == []
-
-
 def said(shares: dict[str, float]) -> list[Finding]:
     """Of one profiled run at 4 ranks."""
     rows = [
@@ -94,6 +76,10 @@ def test_the_table_is_made_of_the_files_of_profiled_runs(tmp_path: Path) -> None
     assert len(table) == 2 * 6
     found = table[table["phase"] == REDUCTION]
     assert found["ms"].tolist() == pytest.approx([0.51, 0.51])
+    # Of 10,000 us: negotiations 0-150 and 500-600; calls 200-510 and 700-900.
+    idle = table[table["phase"] == IDLE]["share"].tolist()
+    assert idle == pytest.approx(2 * [1 - (150 + 100 + 320 + 210) / 10_000], abs=2e-3)
+    assert timeline_rows(read_timeline(fake.timeline(steps=2))) == []  # too few
     assert table[table["phase"] == QUEUE]["share"].isna().all()
     (shown,) = profile_tables(ExperimentResults(entry, {"timeline": table}), 1000)
     assert shown["label"] == "Timeline"

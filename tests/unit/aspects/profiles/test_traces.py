@@ -6,10 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from scalesweep.analysis.kineto_lateness import latest_of
 from scalesweep.analysis.kineto_stream import BETWEEN, read_stream
 from scalesweep.analysis.trace_account import TraceAccount, account_of_rank
 from scalesweep.analysis.xplane import CPU, PIPELINE, read_steps
@@ -207,21 +205,3 @@ def test_lateness_that_is_no_part_of_a_step_is_no_sentence(tmp_path: Path) -> No
     (late,) = [row for row in rows if isinstance(row, RankLateness) and row.rank == 1]
     assert late.latest and late.late_median_ms == pytest.approx(5e-3)
     assert late_ranks(results_of(entry, rows)) == []
-
-
-def test_who_is_late_now_and_then_is_not_named() -> None:
-    rng = np.random.default_rng(5)
-    step = np.repeat(np.arange(64), 3)
-
-    def named(own: np.ndarray) -> int | None:
-        late = np.repeat(own, 3, axis=0)
-        return latest_of(late - late.min(axis=1, keepdims=True), step)
-
-    noise = rng.normal(0, 1, (64, 4))
-    assert named(noise) is None
-    slow = np.array([0.0, 0.0, 6.0, 0.0])
-    assert named(noise + slow) == 2
-    half = noise + np.where(np.arange(64)[:, None] < 40, slow, 0)
-    assert named(half) is None  # not throughout
-    few = np.repeat(noise[:39] + slow, 3, axis=0)
-    assert latest_of(few, step[: len(few)]) is None

@@ -116,18 +116,6 @@ def test_peaks_of_the_site_and_measured_ceilings() -> None:
     assert rows(TOKENS, {"dtype": "null"}, [sheet, probed])["palm"].mfu is None
 
 
-def test_float8_has_no_mfu_without_its_share() -> None:
-    h100 = {"device": "'h100_sxm'", "dtype": "'float8'"}
-    assert rows(TOKENS, h100)["palm"].mfu is None
-    whole = rows(TOKENS, {**h100, "float8_share": "1"})["palm"]
-    assert whole.peak == 1979e12 and whole.mfu
-    both = [
-        compute(dtype, Estimate(value)) for dtype, value in (("float8", 16e15), ("bfloat16", 8e15))
-    ]
-    part = rows(TOKENS, {"dtype": "'float8'", "float8_share": "0.5"}, both)["palm"]
-    assert part.peak == pytest.approx(1e15 / 0.75)
-
-
 def said(results: ExperimentResults) -> dict[str, Finding]:
     findings = utilisation(results)
     return {finding.rule: rules()[finding.rule].say(finding) for finding in findings}
