@@ -1,27 +1,28 @@
-"""Traces of TensorFlow's profiler, written as it writes them (xplane.proto)."""
+"""Traces of TensorFlow's profiler, written by its own messages (xplane.proto)."""
 
+import importlib.util
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 MS = 10**9  # picoseconds
 # By plane and line: name, begin and length of each event in ms.
 Trace = Mapping[tuple[str, str], Sequence[tuple[str, float, float]]]
 
 
-def varint(value: int) -> bytes:
-    """A number as protobuf writes it."""
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
+def messages() -> Any:
+    """The module of the messages, without an import of all of TensorFlow."""
+    package = importlib.util.find_spec("tensorflow")
+    assert package is not None and package.origin is not None
+    file = Path(package.origin).parent / "tsl/profiler/protobuf/xplane_pb2.py"
+    spec = importlib.util.spec_from_file_location("xplane_pb2", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def field(number: int, value: int | bytes | str) -> bytes:
-    """A field of a message."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    content = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(content)) + content
+XSpace = messages().XSpace
 
 
 def xspace(trace: Trace, begin_ns: int = 0) -> bytes:
@@ -29,38 +30,27 @@ def xspace(trace: Trace, begin_ns: int = 0) -> bytes:
 
     An event's name may end with ``<- NODE:TYPE``: the operation that started it.
     """
-    found = b""
-    for plane in dict.fromkeys(name for name, _ in trace):
+    space = XSpace(hostnames=["host"])
+    for name in dict.fromkeys(name for name, _ in trace):
+        plane = space.planes.add(id=1, name=name)
+        plane.stat_metadata[4].id, plane.stat_metadata[4].name = 4, "tf_op"
         names: dict[str, int] = {}
-        operations: dict[str, int] = {"tf_op": 4}
-        lines = b""
-        for (owner, line), events in trace.items():
-            if owner != plane:
-                continue
-            content = field(1, 7) + field(2, line) + field(3, begin_ns)
+        for line, events in ((line, of) for (owner, line), of in trace.items() if owner == name):
+            kept = plane.lines.add(id=7, name=line, timestamp_ns=begin_ns)
             for title, begin, length in events:
-                name, _, operation = title.partition(" <- ")
-                number = names.setdefault(name, len(names) + 1)
-                event = (
-                    field(1, number) + field(2, round(begin * MS)) + field(3, round(length * MS))
-                )
-                statistic = field(1, 3) + varint(2 << 3 | 1) + b"\0" * 8
+                kind, _, operation = title.partition(" <- ")
+                number = names.setdefault(kind, len(names) + 1)
+                described = plane.event_metadata[number]
+                described.id, described.name = number, kind
+                event = kept.events.add(metadata_id=number, offset_ps=round(begin * MS))
+                event.duration_ps = round(length * MS)
                 if operation:
-                    referred = operations.setdefault(operation, len(operations) + 10)
-                    event += field(4, field(1, 4) + field(7, referred))
-                content += field(4, event + field(4, statistic))
-            lines += field(3, content)
-        metadata = b"".join(
-            field(4, field(1, number) + field(2, field(1, number) + field(2, name)))
-            for name, number in names.items()
-        )
-        metadata += b"".join(
-            field(5, field(1, number) + field(2, field(1, number) + field(2, name)))
-            for name, number in operations.items()
-        )
-        # Names come behind the lines that use them.
-        found += field(1, field(1, 1) + field(2, plane) + lines + metadata)
-    return found + field(4, "host")
+                    referred = 100 + names.setdefault(operation, len(names) + 1)
+                    described = plane.stat_metadata[referred]
+                    described.id, described.name = referred, operation
+                    event.stats.add(metadata_id=4, ref_value=referred)
+                event.stats.add(metadata_id=3, double_value=0.5)
+    return bytes(space.SerializeToString())
 
 
 STEP = "EagerLocalExecute: __inference_step_42"

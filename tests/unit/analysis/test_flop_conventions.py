@@ -100,17 +100,11 @@ def test_two_conventions_are_not_put_together() -> None:
 
 
 def test_peaks_are_dense_and_of_float8_only_with_its_share() -> None:
-    h100 = DEVICES["h100_sxm"]
-    assert (
-        mixed_peak(h100.flops, "bfloat16", None) == 989.5e12
-        and mixed_peak(h100.flops, "float8", None) is None
-    )
-    assert (
-        mixed_peak(h100.flops, "float8", 1.0) == 1979e12
-        and mixed_peak(h100.flops, "float8", 0.0) == 989.5e12
-    )
+    peaks = DEVICES["h100_sxm"].flops
     # Half of the FLOP at twice the rate: three quarters of the time.
-    assert mixed_peak(h100.flops, "float8", 0.5) == pytest.approx(989.5e12 / 0.75)
+    for share, peak in ((1.0, 1979e12), (0.0, 989.5e12), (0.5, 989.5e12 / 0.75)):
+        assert mixed_peak(peaks, "float8", share) == pytest.approx(peak)
+    assert mixed_peak(peaks, "float8", None) is None
     assert mixed_peak(DEVICES["v100_sxm2"].flops, "bfloat16", None) is None
     assert mixed_peak(DEVICES["a100_40gb"].flops, "float8", 1.0) is None
     for name, device in DEVICES.items():

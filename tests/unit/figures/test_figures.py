@@ -123,14 +123,6 @@ def test_a_plane_is_of_numbers_if_there_are_any(
     assert drawings[0].title.endswith(f"later epochs{', ' + held if held else ''} (simulated)")
 
 
-def test_lines_of_a_plane_bridge_no_hole(studies: dict[str, ExperimentResults]) -> None:
-    frame = named(studies["thread_pools"], "compare-intra_threads-later").panels[0].frame
-    line = frame[frame["series"] == "inter_threads 3"].set_index("x")["y"]
-    row = next(r for r in studies["thread_pools"].points
-               if (r["inter_threads"], r["intra_threads"]) == (3, 12))  # fmt: skip
-    assert line[12] == row["total_throughput_mean_later"] and math.isnan(line[36])  # pending
-
-
 FRAME = pd.DataFrame({"x": [1, 2, 4, 8], "y": [1.0, 3.0, 9.0, 81.0], "label": list("abcd"),
                       "value": [4.0, 3.0, 2.0, 1.0], "part": list("pqpq")})  # fmt: skip
 

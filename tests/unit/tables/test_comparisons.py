@@ -55,10 +55,6 @@ class Campaign:
         axes.sort(key=lambda name: (name != "devices", name))
         return study_of(self.points, METRICS, axes=axes, **self.entry)
 
-    @property
-    def experiment(self) -> Any:
-        return self.study().entry
-
     def tables(self) -> Any:
         return self.study().tables
 
@@ -78,11 +74,7 @@ def said(study: ExperimentResults, rule: str) -> list[tuple[str, str]]:
 
 def rows(campaign: Campaign, query: str) -> pd.DataFrame:
     table: pd.DataFrame = campaign.tables()["comparisons"]
-    return (
-        table[table["statistic"].isna()].query(query)
-        if "statistic" in table
-        else table.query(query)
-    )
+    return table[table["statistic"].isna()].query(query)
 
 
 def test_devices_scale_whether_they_are_ranks_or_not(campaign: Campaign) -> None:
@@ -90,8 +82,8 @@ def test_devices_scale_whether_they_are_ranks_or_not(campaign: Campaign) -> None
     for mode, two in (("one", {"devices_per_rank": 2}), ("two", {"ranks": 2})):
         campaign.add({"mode": mode}, around(100))
         campaign.add({"mode": mode, **two}, around(150))
-    assert series_parameters(campaign.experiment) == ["mode"]
-    assert fold_axes(campaign.experiment)[0] == ["devices", "mode"]
+    assert series_parameters(campaign.study().entry) == ["mode"]
+    assert fold_axes(campaign.study().entry)[0] == ["devices", "mode"]
     scaling = campaign.tables()["scaling"]
     assert scaling["devices"].tolist() == [1, 2, 1, 2]
     assert scaling[f"{MAIN}_eff_run"].tolist() == pytest.approx([1, 0.75, 1, 0.75])
@@ -120,7 +112,7 @@ def test_ratio_over_the_default_with_its_interval(campaign: Campaign) -> None:
     assert "NCHW over NHWC (layout), images rate at model a: 1.73 [" in levels["clear"]
     assert "at model b" in levels["open"]
     # Which model is fastest is not a question; which layout is, model by model.
-    assert compared_parameters(campaign.experiment) == [("layout",)]
+    assert compared_parameters(campaign.study().entry) == [("layout",)]
     names = [drawing.name for drawing in draw(study)]
     assert names == ["heatmap", "compare-layout-run", "ratio-layout-run"]
 

@@ -132,26 +132,16 @@ def test_data_parallel_ranks_and_accumulation_follow(tmp_path: Path) -> None:
     table = (
         "gpus,dp,tp,mbs,acc,rate\n8,8,1,2,4,100\n8,4,2,2,8,80\n16,16,1,2,2,180\n16,8,2,2,4,170\n"
     )
-    parameters = {
-        "ranks": {"column": "gpus"}, "dp": {"column": "dp"}, "tp": {"column": "tp"},
-        "mbs": {"column": "mbs"}, "acc": {"column": "acc"},
-    }  # fmt: skip
-    shape = {
-        "layers": "4",
-        "width": "64",
-        "sequence": "16",
-        "accumulation": "acc",
-        "micro_batch": "mbs",
-    }
+    names = {"ranks": "gpus", "dp": "dp", "tp": "tp", "mbs": "mbs", "acc": "acc"}
     known = {
-        "name": "e", "parameters": parameters, "transformer": shape,
-        "mesh": {"dp": "dp", "tp": "tp"},
-        "metrics": {"rate": MAP["metrics"]["rate"]},
+        "name": "e", "parameters": {name: {"column": column} for name, column in names.items()},
+        "metrics": {"rate": MAP["metrics"]["rate"]}, "mesh": {"dp": "dp", "tp": "tp"},
+        "transformer": {"layers": "4", "width": "64", "sequence": "16", "accumulation": "acc",
+                        "micro_batch": "mbs"},
     }  # fmt: skip
     _, entry, tables = imported(tmp_path, table, known)
     assert layout_followers(entry) == ["dp", "acc"]
-    results = ExperimentResults(entry, tables)
-    best = {row.scale: row for row in results.of(BestLayout)}
+    best = {row.scale: row for row in ExperimentResults(entry, tables).of(BestLayout)}
     assert best[16].layout == "dp 16 x tp 1"
     # Without the ranks that they follow, nothing follows.
     assert layout_followers({**entry, "mesh": {}}) == []

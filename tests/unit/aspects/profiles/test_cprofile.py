@@ -76,9 +76,14 @@ def profiled(campaign: Campaign, run: int = 0) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def campaign(campaign_of: Load) -> Campaign:
+    return campaign_of(BODY + "profile: cprofile\n")
 
 
 def plan_of(campaign: Campaign) -> dict[str, Any]:
@@ -87,9 +92,7 @@ def plan_of(campaign: Campaign) -> dict[str, Any]:
     return build_plan(campaign, {**kept_profiles(campaign, runs), **states})
 
 
-@pytest.mark.usefixtures("here")
-def test_the_plan_has_profiles_beside_the_runs(campaign_of: Load) -> None:
-    campaign = campaign_of(BODY + "profile: cprofile\n")
+def test_the_plan_has_profiles_beside_the_runs(campaign: Campaign) -> None:
     profiled(campaign)
     (entry,) = plan_of(campaign)["experiments"]
     assert [run["status"] for run in entry["profiles"]] == ["done", "new"]
@@ -103,7 +106,6 @@ def test_the_plan_has_profiles_beside_the_runs(campaign_of: Load) -> None:
     assert [run["status"] for run in entry["profiles"]] == ["done"]
 
 
-@pytest.mark.usefixtures("here")
 def test_a_failed_profile_is_run_again_only_if_it_is_asked_for(campaign_of: Load) -> None:
     asked = campaign_of("axes: {ranks: [1]}\nprofile: cprofile\n")
     (measured,) = asked.experiments[0].runs
@@ -117,9 +119,7 @@ def test_a_failed_profile_is_run_again_only_if_it_is_asked_for(campaign_of: Load
     assert "profiled with cprofile: 1 run more, 0 done, 1 failed" in text
 
 
-@pytest.mark.usefixtures("here")
-def test_functions_are_means_over_ranks(campaign_of: Load) -> None:
-    campaign = campaign_of(BODY + "profile: cprofile\n")
+def test_functions_are_means_over_ranks(campaign: Campaign) -> None:
     profiled(campaign)
     (entry,) = plan_of(campaign)["experiments"]
     table = frame_of(function_rows(of_files(entry, campaign.runs_folder)))
@@ -135,9 +135,7 @@ def test_functions_are_means_over_ranks(campaign_of: Load) -> None:
     assert (table["total_s"] >= table["own_s"] - 1e-12).all()
 
 
-@pytest.mark.usefixtures("here")
-def test_a_run_whose_profile_is_cut_is_left_out(campaign_of: Load) -> None:
-    campaign = campaign_of(BODY + "profile: cprofile\n")
+def test_a_run_whose_profile_is_cut_is_left_out(campaign: Campaign) -> None:
     file = profiled(campaign) / "attempt-1" / "profile" / "rank1.prof"
     file.write_bytes(file.read_bytes()[:-9])
     (entry,) = plan_of(campaign)["experiments"]
