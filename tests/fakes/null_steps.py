@@ -33,7 +33,6 @@ def clear_causes(
     for repeat in range(repeats):
         arrays = planted_run(program, ranks, steps, seed * 100 + repeat, noise)
         work = step_work(arrays, {}, ranks)
-        assert work is not None
         runs.append(Accounted(work, *causes_of(work)))
     return [
         (row["cause"], row["pattern"], row["step_ranks"])

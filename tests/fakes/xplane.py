@@ -13,10 +13,8 @@ Trace = Mapping[tuple[str, str], Sequence[tuple[str, float, float]]]
 def messages() -> Any:
     """The module of the messages, without an import of all of TensorFlow."""
     package = importlib.util.find_spec("tensorflow")
-    assert package is not None and package.origin is not None
     file = Path(package.origin).parent / "tsl/profiler/protobuf/xplane_pb2.py"
     spec = importlib.util.spec_from_file_location("xplane_pb2", file)
-    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -40,14 +40,12 @@ def test_shared_variance_is_that_of_least_squares_on_points_and_blocks() -> None
     assert error.degrees == 6  # as many as all residuals have
     # Of a mean what blocks differ by counts too.
     mean, alone = in_blocks(LOGS).mean(2), apart(LOGS, shared=False).mean(2)
-    assert mean is not None and alone is not None
     assert mean.error == pytest.approx(alone.error, rel=0.1) and 2 < mean.degrees < 6
 
 
 def test_what_a_whole_block_shifts_changes_no_ratio() -> None:
     shifted = in_blocks(LOGS + np.array([0.0, 5.0, -3.0])).ratio(3, 0)
     before = in_blocks(LOGS).ratio(3, 0)
-    assert before is not None and shifted is not None
     assert (shifted.error, shifted.degrees) == pytest.approx((before.error, before.degrees))
 
 

@@ -86,7 +86,6 @@ def test_a_stated_interval_of_a_rate_is_above_zero() -> None:
     """Three runs of 100 with a standard deviation of 50: Student's t alone reaches to -24."""
     bounds = stats.stated_mean(stats.Stated(100.0, 50.0, 3))
     half = stats.t_quantile(2) * 50 / math.sqrt(3)
-    assert bounds.low is not None and bounds.high is not None
     assert 100 - half < 0 < bounds.low < 100 < bounds.high
     assert bounds.low * bounds.high == pytest.approx(100.0**2)
     assert bounds.high == pytest.approx(100 * math.exp(half / 100))

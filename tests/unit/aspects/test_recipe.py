@@ -45,7 +45,6 @@ def test_the_aspect_reaches_tables_figures_findings_and_page(tmp_path: Path) -> 
     (entry,) = read_plan(root / "plan.json")["experiments"]
     results = load_results(entry, root / "tables")
     table = results.tables["warmup"]
-    assert table is not None
     assert list(table)[-3:] == ["ratio", "ratio_low", "ratio_high"] and len(table) == 3
     assert (table["ratio_low"] < table["ratio"]).all()
     assert table.attrs["units"]["ratio"]["unit"] == "1"

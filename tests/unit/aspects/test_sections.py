@@ -60,7 +60,6 @@ def test_accuracy_table_says_who_reached_the_target(tmp_path: Path) -> None:
         "Accuracy", "Phases", "Energy",
     ]  # fmt: skip
     table = accuracy_table(study, 2)
-    assert table is not None
     headings = [column.heading for column in table.groups[0][1]]
     assert headings[2:4] == ["Reached", "Time to target [s]"]
     assert (len(table.head), table.left_out) == (2, 1)

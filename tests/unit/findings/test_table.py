@@ -37,7 +37,6 @@ def test_the_rule_tables_writes_the_findings_that_the_report_shows(tmp_path: Pat
     (entry,) = read_plan(tmp_path / "plan.json")["experiments"]
     study = load_results(entry, tmp_path / "tables")
     found = findings_in(study)
-    assert found is not None
     assert found == find(study)
     row = csv[csv["rule"] == "verdict"].iloc[0]
     (point,) = [row for row in study.scaling if row["ranks"] == 2]

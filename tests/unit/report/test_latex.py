@@ -21,7 +21,6 @@ def one(root: Path, fake: Fake) -> ExperimentResults:
 
 def rows_of(text: str | None) -> list[list[str]]:
     """Rows of a table as cells, below the two of its heads."""
-    assert text is not None
     body = text.partition(r"\midrule")[2]
     lines = [line for line in body.splitlines() if line.endswith(r" \\")]
     assert not any(line.startswith(("[", "*")) for line in lines)

@@ -66,7 +66,6 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
         speed({"ranks": 2, "phase": "warm"}, note="odd", share=Estimate(0.1, 0.05, 0.2)),
     ]
     frame = frame_of(rows)
-    assert frame is not None
     assert list(frame)[:2] == ["ranks", "parameter_phase"] and list(frame["phase"]) == ["later"] * 2
     write_tables({"e": {"speed": frame}}, tmp_path)
     assert read_back(read_table(tmp_path / "e" / "speed.parquet"), ["ranks", "phase"]) == rows
@@ -86,7 +85,6 @@ def test_a_row_of_no_point_with_a_list_a_missing_estimate_and_values_of_several_
         Limit(size=8, value=512, places=[], share=Estimate(0.5, 0.25, 0.75)),
     ]  # fmt: skip
     frame = frame_of(rows)
-    assert frame is not None
     assert list(frame) == ["size", "value", "places", "share", "share_low", "share_high"]
     assert frame["size"].dtype == float and list(frame["places"]) == ["[1,20]", "[]"]
     plain = frame.astype(object).replace({math.nan: None}).to_dict("records")

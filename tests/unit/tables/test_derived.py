@@ -83,7 +83,6 @@ def test_they_are_worked_out_for_each_run_and_carry_intervals(
     tables = make_tables(summary, plan)["e"]
     points = tables["points"].set_index("behaviour")
     error = Errors({0: np.array([0.4, 0.2, 0.1]), 1: np.array([0.8, 0.5])}).mean(0)
-    assert error is not None
     interval = error.around(0.7 / 3)
     row = points.loc["good"]
     assert row["samples_per_joule_mean_run"] == pytest.approx(0.7 / 3)

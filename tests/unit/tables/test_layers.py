@@ -28,7 +28,6 @@ def arrays(**changes: Any) -> dict[str, Any]:
 
 def test_times_are_medians_over_rounds_and_means_over_ranks() -> None:
     found = layers_of(record(), arrays())
-    assert found is not None
     assert found.forward == [5.5, 7.5]  # of rounds 5, 6 and 7, 8
     assert found.both == [11, 15]
     assert (found.step, found.launch) == (3.5, 3.5)

@@ -33,7 +33,6 @@ def test_base_is_the_smallest_finished_count_and_exactly_one(study: Study) -> No
              ((4, 12.0), (2, 10.0))]  # fmt: skip
     assert top["total_eff_init"] == pytest.approx(rates[0].mean() / (2 * rates[1].mean()))
     error = Errors(dict(enumerate(rates))).ratio(0, 1)
-    assert error is not None
     bounds = error.around(top["total_speedup_init"])
     assert top["total_eff_low_init"] == pytest.approx(bounds.low / 2)
     assert top["total_speedup_high_init"] == pytest.approx(bounds.high)

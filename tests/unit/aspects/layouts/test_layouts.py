@@ -104,7 +104,6 @@ def test_single_runs_confirm_no_best_layout(small: ExperimentResults) -> None:
 def card_of(results: ExperimentResults) -> tuple[list[str], list[list[str]]]:
     """Headings and lines of the table on the first screen."""
     card = layout_card(results, find(results))
-    assert card is not None
     head, *rows = [[cell.text for cell in line]
                    for line in (card["table"]["headings"], *card["table"]["rows"])]  # fmt: skip
     return head, rows

@@ -105,7 +105,6 @@ def test_a_slow_link_is_named_by_its_hosts_and_framed(tmp_path: Path) -> None:
     runs = [latencies(seed, slow={(2, 5): 3.0}) for seed in range(2)]
     study = study_of(tmp_path, runs, HOSTS)
     frame = study.tables["links"]
-    assert frame is not None
     assert len(frame) == 2 * 28
     assert [item.name for item in columns_of(Pair)] == list(frame)
     finding = only(slow_links(study))

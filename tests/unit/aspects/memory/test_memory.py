@@ -107,7 +107,6 @@ def test_constants_come_back_and_the_plan_reads_them(
     assert row.peaks == 30
     assert row.error is not None and row.within is not None and row.error < row.within < 0.2
     frame = layouts.tables["memory_fit"]
-    assert frame is not None
     write_tables({"e": {"memory_fit": frame}}, tmp_path)
     fit = fit_of(tmp_path / "e")
     assert fit.activations == pytest.approx(row.activations)

@@ -33,15 +33,9 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ExperimentRes
     return {entry["name"]: load_results(entry, root / "tables") for entry in entries}
 
 
-def table(study: ExperimentResults) -> pd.DataFrame:
-    found = study.tables["prediction"]
-    assert found is not None
-    return found
-
-
 @pytest.mark.slow
 def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, ExperimentResults]) -> None:
-    later = table(studies["weak"]).query("phase == 'later'")
+    later = studies["weak"].tables["prediction"].query("phase == 'later'")
     assert later["ranks"].tolist() == [128, 512, 100_000]  # 32 was measured
     assert set(later["source"]) == {"predicted"}
     assert set(later["based_on"]) == {"simulated"}
@@ -60,7 +54,6 @@ def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, Experimen
 def test_predicted_rows_are_in_no_other_table(studies: dict[str, ExperimentResults]) -> None:
     for name in ("points", "scaling", "runs"):
         frame = studies["weak"].tables[name]
-        assert frame is not None
         assert set(frame["source"]) == {"simulated"}
         assert frame["ranks"].max() == 64
 

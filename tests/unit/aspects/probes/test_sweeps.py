@@ -227,7 +227,6 @@ def test_a_best_at_the_largest_size_is_no_ceiling(last: float, level: str, said:
 def lines_of(*studies: ExperimentResults) -> list[dict[str, str]]:
     """The lines of the page's table, by heading."""
     shown = ceilings_section(studies)
-    assert shown is not None
     words = [heading.text for heading in shown["headings"]]
     return [dict(zip(words, (cell.text for cell in row), strict=True)) for row in shown["rows"]]
 

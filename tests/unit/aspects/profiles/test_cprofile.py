@@ -123,7 +123,6 @@ def test_functions_are_means_over_ranks(campaign: Campaign) -> None:
     profiled(campaign)
     (entry,) = plan_of(campaign)["experiments"]
     table = frame_of(function_rows(of_files(entry, campaign.runs_folder)))
-    assert table is not None
     assert len(table) <= MAX_FUNCTIONS
     assert table["ranks"].unique().tolist() == [1]  # of the point
     assert table["profiled_ranks"].unique().tolist() == [2]

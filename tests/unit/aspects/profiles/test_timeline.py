@@ -72,7 +72,6 @@ def test_the_table_is_made_of_the_files_of_profiled_runs(tmp_path: Path) -> None
     (entry,) = plan["experiments"]
     unread: list[str] = []
     table = frame_of(phase_rows(of_files(entry, tmp_path, unread)))
-    assert table is not None
     assert len(table) == 2 * 6
     found = table[table["phase"] == REDUCTION]
     assert found["ms"].tolist() == pytest.approx([0.51, 0.51])
@@ -89,6 +88,5 @@ def test_the_table_is_made_of_the_files_of_profiled_runs(tmp_path: Path) -> None
     folder = tmp_path / "b-r2.horovod_timeline" / "attempt-1" / "profile"
     (folder / "horovod_timeline.json").write_text(fake.timeline(6).replace('"B"', '"E"', 1))
     left = frame_of(phase_rows(of_files(entry, tmp_path, unread)))
-    assert left is not None
     assert len(left) == 6
     assert unread == ["b-r2.horovod_timeline"]

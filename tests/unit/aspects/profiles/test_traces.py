@@ -92,7 +92,6 @@ def test_operations_by_device() -> None:
     # Half of it before the first step that counts.
     trace["/device:GPU:1 NVIDIA", "Stream #4"] = [("MemcpyH2D", 9.0, 2.0), ("cast", 12.0, 3.0)]
     read = read_steps(xspace(trace, begin_ns=1_700_000_000_000_000_000))
-    assert read is not None
     times = {each[:2]: (1e3 * each[2], 1e3 * each[3], each[4]) for each in read[1]}
     expected = {
         (CPU, "PartitionedCall"): (3.5, 0, 1), (CPU, "MatMul"): (1.5, 1, 2),

@@ -114,7 +114,6 @@ def test_the_worked_example_of_the_documentation() -> None:
         row["rate_mean_run"] = FLOPS if row["run_id"].startswith("c") else BYTES
     assert not rows_of(alone)[-1]["of_roof_low"]
     table = layer_table(study, 100)
-    assert table is not None
     shown = [[cell.text for cell in row] for row in table.rows]
     assert [row[2] for row in shown] == ["step", "conv (2 layers)", "norm (3 layers)", "tiny"]
     assert shown[1][5:] == ["60.0", "50.0", "compute", "60.0", "60.0 %", "–"]
@@ -246,7 +245,6 @@ def test_what_the_step_reaches(steps: list[Any], state: str, words: str) -> None
 def test_a_ceiling_that_still_grows_confirms_nothing_of_the_step() -> None:
     study = measured().study("layers")
     table = study.tables["roofline"]
-    assert table is not None
     table["growing"] = True
     (finding,) = told_of(study)
     assert (finding.state, finding.reason) == ("open", "the ceiling still grew at the last size")

@@ -26,7 +26,6 @@ def test_the_account_by_hand() -> None:
     whole = np.full((4, 3), 0.100)
     alone = np.array([[0.060, 0.070, 0.080], [0.060, 0.070, 0.100]])
     found = companion_account({"step_times": whole}, {}, {"step_times": alone}, {}, 3)
-    assert found is not None
     assert (found.form, found.steps, found.ranks) == (NOEXCHANGE, 4, 3)
     assert found.terms == pytest.approx(
         {"busy": 0.070, "persistent": 0.020, "communication": 0.010}
@@ -46,7 +45,6 @@ def test_epochs_leave_out_the_first_and_have_a_barrier() -> None:
         "span_input": np.array([[1.0, 1.0], [0.02, 0.04]]),
     }
     found = companion_account(samples, STEPS, alone, LEFT_OUT, 2)
-    assert found is not None
     assert (found.steps, found.per_epoch) == (4, 2)
     # Two epochs of two steps: 0.22 + 0.26 s until all were done, 0.20 + 0.24 on the last rank.
     assert found.elapsed == pytest.approx(0.48 / 4)

@@ -33,7 +33,6 @@ def stepwise(**changes: Any) -> dict[str, Any]:
 
 def test_the_worked_example() -> None:
     account = account_of(stepwise(), {}, 2)
-    assert account is not None
     names = ("input", "compute", "persistent", "alternating", "transfer", "unattributed")
     found = {"elapsed": account.elapsed, **{name: account.term(name) or 0.0 for name in names}}
     found = {name: round(1e3 * seconds, 6) for name, seconds in found.items()}
@@ -63,8 +62,6 @@ def test_sums_over_the_steps_of_epochs_say_the_same() -> None:
     samples = {name: np.stack([np.asarray(v) * 3, np.asarray(v)]) for name, v in later.items()}
     found = account_of(samples, {"spans": {"steps_per_epoch": 2}}, 2)
     alone = account_of(stepwise(), {}, 2)
-    assert found is not None
-    assert alone is not None
     assert found.terms["barrier"] == pytest.approx(0.001)
     assert found.elapsed == pytest.approx(alone.elapsed + 0.001)
     for name in ("input", "compute", "transfer"):
@@ -80,7 +77,6 @@ def test_epochs_alone_give_the_coarse_form() -> None:
     local = np.array([[9.0, 9.0, 9.0], [2.0, 2.2, 2.1], [2.0, 2.6, 2.9]])
     samples = {"local_times": local, "global_times": np.full((3, 3), 10.0)}
     account = account_of(samples, {}, 3)
-    assert account is not None
     assert (account.form, account.steps) == (EPOCHS, 2)
     # The ranks' means are 2, 2.4 and 2.5.
     assert account.terms == pytest.approx(
@@ -89,7 +85,6 @@ def test_epochs_alone_give_the_coarse_form() -> None:
     assert account.term("unattributed") == pytest.approx(0)
     # All of an epoch is input where the program says so.
     reading = account_of({**samples, "span_input": local}, {}, 3)
-    assert reading is not None
     assert (reading.term("input"), reading.term("busy")) == (pytest.approx(2.4), None)
 
 
@@ -187,6 +182,5 @@ def test_the_interval_of_a_loss_is_that_of_the_efficiency(
     table = {row["ranks"]: row for row in study.rows("scaling")}
     for one in ledgers(study)[1:]:
         row = table[one.row["ranks"]]
-        assert one.ideal is not None and one.elapsed.loss is not None
         ends = [one.ideal.ms * (1 / row[f"rate_eff{end}_run"] - 1) for end in ("", "_high", "_low")]
         assert astuple(one.elapsed.loss) == pytest.approx(ends, rel=1e-9)

@@ -49,7 +49,6 @@ def study_of(root: Path, large: Callable[[int], dict[str, Any]]) -> ExperimentRe
 def test_the_account_of_the_first_epoch() -> None:
     samples = times(4, 1, slow=12.0, barrier=0.5, noise=0.0)
     account = first_epoch_account(samples, account_of(samples, {}, 4), 4)
-    assert account is not None
     middle = sorted(samples["local_times"][0])[1]
     assert account.form == "first" and account.terms["input"] == pytest.approx(middle)
     assert account.terms["persistent"] == pytest.approx(samples["local_times"][0].max() - middle)

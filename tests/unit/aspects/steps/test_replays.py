@@ -17,7 +17,6 @@ def test_a_replay_by_hand() -> None:
         "span_between": np.zeros(shape),
     }  # fmt: skip
     work = step_work(arrays, {}, 2)
-    assert work is not None
     np.testing.assert_allclose(work.periods, 0.072)
     (delay,) = delays_of(work)
     assert (delay.cause, delay.pattern, delay.ranks) == ("compute", "every step", [1])

@@ -34,7 +34,6 @@ def test_accuracy_over_time_is_drawn_by_point_and_repeat(study: ExperimentResult
         "1 rank": 16, "4 ranks": 4, "16 ranks": 1,
     }  # fmt: skip
     epochs = study.tables["epochs"]
-    assert epochs is not None
     last = epochs[(epochs["ranks"] == 4) & (epochs["epoch"] == 3)]
     end = frame[frame["series"] == "4 ranks"].iloc[-1]
     assert end["x"] == pytest.approx(last["epoch_ends"].mean())
@@ -65,7 +64,6 @@ def test_error_has_its_target_and_dummy_input_learns_nothing(tmp_path: Path) -> 
 def test_phases_add_up_and_look_the_same_everywhere(study: ExperimentResults) -> None:
     panel: Any = named(study, "phases-time").panels[0]
     table = study.tables["phases"]
-    assert table is not None
     sums = panel.frame.groupby("label", sort=False)["value"].sum()
     assert sums.tolist() == pytest.approx(table.groupby("ranks")["seconds"].sum().tolist())
     assert panel.x.label == "Time [s]"

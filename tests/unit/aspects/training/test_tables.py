@@ -10,15 +10,8 @@ import pandas as pd
 import pytest
 
 from scalesweep.aspects.energy.table import TOTAL
-from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.results import Fake, make_results
 from tests.fakes.training import nt3, study_of
-
-
-def frame(study: ExperimentResults, name: str) -> pd.DataFrame:
-    found = study.tables[name]
-    assert found is not None
-    return found
 
 
 def test_runs_without_curves_have_none_of_these_tables(tmp_path: Path) -> None:
@@ -32,7 +25,7 @@ def test_runs_without_curves_have_none_of_these_tables(tmp_path: Path) -> None:
 
 def test_epochs_table(tmp_path: Path) -> None:
     study = study_of(tmp_path, nt3())
-    table = frame(study, "epochs")
+    table = study.tables["epochs"]
     assert len(table) == 3 * (16 + 4 + 1)
     assert list(table.columns[:5]) == ["run_id", "repeat", "ranks", "source", "epoch"]
     run = table[(table["ranks"] == 4) & (table["repeat"] == 1)]
@@ -48,7 +41,7 @@ def test_phases_table(tmp_path: Path) -> None:
     def change(point: dict[str, Any], repeat: int) -> dict[str, Any]:
         return {"phases": skipped} if repeat == 2 and point["ranks"] == 1 else {}
 
-    table = frame(study_of(tmp_path, nt3(axes={"ranks": [1, 4]}, changes=change)), "phases")
+    table = study_of(tmp_path, nt3(axes={"ranks": [1, 4]}, changes=change)).tables["phases"]
     first = table[table["ranks"] == 1].set_index("phase")
     assert list(first.index[:3]) == ["import", "init", "data_loading"]
     assert first.index[-1] == "odd"
@@ -64,9 +57,9 @@ def test_phases_table(tmp_path: Path) -> None:
 
 def test_power_table_keeps_the_energy(tmp_path: Path) -> None:
     study = study_of(tmp_path, nt3())
-    table = frame(study, "power")
+    table = study.tables["power"]
     assert set(table["ranks"]) == {1, 4, 16} and set(table["repeat"]) == {0}
-    joules = frame(study, "runs").set_index("run_id")["energy_mean_run"]
+    joules = study.tables["runs"].set_index("run_id")["energy_mean_run"]
     for run_id, rows in table.groupby("run_id"):
         total = rows[rows["domain"] == TOTAL]
         steps = np.diff(np.concatenate([[0.0], total["seconds"]]))

@@ -165,7 +165,6 @@ def test_the_best_point_is_told_with_the_convention_and_what_others_give() -> No
     assert "bfloat16 peak (312 TFLOP/s a rank), by palm's FLOP" in finding.sentence
     assert finding.sentence.endswith("; by others 32.0 % to 43.7 %.")
     shown = SECTION.table(results, 10)
-    assert shown is not None
     texts = [cell.text for cell in shown.rows[0]]
     assert "32.0 % to 43.7 %" in texts and any(text.startswith("513 [") for text in texts)
     (note,) = SECTION.notes(results)

@@ -46,7 +46,6 @@ def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Pat
     assert [row.step for row in curve] == list(range(1, STEPS + 1))
     assert all(row.p10_ms < row.p50_ms < row.p90_ms for row in curve)
     table = warm_up_table(results, 10)
-    assert table is not None
     cells = {cell.text: cell.bad for cell in table.rows[0]}
     assert cells["12"] and not cells["5"]  # longer than declared: marked
     (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
