@@ -52,8 +52,6 @@ class Benchmark(BenchmarkKeys):
         for words in self.launch.values() if self.launch else ():
             for word in words:
                 fill(word, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
-        if self.layout:
-            self.layout.check(self.defaults, path)
         if self.data:
             self.data.find_program(path)
         if self.workers:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, PrivateAttr, Tag
 
 from scalesweep.config.command_template import Command, program_named
-from scalesweep.config.layout import Layout
 from scalesweep.config.log_patterns import Kind, Result
 from scalesweep.config.models import (
     FILLED,
@@ -205,10 +204,6 @@ class BenchmarkKeys(Model):
     product of axes makes is left out, with the reason"""
     workers: Workers | None = None
     """what runs scale over instead of ranks, where a rank may have several devices"""
-    layout: Layout | None = None
-    """short names for how ranks share the work, where that takes several parameters (a mesh). Where
-    these vary together and form no grid, tables, figures and findings have one parameter `layout`
-    in their place; names of unequal layouts are never equal"""
     mesh: Mesh | None = None
     """the ranks along each axis of their mesh, expressions: of `dp`, or `dp_replicate` and
     `dp_shard`; `tp`, `pp`, `cp`, `ep`. The product, without `ep`, must be `ranks`. A point that

@@ -2,16 +2,14 @@
 
 plan.json has an entry for each part, an experiment of one benchmark: planning, comparisons with
 other results and the history need no more. Here the parts become one entry, in which ``benchmark``
-is a parameter like any other; and where layouts have names (``layouts``), the name is a parameter,
-which those that lay out ranks follow.
+is a parameter like any other.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 from scalesweep.core.files import canonical_json
-from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import (
     UNKNOWN_PARAMETER,
     ParameterInfo,
@@ -21,17 +19,16 @@ from scalesweep.core.plan_format import (
 )
 
 BENCHMARK = "benchmark"  # the parameter that says which benchmark a point is of
-LAYOUT = "layout"  # the parameter that names how ranks share the work of a point
 _NONE = "\0"  # no value of a parameter
 
 
 def shown(plan: Plan) -> Plan:
     """The plan as tables, figures and report show it: with one entry for all parts of an
-    experiment, at the place of the first, and layouts by their names."""
+    experiment, at the place of the first."""
     groups: dict[str, list[PlanExperiment]] = {}
     for entry in plan["experiments"]:
         groups.setdefault(entry.get("part_of") or entry["name"], []).append(entry)
-    joined = [with_layout(_joined(name, parts)) for name, parts in groups.items()]
+    joined = [_joined(name, parts) for name, parts in groups.items()]
     return {**plan, "experiments": joined}
 
 
@@ -58,9 +55,7 @@ def derived_values(entry: PlanExperiment, values: Mapping[str, Any]) -> PointVal
 def axes_key(entry: PlanExperiment, values: Mapping[str, Any]) -> str:
     """What tells a point of an experiment from the others: the values of its axes, which may be
     numbers of a table (NumPy's)."""
-    # The name of a layout says what other axes say.
-    axes = [name for name in entry["axes"] if name != LAYOUT or "layouts" not in entry]
-    values_of: list[Any] = [values.get(name) for name in axes]
+    values_of: list[Any] = [values.get(name) for name in entry["axes"]]
     return canonical_json([v.item() if hasattr(v, "item") else v for v in values_of])
 
 
@@ -116,7 +111,7 @@ def _joined(name: str, parts: Sequence[PlanExperiment]) -> PlanExperiment:
     # What only some entries have; what is said of one program is not said of all.
     if derived := {key: of for part in parts for key, of in part.get("derived", {}).items()}:
         entry["derived"] = derived
-    for key in ("noexchange", "ceiling", "layouts", "mesh", "transformer", "memory"):
+    for key in ("noexchange", "ceiling", "mesh", "transformer", "memory"):
         if not _agree([part.get(key) for part in parts]):
             entry.pop(key, None)  # type: ignore[misc]
     if rules := [part["repeats"] for part in parts if "repeats" in part]:
@@ -178,56 +173,3 @@ def _parameters(parts: Sequence[PlanExperiment], dropped: set[str]) -> dict[str,
                 "workload": said["workload"] or info["workload"],
             }
     return known
-
-
-def values_text(values: Mapping[str, Any]) -> str:
-    """``tp 2, pp 1``."""
-    return ", ".join(f"{name} {text_of(value)}" for name, value in values.items())
-
-
-def laid_out(entry: PlanExperiment) -> list[str]:
-    """The parameters for which ``layout`` stands; empty where there is none."""
-    layouts = entry.get("layouts")
-    return list(layouts["names"][0]["values"]) if layouts and LAYOUT in entry["axes"] else []
-
-
-def with_layout(entry: PlanExperiment) -> PlanExperiment:
-    """The entry with the parameter ``layout``, if its layouts have names."""
-    layouts = entry.get("layouts")
-    if not layouts or LAYOUT in entry["parameters"]:
-        return entry
-    names = {canonical_json(known["values"]): known["name"] for known in layouts["names"]}
-    parameters = list(layouts["names"][0]["values"])
-
-    def point(values: Mapping[str, Any]) -> dict[str, Any]:
-        own = {name: values.get(name) for name in parameters}
-        # A point that is left out may have a layout that no planned one has.
-        return {LAYOUT: names.get(canonical_json(own)) or values_text(own), **values}
-
-    def named(listed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return [{**of, "point": point(of["point"])} for of in listed]
-
-    decided: dict[str, Any] = {}
-    if repeats := entry.get("repeats"):
-        decided["repeats"] = {**repeats, "points": named(repeats["points"])}
-    axes = sorted([LAYOUT, *entry["axes"]], key=lambda name: name != entry["scale"])
-    return cast(
-        PlanExperiment,
-        {
-            **entry,
-            "axes": axes,
-            "parameters": {
-                LAYOUT: {
-                    "unit": None,
-                    "doc": layouts["doc"],
-                    "default": layouts["default"],
-                    "workload": False,
-                },
-                **entry["parameters"],
-            },
-            "runs": named(entry["runs"]),
-            "profiles": named(entry["profiles"]),
-            "excluded": named(entry["excluded"]),
-            **decided,
-        },
-    )

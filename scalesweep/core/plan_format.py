@@ -86,14 +86,6 @@ class PlanRepeats(TypedDict):
     points: list[PlanRepeated]
 
 
-class PlanLayouts(TypedDict):
-    """How the ranks of an experiment's points share the work."""
-
-    doc: str
-    default: str | None  # name of the layout of default values; null: not planned
-    names: list[dict[str, Any]]  # values of the parameters that lay out ranks, and its name
-
-
 class PlanExperiment(TypedDict):
     """An experiment: what it varies, its runs and their states."""
 
@@ -124,9 +116,6 @@ class PlanExperiment(TypedDict):
     target_efficiency: NotRequired[float]  # as a share; absent: TARGET_EFFICIENCY
     scale: str  # what runs scale over: "ranks", or the benchmark's name for devices
     scale_parameters: list[str]  # parameters that make up the scale
-    # of benchmarks that declare a layout of several parameters; where fewer than two of them vary,
-    # or they form a grid: absent
-    layouts: NotRequired[PlanLayouts]
     # expressions of benchmarks that declare them (config.shapes), others: absent. For the ranks of
     # a mesh's axes, by role; for the shape of a transformer; for what memory depends on, the GiB of
     # a rank's device among them where known, peak and rank

@@ -12,7 +12,7 @@ from scalesweep.analysis.factors import fold_axes, planned_points, series_parame
 from scalesweep.analysis.metrics import column
 from scalesweep.analysis.table_io import without_attrs
 from scalesweep.core.formatting import counted, finite, plain, text_of
-from scalesweep.core.joined_experiments import BENCHMARK, LAYOUT, laid_out, parameters_at
+from scalesweep.core.joined_experiments import BENCHMARK, parameters_at
 from scalesweep.core.plan_format import PlanExperiment, PlanRun, parameter_of, target_efficiency
 from scalesweep.core.status import Status
 from scalesweep.experiment.measure import Measure, measures_of
@@ -85,10 +85,10 @@ class ExperimentResults:
 
     @cached_property
     def columns(self) -> list[str]:
-        """Those of the axes that tables of the page and of papers show: not what the name of a
-        layout says, nor ranks where each is one of the devices that runs scale over."""
+        """Those of the axes that tables of the page and of papers show: not ranks where each is
+        one of the devices that runs scale over."""
         points, scale = planned_points(self.entry), self.scale
-        inside = {*laid_out(self.entry)} | {
+        inside = {
             name
             for name in self.entry["scale_parameters"]
             if name != scale and all(point.get(name) == point.get(scale) for point in points)
@@ -126,12 +126,6 @@ class ExperimentResults:
     def followers(self) -> dict[str, list[str]]:
         """For each independent parameter those that it determines."""
         return self._folded[1]
-
-    def named_with(self, name: str) -> list[str]:
-        """The followers of a parameter that labels name with it: those of a layout's name are in
-        that name."""
-        inside = laid_out(self.entry) if name == LAYOUT else []
-        return [follower for follower in self.followers.get(name, []) if follower not in inside]
 
     @property
     def grid(self) -> list[str]:
@@ -212,7 +206,7 @@ class ExperimentResults:
         unit = parameter_of(self.entry, name).get("unit")
         label = name.capitalize() if name == self.scale else name
         label += f" [{unit}]" if unit and name != self.scale else ""
-        more = self.named_with(name)
+        more = self.followers.get(name, [])
         return label + (f" (with {', '.join(more)})" if more else "")
 
     def describe(self, point: Mapping[str, Any], names: Sequence[str] | None = None) -> str:
@@ -226,7 +220,7 @@ class ExperimentResults:
                 parts.append(self.scaled(self.scale_of(point)))
             else:
                 parts.append(f"{name} {text_of(point.get(name))}")
-            follow = [f for f in self.named_with(name) if f in point]
+            follow = [f for f in self.followers.get(name, []) if f in point]
             if follow:
                 parts[-1] += f" ({', '.join(f'{f} {text_of(point[f])}' for f in follow)})"
         return ", ".join(parts) if parts else "the only point"

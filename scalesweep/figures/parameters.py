@@ -174,7 +174,7 @@ def _value(results: ExperimentResults, name: str, phase: str, row: Row) -> dict[
     assert results.main is not None
     mean = results.main.value(row, "mean", phase)
     low, high = bounds(results.main, row, phase)
-    label = ", ".join(text_of(row[each]) for each in (name, *results.named_with(name)))
+    label = ", ".join(text_of(row[each]) for each in (name, *results.followers.get(name, [])))
     note = "" if mean is not None else _word(results.states[results.key(row)])
     return {"x": row[name], "y": mean, "label": label, "value": mean, "low": low, "high": high,
             "note": note}  # fmt: skip

@@ -202,8 +202,7 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
     """What only some entries have; left out where it is empty."""
     benchmark = experiment.benchmark
     refused = campaign.imported.get("refused", ())
-    points = [run["point"] for run in entry["runs"] if not run["repeat"]]
-    layout, mesh, transformer = benchmark.layout, benchmark.mesh, benchmark.transformer
+    mesh, transformer = benchmark.mesh, benchmark.transformer
     memory = memory_on(benchmark, campaign.site, experiment.memory_gib_per_rank)
     return {
         "part_of": experiment.part_of,
@@ -216,8 +215,6 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
             name: {"reads": dict(metric.reads)} | {key: getattr(metric, key) for key in _STATED}
             for name, metric in experiment.derived.items()
         },
-        "layouts": layout
-        and layout.named(points, experiment.axes, entry["scale"], benchmark.defaults),
         "mesh": mesh and mesh.texts,
         "transformer": transformer and transformer.texts,
         "memory": memory and memory.texts,

@@ -40,7 +40,7 @@ def _axes(results: ExperimentResults, rows: Sequence[Row]) -> list[Data]:
     leaders = {
         follower: places[leader]
         for leader in results.followers
-        for follower in results.named_with(leader)
+        for follower in results.followers.get(leader, [])
     }
     if results.scale in places:  # what makes the scale (devices of a rank) tells no series apart
         for name in {*places} - {results.scale, *results.series_names, *leaders}:

@@ -20,7 +20,7 @@ from scalesweep.tables.points import ExperimentData, Measure, Point, point_id
 # Parameters that are compared as one.
 Choice = tuple[str, ...]
 THREADS = "threads"  # unit of their parameters, and what the question is called
-SETTING, FRAMEWORK, LAYOUTS, INPUT = "setting", "framework", "layout", "input"
+SETTING, FRAMEWORK, INPUT = "setting", "framework", "input"
 PHASE, ENERGY, TARGET, SCALING = "phase", "energy", "time to target", "scaling"
 REFERENCE, BEST = "reference", "best"
 RATIO, EFFICIENCY, SPEEDUP = "ratio", "efficiency", "speedup"
@@ -32,7 +32,7 @@ class Comparison(DeclaredRow, table="comparisons"):
 
     experiment: str = column("its name")
     question: str = column(
-        "setting, threads, layout, framework, input, phase, scaling, energy or time to target"
+        "setting, threads, framework, input, phase, scaling, energy or time to target"
     )
     parameter: str = column("the parameter, or those compared as one; what follows changes with it")
     value: str = column("its value")

@@ -17,14 +17,13 @@ from scalesweep.analysis.metrics import EPOCH_PHASES, NEVER, SAME_TRAINING, comp
 from scalesweep.analysis.stats import Ratio, ratio_of
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import text_of
-from scalesweep.core.joined_experiments import BENCHMARK, LAYOUT, laid_out, parameters_at
+from scalesweep.core.joined_experiments import BENCHMARK, parameters_at
 from scalesweep.core.plan_format import parameter_of
 from scalesweep.tables.comparisons import (
     BEST,
     ENERGY,
     FRAMEWORK,
     INPUT,
-    LAYOUTS,
     PHASE,
     SCALING,
     SETTING,
@@ -147,8 +146,6 @@ class _Study:
         choices = dict.fromkeys(compared_parameters(self.experiment), SETTING)
         if (BENCHMARK,) in choices:
             choices[BENCHMARK,] = FRAMEWORK
-        if (LAYOUT,) in choices and laid_out(self.experiment):
-            choices[LAYOUT,] = LAYOUTS
         threads = tuple(
             name
             for name in self.leaders

@@ -16,7 +16,7 @@ from scalesweep.analysis.metrics import is_memory
 from scalesweep.analysis.stats import SIGNIFICANT, Ratio
 from scalesweep.config.shapes import Mesh, planned
 from scalesweep.core.formatting import text_of
-from scalesweep.core.joined_experiments import LAYOUT, laid_out, parameters_at
+from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
@@ -84,13 +84,10 @@ class LayoutStudy:
         return [name for name in self.free if name not in self.mesh.names]
 
     def text(self, values: Values) -> str:
-        """``dp 32 x tp 8 x pp 1, zero 0, mbs 8``, or the name that the benchmark gives a layout."""
-        if LAYOUT in self.others:
-            sizes = text_of(values[LAYOUT])
-        else:
-            mesh = self.mesh_at(values)
-            sizes = " x ".join(f"{role} {text_of(mesh.get(role))}" for role in self.roles)
-        words = [f"{name} {text_of(values[name])}" for name in self.others if name != LAYOUT]
+        """``dp 32 x tp 8 x pp 1, zero 0, mbs 8``."""
+        mesh = self.mesh_at(values)
+        sizes = " x ".join(f"{role} {text_of(mesh.get(role))}" for role in self.roles)
+        words = [f"{name} {text_of(values[name])}" for name in self.others]
         return ", ".join(filter(None, [sizes, *words]))
 
 
@@ -105,7 +102,7 @@ def study_of(entry: PlanExperiment) -> LayoutStudy | None:
         return None
     texts = entry.get("transformer", {})
     named = {str(texts[key]) for key in _WORKLOAD if key in texts}
-    inside = {*laid_out(entry), *layout_followers(entry), *entry["scale_parameters"]}
+    inside = {*layout_followers(entry), *entry["scale_parameters"]}
     leaders = [name for name in fold_axes(entry)[0] if name != entry["scale"]]
     workload = [n for n in leaders if parameter_of(entry, n)["workload"] or n in named]
     free = [name for name in leaders if name not in inside and name not in workload]

@@ -10,9 +10,7 @@ import yaml
 
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
-from scalesweep.config.layout import Layout
 from scalesweep.config.memory import point_memory
-from scalesweep.config.models import read, settled
 from scalesweep.config.overrides import read_options
 from scalesweep.config.shapes import load_shapes
 from scalesweep.config.site import load_site
@@ -26,7 +24,7 @@ RULES = yaml.safe_load((FOLDER / "rules.yaml").read_text())
 # Which file a line names: a campaign, if it is none of these.
 FILES = {
     **dict.fromkeys(("metric", "benchmark"), "foreign/benchmark.yaml"),
-    **dict.fromkeys(("shapes", "model", "memory", "layout"), "b.yaml"),
+    **dict.fromkeys(("shapes", "model", "memory"), "b.yaml"),
     "site": "toy.yaml",
     "overrides": "--config ",
 }
@@ -81,14 +79,7 @@ def read_memory(keys: dict[str, Any]) -> None:
     point_memory(sized, {**benchmark.defaults, "ranks": 4, "model": "transformer"}, "b.yaml")
 
 
-def read_layout(keys: dict[str, Any]) -> None:
-    whole = {"parameters": ["tp", "pp"], "doc": "", **keys}
-    settled(read(Layout, whole, "b.yaml", "layout"), "b.yaml: layout.", KNOWN).check(
-        KNOWN, "b.yaml"
-    )
-
-
-READ = {"shapes": read_shapes, "model": read_model, "memory": read_memory, "layout": read_layout,
+READ = {"shapes": read_shapes, "model": read_model, "memory": read_memory,
         "overrides": read_options}  # fmt: skip
 
 
