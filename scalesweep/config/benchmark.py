@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,54 +36,48 @@ class Benchmark(BenchmarkKeys):
     _quantities: frozenset[str] = PrivateAttr(frozenset())
 
     def settle(self, path: Path) -> Self:
-        """Check what the keys of the file in ``path`` say of each other. Raises UserError."""
+        """The benchmark of the file in ``path``, checked for what its keys say of each other, with
+        the metric that figures and findings are about. Raises UserError."""
         self._file = path
+        where = f"{path}: parameters"
         for name in ("ranks", "ranks_per_node"):
             if name not in self.parameters:
-                raise UserError(f"{path}: parameters: the key {name!r} is missing")
+                raise UserError(f"{where}: the key {name!r} is missing")
         for name, parameter in self.parameters.items():
-            check_parameter(name, f"{path}: parameters")
-            parameter.settle(name, f"{path}: parameters")
+            check_parameter(name, where)
+            parameter.settle(name, where)
         settled(self, f"{path}: ", self.parameters)
         for variable, name in self.env.items():
             if name not in self.parameters:
                 raise UserError(f"{path}: env.{variable}: {name!r} is not a parameter")
         nullable = [name for name, of in self.parameters.items() if "null" in of.types]
         self.command.check_words(self.parameters, nullable, f"{path}: command")
-        for words in self.launch.values() if self.launch else ():
-            for word in words:
-                fill(word, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
+        for word in chain.from_iterable((self.launch or {}).values()):
+            fill(word, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
         if self.data:
             self.data.find_program(path)
         if self.workers:
-            self._check_workers(self.workers, f"{path}: workers")
-        if self.extract:
-            self.extract.settle(path)
-        self._check_metrics()
-        return self
+            check_parameter(self.scale, f"{path}: workers.name")
+            check_varying([self.scale], f"{path}: workers.name")
+            if self.scale in self.parameters:
+                raise UserError(f"{path}: workers.name: {self.scale!r} is also a parameter")
+        return self.model_copy(update={"main_metric": self._checked_main_metric(path)})
 
-    def _check_workers(self, workers: Workers, where: str) -> None:
-        check_parameter(workers.name, f"{where}.name")
-        check_varying([workers.name], f"{where}.name")
-        if workers.name in self.parameters:
-            raise UserError(f"{where}.name: {workers.name!r} is also a parameter")
-        if "ranks" not in workers.count.names:
-            raise UserError(
-                f"{where}.count: '{workers.count.text}' does not depend on ranks; an experiment "
-                "names another parameter by scale: NAME"
-            )
-
-    def _check_metrics(self) -> None:
-        path, extract, main = self._file, self.extract, self.chosen_metric
+    def _checked_main_metric(self, path: Path) -> str | None:
+        extract, main = self.extract, self.main_metric
         if self.ceiling is not None and main is None:
             raise UserError(f"{path}: ceiling: {self.ceiling} needs a main_metric, its best value")
-        if extract and main is not None and not extract.meaning_of(main):
+        if extract is None:
+            return main
+        extract.settle(path)
+        if main is not None and not extract.meaning_of(main):
             allowed = ", ".join(extract.known)
             raise UserError(f"{path}: main_metric: {main!r} is not one of {allowed}")
         for metric, kind in self.kinds.items():
-            meant = extract.meaning_of(metric) if extract else None
+            meant = extract.meaning_of(metric)
             if meant and (fault := contradiction(kind, meant["unit"], meant["better"])):
                 raise UserError(f"{path}: {metric}: kind: {fault}")
+        return main or extract.main_metric
 
     @property
     def folder(self) -> Path:
@@ -105,16 +100,6 @@ class Benchmark(BenchmarkKeys):
     def defaults(self) -> dict[str, Any]:
         """The default of every parameter."""
         return {name: parameter.default for name, parameter in self.parameters.items()}
-
-    @property
-    def launch(self) -> dict[str, tuple[str, ...]] | None:
-        """Its launcher templates, which replace the site's."""
-        return dict(self.own_launch) if self.own_launch else None
-
-    @property
-    def main_metric(self) -> str | None:
-        """What figures and findings are about."""
-        return self.chosen_metric or (self.extract.main_metric if self.extract else None)
 
     @cached_property
     def metrics(self) -> dict[str, str]:
@@ -173,9 +158,7 @@ class Benchmark(BenchmarkKeys):
         """Threads that a rank computes with: 1 where the benchmark does not say; None where it says
         0, as many as the framework chooses, which depends on the cores that a rank may use."""
         threads = self.threads(point) if self.threads else 1
-        if isinstance(threads, int | float) and math.isfinite(threads):
-            return max(1, math.ceil(threads)) if threads else None
-        raise UserError(f"{self._file}: threads: is {threads!r} at a point")
+        return max(1, math.ceil(threads)) if threads else None
 
     def variables(self, point: Mapping[str, Any]) -> dict[str, str]:
         """Environment variables that parameters set."""
@@ -253,17 +236,14 @@ class Benchmark(BenchmarkKeys):
         layout = self.mesh.names - {"ranks"} if self.mesh else frozenset()
         return self.work_parameters - layout
 
-    def run_id(self, point: Mapping[str, Any], repeat: int) -> str:
+    def run_id(self, point: Mapping[str, Any], repeat: int, identity: str = "") -> str:
         """``<benchmark>-r<ranks>-<digest>``: what was measured, whatever campaign asked for it.
 
         The digest covers name, version, the parameters that differ from their defaults, and
-        the repeat; ``point`` is complete and normalised.
+        the repeat; ``point`` is complete and normalised, ``identity`` its own where it is known.
         """
-        return self.id_of(point, self.identity_of(point), repeat)
-
-    def id_of(self, point: Mapping[str, Any], identity: str, repeat: int) -> str:
-        """The same of a point whose ``identity`` is known."""
-        digest = blake2b(f"{self._head}{identity},{repeat}]".encode(), digest_size=6).hexdigest()
+        text = f"{self._head}{identity or self.identity_of(point)},{repeat}]"
+        digest = blake2b(text.encode(), digest_size=6).hexdigest()
         return f"{self.name}-r{point['ranks']}-{digest}"
 
     @cached_property

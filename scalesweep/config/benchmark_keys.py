@@ -172,13 +172,10 @@ class DataSet(Model):
             )
 
 
-class Launch(Model):
-    """The launcher command of a benchmark."""
-
-    single: tuple[str, ...]
-    """for one rank"""
-    multi: tuple[str, ...]
-    """for several"""
+_Launch = Annotated[
+    dict[Literal["single", "multi"], tuple[str, ...]],
+    checked(lambda given: None if len(given) == 2 else "needs single and multi"),
+]
 
 
 class BenchmarkKeys(Model):
@@ -225,7 +222,7 @@ class BenchmarkKeys(Model):
     ([parts](../guide/profiles.md#parts-of-a-program))"""
     noexchange: Flag = False
     """the program can train without the exchange of gradients (`profile: noexchange`)"""
-    chosen_metric: Name | None = Field(None, alias="main_metric")
+    main_metric: Name | None = None
     """what figures and findings are about; default: `total_throughput`, else the first"""
     ceiling: Literal["compute", "memory", "network", "files", "copies"] | None = None
     """the main metric, in FLOP/s or bytes/s, is the most that a machine can do of this"""
@@ -235,8 +232,9 @@ class BenchmarkKeys(Model):
     """a data set that is made before runs"""
     env: dict[Variable, str] = Field({})
     """variables set from parameters before the program starts, unless null"""
-    own_launch: Launch | None = Field(None, alias="launch")
-    """replaces the site's launcher command, with the same placeholders"""
+    launch: _Launch | None = None
+    """replaces the site's launcher command, with the same placeholders: `single` for one rank,
+    `multi` for several"""
     container: Container | None = None
     """words that start a container, instead of the site's ([containers](../guide/containers.md))
     """

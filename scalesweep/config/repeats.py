@@ -51,7 +51,7 @@ def runs_of(
     so on."""
     of_points = [(*item, numbers) for item, numbers in zip(points.items(), repeats, strict=True)]
     return tuple(
-        Run(benchmark.id_of(point, identity, numbers[place]), point, numbers[place])
+        Run(benchmark.run_id(point, numbers[place], identity), point, numbers[place])
         for place in range(max(len(numbers) for *_, numbers in of_points))
         for identity, point, numbers in of_points
         if place < len(numbers)
