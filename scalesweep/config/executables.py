@@ -24,21 +24,17 @@ class Programs(dict[str, str]):
 def named_programs(programs: Mapping[str, str]) -> dict[str, str]:
     """Paths made absolute; a word without a slash is left for the shell to find."""
     return {
-        name: str(Path(path).expanduser().absolute()) if _is_path(path) else path
+        name: str(Path(path).expanduser().absolute()) if "/" in path else path
         for name, path in programs.items()
     }
-
-
-def _is_path(program: str) -> bool:
-    return "/" in program or program.startswith("~")
 
 
 def missing(name: str, path: str, here: bool, has_prologue: bool) -> str | None:
     """Why a program can hardly be started, on this machine if ``here``, else on a cluster's nodes;
     None if it can, or if only the nodes, or a prologue that extends the search path, could tell."""
-    if not _is_path(path):
-        startable = not here or has_prologue or shutil.which(path) is not None
-        return None if startable else f"programs.{name}: {path!r}: not found in PATH here"
+    if "/" not in path:
+        there = not here or has_prologue or shutil.which(path) is not None
+        return None if there else f"programs.{name}: {path!r}: not found in PATH here"
     # A path whose folder is not here may be the nodes' own.
-    startable = Path(path).exists() or not (here or Path(path).parent.is_dir())
-    return None if startable else f"programs.{name}: {path!r}: no such file here"
+    there = Path(path).exists() or not (here or Path(path).parent.is_dir())
+    return None if there else f"programs.{name}: {path!r}: no such file here"

@@ -4,13 +4,14 @@ import ast
 import math
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.expressions import Expression
 
 Number = int | float
 # What takes or makes more than a number.
-_NOT_OF_NUMBERS = (ast.List, ast.Tuple, ast.Subscript, ast.In, ast.NotIn)
+_NOT_OF_NUMBERS = ast.List | ast.Tuple | ast.Subscript | ast.In | ast.NotIn
 
 
 def alias(name: str) -> str:
@@ -27,46 +28,35 @@ def by_alias(names: Iterable[str]) -> dict[str, list[str]]:
     return aliases
 
 
-class Formula:
-    """Arithmetic and comparisons of numbers, nothing that calls.
-
-    ``reads``: what it reads, by the names that stand in its text.
-    """
+class Formula(Expression):
+    """Arithmetic and comparisons of numbers; ``reads``: what it reads, by the names in its text."""
 
     def __init__(self, text: str, where: str, aliases: Mapping[str, list[str]], what: str) -> None:
         """Check a text, whose names are ``aliases`` of ``what`` there is.
 
         Raises UserError that starts with ``where``.
         """
-        self.text = text
-        self._where = where
-        self._expression = Expression(text, where)
-        for node in ast.walk(ast.parse(text.strip(), mode="eval")):
-            # A text or a list times a number may fill the memory.
-            plain = isinstance(node, ast.Constant) and isinstance(node.value, int | float | None)
-            if isinstance(node, _NOT_OF_NUMBERS) or (isinstance(node, ast.Constant) and not plain):
-                raise UserError(f"{where}: '{text}': only numbers can be worked with")
+        super().__init__(text, where)
+        if any(isinstance(node, _NOT_OF_NUMBERS) for node in ast.walk(ast.parse(text.strip()))):
+            raise UserError(f"{where}: '{text}': only numbers can be worked with")
         self.reads: dict[str, str] = {}
-        for name in sorted(self._expression.names):
+        for name in sorted(self.names):
             meant = aliases.get(name, [])
             if len(meant) != 1:
-                problem = (
-                    f"means {' and '.join(meant)}"
-                    if meant
-                    else f"is no {what}; {choices(name, sorted(aliases))}"
-                )
+                no = f"is no {what}; {choices(name, sorted(aliases))}"
+                problem = f"means {' and '.join(meant)}" if meant else no
                 raise UserError(f"{where}: '{text}': {name!r} {problem}")
             self.reads[name] = meant[0]
 
-    def __call__(self, numbers: Mapping[str, Number]) -> bool | Number:
+    def __call__(self, numbers: Mapping[str, Any]) -> bool | Number:
         """The value for ``numbers`` by the names in its text.
 
         Raises ValueError where there is none: a division by zero, or no finite number.
         """
         try:
-            result = self._expression(numbers)
+            result = super().__call__(numbers)
         except UserError as error:
-            raise ValueError(str(error).removeprefix(f"{self._where}: ")) from None
+            raise ValueError(str(error).removeprefix(f"{self.where}: ")) from None
         if not isinstance(result, int | float) or not abs(result) < math.inf:
             raise ValueError(f"formula '{self.text}' gives {result!s:.30}, no finite number")
         return result

@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # tables ask which GPUs are visible, and read no YAML
     from scalesweep.config.site import Site
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-# What CUDA, whose list ends at the first name that it does not know, takes for no GPU on purpose.
-_HIDDEN = frozenset(("none", "void", "NoDevFiles"))
 
 
 def visible_gpus(text: str) -> list[str]:
@@ -23,8 +21,6 @@ def visible_gpus(text: str) -> list[str]:
     CUDA ignores -1, and what follows it: ``""`` and ``"-1"`` hide all GPUs.
     """
     names = [name.strip() for name in text.split(",")] if text.strip() else []
-    if names[:1] and names[0] in _HIDDEN:
-        return []
     return names[: names.index("-1")] if "-1" in names else names
 
 

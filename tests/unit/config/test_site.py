@@ -36,7 +36,7 @@ def test_peaks_are_stated_or_of_the_data_sheet(tmp_path: Path) -> None:
         ("axes: {size: [1, 8]}", "gpus_per_node: 4\nenv: {CUDA_VISIBLE_DEVICES: '-1'}\n"),
         ("axes: {size: [1, 2], env.CUDA_VISIBLE_DEVICES: ['0,1', null]}", "gpus_per_node: 4\n"),
         ("axes: {ranks: [1, 8]}\nfixed: {size: 2, ranks_per_node: 2}", "gpus_per_node: 4\n"),
-        ("axes: {size: [1, 9], env.CUDA_VISIBLE_DEVICES: ['', none]}", "gpus_per_node: 4\n"),
+        ("axes: {size: [1, 9], env.CUDA_VISIBLE_DEVICES: ['', '-1']}", "gpus_per_node: 4\n"),
     ],
 )
 def test_points_whose_gpus_are_there(
