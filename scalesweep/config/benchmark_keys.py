@@ -173,8 +173,8 @@ class DataSet(Model):
 
 
 _Launch = Annotated[
-    dict[Literal["single", "multi"], tuple[str, ...]],
-    checked(lambda given: None if len(given) == 2 else "needs single and multi"),
+    dict[str, tuple[str, ...]],
+    checked(lambda launch: None if {*launch} == {"single", "multi"} else "needs single and multi"),
 ]
 
 

@@ -5,7 +5,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar
 
-from scalesweep.config.models import FILLED, Expr, Made, Model, Short
+from pydantic_core import core_schema
+
+from scalesweep.config.models import FILLED, Expr, Model, Short
 from scalesweep.core.errors import UserError, choices
 
 # Filled in here, and by the launcher, which alone knows the attempt's folder.
@@ -40,26 +42,28 @@ class Part(Model):
 _Words = Annotated[Part, Short(lambda word: {"when": None, "words": [word]}, (str,))]
 
 
-class Command(Made):
+class Command(tuple[Part, ...]):
     """A command template: words, some of them under a condition."""
 
-    SOURCE = Annotated[tuple[_Words, ...], FILLED]
-    parts: tuple[Part, ...]
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:  # noqa: D105
+        parts = handler.generate_schema(Annotated[tuple[_Words, ...], FILLED])
+        return core_schema.no_info_after_validator_function(cls, parts)
 
     def words_at(self, point: Mapping[str, Any]) -> list[str]:
         """The words that are there at a point, as they are written."""
-        return [word for part in self.parts if part.applies(point) for word in part.words]
+        return [word for part in self if part.applies(point) for word in part.words]
 
     def programs(self, points: Collection[Mapping[str, Any]]) -> set[str]:
         """Names of the programs that points start, which a site or campaign must know."""
-        named = ((part, _named(word, "program")) for part in self.parts for word in part.words)
+        named = ((part, _named(word, "program")) for part in self for word in part.words)
         return {name for part, names in named for name in names if any(map(part.applies, points))}
 
     def check_words(self, parameters: Collection[str], nullable: Collection[str], at: str) -> None:
         """Raise UserError for a place that no parameter fills, and for one without a condition
         whose parameter may be null. ``at``: file and key."""
         known = [*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters]
-        for index, part in enumerate(self.parts):
+        for index, part in enumerate(self):
             for word in part.words:
                 for name in sorted(_named(word, "name")):
                     if name not in known:
@@ -75,7 +79,7 @@ class Command(Made):
 
     def check(self, points: Collection[Mapping[str, Any]]) -> None:
         """Raise UserError where a parameter is null in a word that is to be there."""
-        for part in self.parts:
+        for part in self:
             names = {name for word in part.words for name in _named(word, "name")}
             for point in points if part.when else ():
                 null = [name for name in sorted(names & point.keys()) if point[name] is None]
@@ -118,7 +122,7 @@ class Command(Made):
         any parameter. Of all words, or of those that are there at a ``point``. ``site`` and
         ``programs`` as for ``fill``; a program without a path is left out.
         """
-        every = [word for part in self.parts for word in part.words]
+        every = [word for part in self for word in part.words]
         files: dict[str, str] = {}
         for word in every if point is None else self.words_at(point):
             names, others = _named(word, "program"), _named(word, "name")

@@ -58,31 +58,25 @@ class Model(BaseModel):
             raise ValueError(f"unknown key {names}; {choices(unknown[0], allowed)}")
         return given
 
-    def expressions(self, place: str = "") -> Iterator[tuple[str, Expression]]:
-        """All expressions in it, each with its key."""
-        for name, field in type(self).model_fields.items():
-            yield from _expressions(getattr(self, name), f"{place}{field.alias or name}")
 
-
-def _expressions(value: Any, place: str) -> Iterator[tuple[str, Expression]]:
+def expressions_of(value: Any, place: str = "") -> Iterator[tuple[str, Expression]]:
+    """All expressions in a value, each with its key."""
+    parts: Iterable[tuple[str, Any]] = ()
     if isinstance(value, Expression):
-        yield place, value
-    elif hasattr(value, "expressions"):
-        yield from value.expressions(f"{place}.")
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield from _expressions(part, f"{place}.{key}")
+        yield place.removeprefix("."), value
+    elif isinstance(value, Model):
+        names = ((field.alias or name, name) for name, field in type(value).model_fields.items())
+        parts = ((f".{key}", getattr(value, name)) for key, name in names)
+    elif isinstance(value, Mapping):
+        parts = ((f".{key}", part) for key, part in value.items())
     elif isinstance(value, tuple):
-        for index, part in enumerate(value):
-            yield from _expressions(part, f"{place}[{index}]")
+        parts = ((f"[{index}]", part) for index, part in enumerate(value))
+    for step, part in parts:
+        yield from expressions_of(part, place + step)
 
 
 class WrongKeyError(ValueError):
-    """What is wrong with a key, of a model that looks at several."""
-
-    def __init__(self, key: str, text: str) -> None:
-        super().__init__(text)
-        self.key = key
+    """``(key, text)``: what is wrong with a key, of a model that looks at several."""
 
 
 def checked(check: Callable[[Any], str | None]) -> AfterValidator:
@@ -118,24 +112,6 @@ def is_pattern(text: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Made:
-    """What is made of a list in a file, which is a ``SOURCE``."""
-
-    SOURCE: ClassVar[Any]
-    parts: Any
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:  # noqa: D105
-        return core_schema.no_info_after_validator_function(
-            cls, handler.generate_schema(cls.SOURCE)
-        )
-
-    def expressions(self, place: str) -> Iterator[tuple[str, Expression]]:
-        """All expressions in it, each with its key."""
-        yield from _expressions(self.parts, place.rstrip("."))
-
-
-@dataclass(frozen=True)
 class Short:
     """Values of these types, and these words, are short for something: ``make`` it of them."""
 
@@ -159,16 +135,15 @@ def instead_of(key: str, *kinds: type) -> Short:
     return Short(lambda given: {key: given}, kinds)
 
 
+_TAGS = {
+    str: "#text", bool: "#flag", int: "#number", float: "#number", dict: "#map", list: "#list",
+    tuple: "#list",
+}  # fmt: skip
+
+
 def kind(given: Any) -> str:
     """The tag of a value's kind, for fields that may have several (``either``)."""
-    if isinstance(given, bool):
-        return "#flag"
-    for tag, types in (
-        ("#text", str), ("#number", int | float), ("#map", Mapping), ("#list", list | tuple),
-    ):  # fmt: skip
-        if isinstance(given, types):
-            return tag
-    return "#null"
+    return _TAGS.get(type(given), "#null")
 
 
 def either(wanted: str) -> Discriminator:
@@ -237,7 +212,7 @@ Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": "strin
 def settled(model: _Model, where: str, known: Collection[str] | None = None) -> _Model:
     """A model whose expressions say where they are, and read ``known`` names (None: any): raises
     UserError that begins with ``where``, the file and the key around it."""
-    for place, expression in model.expressions():
+    for place, expression in expressions_of(model):
         expression.where = f"{where}{place}"
         if known is not None:
             expression.check_names(known)
@@ -288,8 +263,8 @@ def _mistake(error: Any) -> tuple[tuple[Any, ...], str]:
     if what == "missing":
         return where[:-1], f"the key {where[-1]!r} is missing"
     if what == "value_error":
-        fault = about["error"]
-        return (*where, fault.key) if isinstance(fault, WrongKeyError) else where, str(fault)
+        *key, text = about["error"].args
+        return (*where, *key), text
     if what == "literal_error":
         allowed = re.findall(r"'([^']*)'", about["expected"]) or [about["expected"]]
         return where, _not_among(given, allowed)

@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StrictBool, create_model
 
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES, RECOMPUTE, ModelShape
-from scalesweep.config.models import FILLED, Expr, Made, Model, Short, one_of, read, settled
+from scalesweep.config.models import Expr, Model, Short, expressions_of, one_of, read, settled
 from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import PlanExperiment
@@ -63,7 +63,7 @@ class _Fields(Model):
     @property
     def fields(self) -> dict[str, Expression]:
         """Those that are given."""
-        return dict(self.expressions())
+        return dict(expressions_of(self))
 
     @property
     def texts(self) -> dict[str, str]:
@@ -78,29 +78,27 @@ class _Fields(Model):
         return read(_values_of(type(self)), known, where, key).model_dump(exclude_unset=True)
 
 
-@dataclass(frozen=True)
-class Mesh(Made):
-    """Ranks along each axis by role, in the order of their declaration."""
+class Mesh(_Fields):
+    """Ranks along each axis."""
 
-    SOURCE = Annotated[
-        dict[Literal["dp", "dp_replicate", "dp_shard", "tp", "pp", "cp", "ep"], Expr], FILLED
-    ]
-    parts: Mapping[str, Expression]
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """The expressions as they are written, by role."""
-        return {role: ranks.text for role, ranks in self.parts.items()}
+    SOME: ClassVar[str] = "the ranks along an axis: dp, or dp_replicate and dp_shard; tp, pp, cp"
+    dp: _Count = None
+    dp_replicate: _Count = None
+    dp_shard: _Count = None
+    tp: _Count = None
+    pp: _Count = None
+    cp: _Count = None
+    ep: _Count = None
 
     @property
     def names(self) -> frozenset[str]:
         """The parameters that decide on the mesh."""
-        return frozenset({"ranks"}).union(*(ranks.names for ranks in self.parts.values()))
+        return frozenset({"ranks"}).union(*(ranks.names for ranks in self.fields.values()))
 
     @property
     def reason(self) -> str:
         """What every point must keep, in words: ``dp x tp x pp must be ranks``."""
-        return f"{' x '.join(role for role in self.parts if role != EXPERTS)} must be ranks"
+        return f"{' x '.join(role for role in self.fields if role != EXPERTS)} must be ranks"
 
     def at(self, point: Mapping[str, Any]) -> dict[str, int] | None:
         """Ranks by role at a point; None where one of them is not known or is no count."""
@@ -124,7 +122,7 @@ class Mesh(Made):
         return f"{' x '.join(factors)} = {numbers} = {product}, not the {point['ranks']} ranks"
 
     def _sizes(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        return {role: value_at(ranks, point) for role, ranks in self.parts.items()}
+        return {role: value_at(ranks, point) for role, ranks in self.fields.items()}
 
 
 def _is_count(value: Any) -> bool:
@@ -258,12 +256,6 @@ def _of_text(text: str) -> Shapes:
 def planned(experiment: PlanExperiment) -> Shapes:
     """What an experiment of a plan has as texts."""
     return _of_text(json.dumps({key: experiment.get(key) or None for key in Shapes.model_fields}))
-
-
-def planned_mesh(experiment: PlanExperiment, point: Mapping[str, Any]) -> dict[str, int] | None:
-    """Ranks by role of a point of a plan with all its parameters; None where not known."""
-    mesh = planned(experiment).mesh
-    return mesh.at(point) if mesh else None
 
 
 def planned_shape(experiment: PlanExperiment, point: Mapping[str, Any]) -> ModelShape | None:

@@ -67,7 +67,7 @@ def _need_of(benchmark: Benchmark) -> str:
     if benchmark.framework == TORCH and benchmark.python is None:
         return TORCH
     # Those of the harness import TensorFlow and Horovod where they name nothing else.
-    harness = any("{benchmarks}" in part.words for part in benchmark.command.parts)
+    harness = any("{benchmarks}" in part.words for part in benchmark.command)
     return HOROVOD if harness and benchmark.extract is None else PLAIN
 
 

@@ -106,7 +106,7 @@ def _key(campaign: Campaign, benchmark: Benchmark) -> str:
     """Digest of all that the plan of a run with a given id depends on."""
     own = {n: v for n, v in benchmark.defaults.items() if not n.startswith(VARIABLE_PREFIX)}
     env = {n: p for n, p in benchmark.env.items() if not p.startswith(VARIABLE_PREFIX)}
-    parts = [[part.when and part.when.text, part.words] for part in benchmark.command.parts]
+    parts = [[part.when and part.when.text, part.words] for part in benchmark.command]
     files: dict[str, Any] = {}
     if benchmark.extract is not None:
         for name, word in program_files(campaign, benchmark).items():

@@ -76,7 +76,7 @@ class LayoutStudy:
     def roles(self) -> list[str]:
         """The axes of the mesh that are not 1 everywhere."""
         sizes = [self.mesh_at(point) for point in planned_points(self.entry)]
-        return [role for role in self.mesh.parts if any(of.get(role, 1) != 1 for of in sizes)]
+        return [role for role in self.mesh.fields if any(of.get(role, 1) != 1 for of in sizes)]
 
     @cached_property
     def others(self) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.stats import mean_of, signed_mean_of
-from scalesweep.config.shapes import planned, planned_mesh, planned_shape, value_at
+from scalesweep.config.shapes import planned, planned_shape, value_at
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import (
     NOTE,
@@ -91,8 +91,8 @@ def _waiting(samples: Mapping[str, Any], ranks: int) -> tuple[float, float] | No
 def _schedule(data: ExperimentData, point: Mapping[str, Any]) -> tuple[int, int, int] | None:
     """Stages, virtual stages and micro-batches of a point; None if one is not known, or there is
     no pipeline."""
-    mesh, shape = planned_mesh(data.experiment, point), planned_shape(data.experiment, point)
-    stages = (mesh or {}).get("pp", 1)
+    mesh, shape = planned(data.experiment).mesh, planned_shape(data.experiment, point)
+    stages = ((mesh and mesh.at(point)) or {}).get("pp", 1)
     if stages < 2 or shape is None or shape.accumulation is None:
         return None
     memory = planned(data.experiment).memory
