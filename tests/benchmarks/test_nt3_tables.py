@@ -29,7 +29,6 @@ def folder(tmp_path_factory):
             path = Path(tables.path(folder, split))
             path.parent.mkdir(exist_ok=True)
             tables.write(str(path), split, 0)
-            assert tables.is_complete(path)
     return folder
 
 
@@ -115,7 +114,6 @@ def test_broken_binary_tables_are_told(folder, tmp_path, name):
     assert code == 65 and str(path) in message
     code, message = loading.load(name, str(path), 200, loading.Part(0, 60, True))[1]
     assert code == 65 and f"{path} has (40, 201) values, not (60, 201)" in message
-    assert loading.load(name, str(tmp_path / "none"), 200, WHOLE)[1][0] == 66
 
 
 @pytest.mark.slow

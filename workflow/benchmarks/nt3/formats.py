@@ -1,4 +1,4 @@
-"""How tables of samples are written to files and counted: CSV, Parquet, TFRecord.
+"""How tables of samples are written to files: CSV, Parquet, TFRecord.
 
 Values come as int64 in units of 0.00001. In CSV they are text with five decimals, as long as the
 original's on average; in the other two float32.
@@ -6,7 +6,6 @@ original's on average; in the other two float32.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -15,7 +14,6 @@ from harness import staging
 
 UNITS = 100_000  # in one
 GROUP_BYTES = 32 << 20  # of a row group in Parquet
-_BLOCK = 16 << 20
 
 Rows = Iterator[tuple[int, np.ndarray]]
 
@@ -26,12 +24,6 @@ def write_csv(path: str, rows: Rows, features: int) -> None:
     with open(path, "w") as file:  # noqa: PTH123
         for label, values in rows:
             file.write(line % (label, *(values / UNITS).tolist()))
-
-
-def count_csv(path: str, features: int) -> int:
-    """Return the number of lines; a last one without its end does not count."""
-    with open(path, "rb") as file:  # noqa: PTH123
-        return sum(block.count(b"\n") for block in iter(partial(file.read, _BLOCK), b""))
 
 
 def to_float32(values: np.ndarray) -> np.ndarray:
@@ -58,17 +50,6 @@ def write_parquet(path: str, rows: Rows, features: int) -> None:
             writer.write_table(pa.table([labels, lists], schema=schema))
 
 
-def count_parquet(path: str, features: int) -> int | None:
-    """Return the number of rows as the footer says, None when that cannot be read."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        return parquet.read_metadata(path).num_rows
-    except pa.ArrowInvalid:
-        return None
-
-
 def write_tfrecord(path: str, rows: Rows, features: int) -> None:
     """Write a ``tf.train.Example`` per row: ``label`` (int64) and ``x``, raw float32."""
     staging.write_examples(
@@ -78,18 +59,15 @@ def write_tfrecord(path: str, rows: Rows, features: int) -> None:
 
 @dataclass(frozen=True)
 class Format:
-    """How a format is written and its rows are counted."""
+    """How a format is written."""
 
     write: Callable[[str, Rows, int], None]
-    count_rows: Callable[[str, int], int | None]
     modules: tuple[str, ...]  # needed to write it
     bytes_per_value: int  # rounded up
 
 
 FORMATS = {
-    "csv": Format(write_csv, count_csv, (), 10),
-    "parquet": Format(write_parquet, count_parquet, ("pyarrow.parquet",), 5),
-    "tfrecord": Format(
-        write_tfrecord, lambda path, _: staging.record_count(path), ("tensorflow",), 5
-    ),
+    "csv": Format(write_csv, (), 10),
+    "parquet": Format(write_parquet, ("pyarrow.parquet",), 5),
+    "tfrecord": Format(write_tfrecord, ("tensorflow",), 5),
 }

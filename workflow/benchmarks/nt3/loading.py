@@ -8,7 +8,6 @@ later. pandas and pyarrow are imported by the readers that need them and by no o
 
 import importlib
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_UNSUPPORTED
+from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED
 from nt3 import formats
 
 CHUNK_ROWS = 128  # of pandas_chunked
@@ -47,10 +46,7 @@ def rows_of_rank(params: dict[str, Any]) -> int:
 
 
 def read_pandas(path: str, features: int, part: Part, **options: Any) -> np.ndarray:
-    """Read by pandas: without options as the original does, which infers every type.
-
-    Chunks of rows are put together again.
-    """
+    """Read by pandas: without options as the original does, which infers every type."""
     import pandas as pd
 
     rows = part.rows("skiprows", "nrows")
@@ -63,9 +59,7 @@ def read_pandas(path: str, features: int, part: Part, **options: Any) -> np.ndar
 def read_numpy(path: str, features: int, part: Part) -> np.ndarray:
     """Read with NumPy's own parser (in C since 1.23), which needs no other package."""
     rows = part.rows("skiprows", "max_rows")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on a table without rows, which `load` tells of
-        return np.loadtxt(path, np.float32, delimiter=",", comments=None, ndmin=2, **rows)
+    return np.loadtxt(path, np.float32, delimiter=",", comments=None, ndmin=2, **rows)
 
 
 def read_pyarrow(path: str, features: int, part: Part) -> np.ndarray:
@@ -169,8 +163,6 @@ def load(
 
     try:
         table = READERS[name][0](path, features, part)
-    except (FileNotFoundError, tf.errors.NotFoundError):
-        return None, (EXIT_MISSING_DATA, f"no table {path}")
     except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
         said = getattr(error, "message", error)  # pandas' and Arrow's errors are ValueErrors
         return None, (EXIT_BAD_DATA, f"{path} is damaged ({said}): {ADVICE}")

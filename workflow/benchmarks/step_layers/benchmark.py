@@ -1,5 +1,6 @@
 """What a rank does: build the model, time its layers and its step in turns."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import tensorflow as tf
 from harness import ranks, watch
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
-from step_layers import networks, parts
+from step_layers import costs, networks, parts
 
 SIZES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
 
@@ -49,9 +50,8 @@ class Program(Benchmark):
     def measure(self) -> None:
         """Time everything once in every round, so that a slower minute slows all of it."""
         rounds, count = self.params["rounds"], len(self.parts)
-        self.steps = np.zeros(rounds)
-        self.launches = np.zeros(rounds)
-        self.forward, self.both = np.zeros((rounds, count)), np.zeros((rounds, count))
+        self.steps, self.launches = np.zeros((2, rounds))
+        self.forward, self.both = np.zeros((2, rounds, count))
         self.cores = np.zeros((rounds, 2))  # s of all cores: of the step, and of the layers
         with self.phases("timed"):
             for number in range(rounds):
@@ -70,13 +70,14 @@ class Program(Benchmark):
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather ``[round, rank]`` of the step and of nothing, ``[round, layer, rank]``."""
-        return {
-            "layer_step": ranks.gather(self.steps),
-            "layer_launch": ranks.gather(self.launches),
-            "layer_forward": ranks.gather(self.forward),
-            "layer_both": ranks.gather(self.both),
-            "layer_cores": ranks.gather(self.cores),
+        arrays = {
+            "step": self.steps,
+            "launch": self.launches,
+            "forward": self.forward,
+            "both": self.both,
+            "cores": self.cores,
         }
+        return {f"layer_{name}": ranks.gather(array) for name, array in arrays.items()}
 
     def work(self) -> Work:
         """Return the samples of a step."""
@@ -109,8 +110,8 @@ class Program(Benchmark):
                 "count": [part.count for part in self.parts],
                 "turns": [part.forward.turns for part in self.parts],
                 **{
-                    name: [getattr(part.cost, name) for part in self.parts]
-                    for name in ("flop_forward", "flop_backward", "bytes_forward", "bytes_backward")
+                    each.name: [getattr(part.cost, each.name) for part in self.parts]
+                    for each in fields(costs.Cost)
                 },
             }
         }
