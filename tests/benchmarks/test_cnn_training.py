@@ -96,6 +96,6 @@ def test_without_exchange_each_rank_learns_alone(tmp_path):
     env, together = environment("noexchange", tmp_path), "collective_all_reduce"
     done, out = start(tmp_path, env=env, how=warm, ranks=2, variable_update=together)
     native, samples = read(done, out)
-    assert native["notes"]["mode"]["communication"] == "none"
+    assert native["notes"]["mode"]["strategy"] == "none"
     assert lacks("noexchange", [], native["notes"]) == ""
     assert np.ptp(samples["loss"], axis=1)[-1] > 0

@@ -19,32 +19,14 @@ TOLERANCE = {"rtol": 1e-4, "atol": 2e-6}
 
 
 def train(folder, cases, ranks=1, steps=STEPS):
-    """Train the cases in one process per rank; return ``[case][rank]``: arrays and copies."""
+    """Train the cases in one process per rank; return arrays ``[case][rank]``."""
     start_helper("train_copies.py", folder, steps, *map(json.dumps, cases), ranks=ranks)
-    return [
-        [read(folder / f"case{number}-rank{rank}.npz") for rank in range(ranks)]
-        for number in range(len(cases))
-    ]
+    names = [[f"case{n}-rank{rank}.npz" for rank in range(ranks)] for n in range(len(cases))]
+    return [[dict(np.load(folder / name)) for name in each] for each in names]
 
 
-def read(path):
-    with np.load(path) as archive:
-        arrays = dict(archive)
-    copies = {}
-    for name in [name for name in arrays if name.startswith("copy")]:
-        copy, _, variable = name.removeprefix("copy").partition("_")
-        copies.setdefault(int(copy), {})[int(variable)] = arrays.pop(name)
-    return arrays, [[each[v] for v in sorted(each)] for _, each in sorted(copies.items())]
-
-
-def distance(ones, others):
-    return max(abs(one - other).max() for one, other in zip(ones, others, strict=True))
-
-
-def check_same(copies, expected):
-    for copy in copies:
-        for found, wanted in zip(copy, expected, strict=True):
-            np.testing.assert_allclose(found, wanted, **TOLERANCE)
+def distance(weights, others):
+    return abs(weights - others).max()
 
 
 def check_spans(arrays, exchanges=True):
@@ -80,15 +62,14 @@ def one_process(tmp_path_factory):
         "independent": {"variable_update": "independent"},
         "float16": {"variable_update": "replicated", "precision": "mixed_float16"},
     }
-    folder = tmp_path_factory.mktemp("one")
     cases = [way | {"devices_per_rank": 2} for way in ways.values()]
-    found = train(folder, cases)
-    return {name: each[0] for name, each in zip(ways, found, strict=True)}
+    results = train(tmp_path_factory.mktemp("one"), cases)
+    return {name: each[0] for name, each in zip(ways, results, strict=True)}
 
 
 @pytest.fixture(scope="module")
 def expected(one_process):
-    return one_process["reference"][1][0]
+    return one_process["reference"]["copies"][0]
 
 
 @pytest.mark.parametrize(
@@ -102,33 +83,30 @@ def expected(one_process):
     ],
 )
 def test_two_devices_are_as_one(one_process, expected, way, copies):
-    arrays, found = one_process[way]
-    assert len(found) == copies
-    check_same(found, expected)
-    np.testing.assert_allclose(
-        arrays["losses"], one_process["reference"][0]["losses"], rtol=1e-4, atol=1e-4
-    )
+    arrays = one_process[way]
+    assert len(arrays["copies"]) == copies
+    np.testing.assert_allclose(arrays["copies"], [expected] * copies, **TOLERANCE)
+    losses = one_process["reference"]["losses"]
+    np.testing.assert_allclose(arrays["losses"], losses, rtol=1e-4, atol=1e-4)
     assert arrays["times"].shape == (STEPS,)
     assert (arrays["times"] > 0).all()
     check_spans(arrays)
 
 
 def test_independent_devices_go_their_own_ways(one_process, expected):
-    arrays, (one, other) = one_process["independent"]
+    arrays, reference = one_process["independent"], one_process["reference"]
     check_spans(arrays, exchanges=False)
-    apart = distance(one, other)
-    assert apart > 1e-3
-    assert distance(one, expected) > 1e-3
-    assert arrays["losses"][0] == pytest.approx(one_process["reference"][0]["losses"][0], rel=1e-4)
+    assert distance(*arrays["copies"]) > 1e-3
+    assert distance(arrays["copies"][0], expected) > 1e-3
+    assert arrays["losses"][0] == pytest.approx(reference["losses"][0], rel=1e-4)
 
 
 def test_float16_trains_as_float32_does_but_not_quite(one_process, expected):
     """Gradients are scaled against underflow, and the scale is taken out again."""
-    _, copies = one_process["float16"]
-    assert distance(copies[0], copies[1]) == 0
-    assert 0 < distance(copies[0], expected) < 0.02
-    moved = distance(one_process["independent"][1][0], expected)
-    assert distance(copies[0], expected) < 0.5 * moved
+    copies = one_process["float16"]["copies"]
+    assert distance(*copies) == 0
+    moved = distance(one_process["independent"]["copies"][0], expected)
+    assert 0 < distance(copies[0], expected) < min(0.02, 0.5 * moved)
 
 
 @pytest.mark.measured
@@ -139,24 +117,22 @@ def test_ranks_on_horovod_are_as_one_and_independent_ones_are_not(tmp_path, expe
         {"variable_update": "independent"},
     ]
     plain, compressed, alone = train(tmp_path, [case | {"ranks": 2} for case in cases], ranks=2)
-    for arrays, copies in plain:
+    for arrays in plain:
         assert arrays["losses"].shape == (STEPS,)
-        check_same(copies, expected)
+        np.testing.assert_allclose(arrays["copies"], [expected], **TOLERANCE)
         check_spans(arrays)
-    for _, copies in compressed:
-        assert 0 < distance(copies[0], expected) < 1e-3
-        assert distance(copies[0], compressed[0][1][0]) == 0
-    assert distance(alone[0][1][0], alone[1][1][0]) > 1e-3
+    first, second = (arrays["copies"] for arrays in compressed)
+    assert 0 < distance(first, expected) < 1e-3
+    assert distance(first, second) == 0
+    assert distance(*(arrays["copies"] for arrays in alone)) > 1e-3
 
 
 @pytest.mark.measured
 def test_ranks_on_tensorflows_collectives_are_as_one(tmp_path, expected):
     case = {"variable_update": "collective_all_reduce", "ranks": 2}
-    (found,) = train(tmp_path, [case], ranks=2)
-    for arrays, copies in found:
+    for arrays in train(tmp_path, [case], ranks=2)[0]:
         assert arrays["losses"].shape == (STEPS,)
-        assert len(copies) == 1
-        check_same(copies, expected)
+        np.testing.assert_allclose(arrays["copies"], [expected], **TOLERANCE)
         check_spans(arrays)
 
 
@@ -164,10 +140,8 @@ def test_ranks_on_tensorflows_collectives_are_as_one(tmp_path, expected):
 def test_ranks_with_parameter_servers_all_train(tmp_path):
     steps = 16
     case = {"variable_update": "parameter_server", "ranks": 2, "optimizer": "sgd"}
-    (found,) = train(tmp_path, [case], ranks=2, steps=steps)
-    (arrays, copies), (others, nothing) = found
-    assert nothing == []
-    assert len(copies) == 1
+    ((arrays, others),) = train(tmp_path, [case], ranks=2, steps=steps)
+    assert (len(arrays["copies"]), len(others["copies"])) == (1, 0)
     assert len(set(arrays["places"])) == 2
     # The other process, which has no loop, trains too.
     assert others["cpu_seconds"] > 0.2 * arrays["cpu_seconds"]

@@ -2,10 +2,10 @@
 
 ``train_copies.py FOLDER STEPS CASE...``, on every rank; a CASE is JSON, the parameters that differ
 from SETTINGS. Cases that TensorFlow's own clusters serve need a process of their own; others share
-one. Rank r writes ``FOLDER/case<number>-rank<r>.npz``: `times`, `losses`, `spans`, ``copy<c>_<v>``
-for variable v of copy c, `places` (the devices of all of these) and `cpu_seconds` of the process. A
-case ``{"reference": true}`` is plain arithmetic instead, with none of the program's code but its
-network and images.
+one. Rank r writes ``FOLDER/case<number>-rank<r>.npz``: `times`, `losses`, `spans`, `copies`
+``[copy, weight]``, `places` (the devices of all variables) and `cpu_seconds` of the process. A case
+``{"reference": true}`` is plain arithmetic instead, with none of the program's code but its network
+and images.
 """
 
 import json
@@ -61,8 +61,6 @@ def reference(params, steps):
 def train(params, place, steps):
     """Train as the program does."""
     trainer = updates.make(params, place, None)
-    if trainer.run is None:
-        return {}, []
     times, losses, spans = trainer.run(steps)
     return {"times": times, "losses": losses, "spans": spans}, trainer.copies
 
@@ -84,8 +82,8 @@ def main():
             ranks.barrier()
             arrays["cpu_seconds"] = time.process_time() - began
             arrays["places"] = [each.device for copy in copies for each in copy]
-        for copy, variables in enumerate(copies):
-            arrays |= {f"copy{copy}_{v}": np.asarray(each) for v, each in enumerate(variables)}
+        weights = [np.concatenate([np.ravel(each) for each in copy]) for copy in copies]
+        arrays["copies"] = np.array(weights)
         np.savez(folder / f"case{number}-rank{place.rank}.npz", **arrays)
     ranks.stop()
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from cnn_training import images
 from cnn_training.compute import make_model
-from cnn_training.steps import CNNTraining, Problem, bad_weights, take_steps
+from cnn_training.steps import CNNTraining
 from harness import no_exchange, ranks, spans, tf_spans, tf_training
 from harness.frame import Arrays
 from harness.native import Metric, Work, metric
@@ -34,7 +34,6 @@ class EpochTraining(CNNTraining):
         """Trace a step without taking one, and get the validation ready."""
         with self.phases("warmup"):
             self.steps = self.params["data_images"] // (self.params["ranks"] * self.images_per_step)
-            self.problem: Problem | None = None
             with tf.device(self.place.devices[0]):
                 self.validated = make_model(self.params)
             self.evaluate = tf_training.make_evaluation(self.validated, measure)
@@ -58,21 +57,18 @@ class EpochTraining(CNNTraining):
 
     def train(self, epoch: int) -> tf_training.Part:
         """Take the steps of an epoch. What went wrong is said by ``validate``, on all ranks."""
-        name = f"epoch {epoch + 1}:"
-        taken, self.problem = take_steps(self.trainer, name, self.steps, self.params, self.run.data)
-        _, losses, spent = taken
-        known = spent if tf_spans.method() != spans.NONE else np.empty((0, len(spans.COLUMNS)))
-        loss = losses.mean() if losses.size else 0.0
-        return tf_training.Part(np.array([loss]), float(known[:, 0].sum()), known)
+        _, losses, spent = self.take(f"epoch {epoch + 1}:", self.steps)
+        known = spent if tf_spans.method() != spans.NONE else spent[:0]
+        return tf_training.Part(np.array([losses.mean()]), float(known[:, 0].sum()), known)
 
     def validate(self, _epoch: int) -> tf_training.Part:
         """Validate the weights of this rank's first device; ProgramError on all ranks where the
         epoch went wrong on one."""
-        ranks.raise_together(self.problem or bad_weights(self.trainer))
-        for ours, trained in zip(
-            self.validated.variables, self.trainer.model.variables, strict=True
-        ):
-            ours.assign(local(trained))
+        self.check_weights()
+        pairs = zip(self.validated.variables, self.trainer.model.variables, strict=True)
+        for ours, trained in pairs:
+            copies = getattr(trained, "values", None)
+            ours.assign(copies[0] if isinstance(copies, tuple) else trained)
         batches = -(-self.params["validation_images"] // self.params["batch_size"])
         return tf_training.run_part(self.held_back, self.evaluate, batches)
 
@@ -106,12 +102,6 @@ def measure(labels: tf.Tensor, logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]
     """Return cross-entropy of each image, and whether the network names its class."""
     right = tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels)
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits), right
-
-
-def local(variable: Any) -> tf.Tensor:
-    """Return the value of a variable in this process; of several copies that of the first."""
-    copies = getattr(variable, "values", None)
-    return tf.convert_to_tensor(copies[0] if isinstance(copies, tuple) else variable)
 
 
 def Program(run: Run, phases: Phases) -> CNNTraining:

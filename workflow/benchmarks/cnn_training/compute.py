@@ -11,6 +11,7 @@ from harness import tf_spans
 # Against gradients too small for float16; the default of tf_cnn_benchmarks.
 FLOAT16_LOSS_SCALE = 128.0
 
+Optimizer = tf.keras.optimizers.legacy.Optimizer
 Gradients = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, list[tf.Tensor]]]
 
 
@@ -24,23 +25,14 @@ def make_model(params: dict[str, Any]) -> tf.keras.Model:
     return models.build(*names, seed=params["seed"])
 
 
-def make_optimizer(params: dict[str, Any]) -> tf.keras.optimizers.legacy.Optimizer:
-    """Return the optimiser, with the constants that tf_cnn_benchmarks gives to it.
+def make_optimizer(params: dict[str, Any]) -> Optimizer:
+    """Return stochastic gradient descent, with momentum if that is asked for.
 
-    The legacy ones update a variable in one fused operation and know every strategy, of which the
+    The legacy one updates a variable in one fused operation and knows every strategy, of which the
     newer ones refuse CentralStorageStrategy.
     """
-    rate = params["learning_rate"]
-    optimizers = tf.keras.optimizers.legacy
-    match params["optimizer"]:
-        case "sgd":
-            return optimizers.SGD(rate)
-        case "momentum":
-            return optimizers.SGD(rate, momentum=0.9)
-        case "rmsprop":
-            return optimizers.RMSprop(rate, rho=0.9, momentum=0.9, epsilon=1.0)
-        case _:
-            return optimizers.Adam(rate, epsilon=1e-8)
+    momentum = 0.9 if params["optimizer"] == "momentum" else 0.0
+    return tf.keras.optimizers.legacy.SGD(params["learning_rate"], momentum)
 
 
 def make_gradients(model: tf.keras.Model, params: dict[str, Any], share: float = 1.0) -> Gradients:
@@ -71,9 +63,7 @@ def make_gradients(model: tf.keras.Model, params: dict[str, Any], share: float =
 
 
 def apply(
-    optimizer: tf.keras.optimizers.legacy.Optimizer,
-    gradients: Sequence[tf.Tensor],
-    variables: Sequence[tf.Variable],
+    optimizer: Optimizer, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
 ) -> Any:
     """Update variables by their gradients; within a strategy these are summed over its replicas.
 
@@ -82,7 +72,7 @@ def apply(
     return optimizer.apply_gradients(zip(gradients, variables, strict=True))
 
 
-def stamped_sums(optimizer: tf.keras.optimizers.legacy.Optimizer) -> Callable[[], tf.Tensor]:
+def stamped_sums(optimizer: Optimizer) -> Callable[[], tf.Tensor]:
     """Have the optimiser take a stamp when gradients are summed over the replicas of its strategy.
 
     Returns the function that gives the stamp of the update traced last.

@@ -10,8 +10,7 @@ tf_cnn_benchmarks counts a class more (the background) and its step counter: 1,7
 alexnet where here are 1,756,426.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,22 +20,14 @@ from harness import seeded
 
 layers = tf.keras.layers
 
-IMAGE_SIZES = {
-    "imagenet": {
-        "trivial": 227,
-        "lenet": 28,
-        "alexnet": 227,
-        "vgg16": 224,
-        "inception3": 299,
-        "resnet50": 224,
-    },
-    "cifar10": dict.fromkeys(
-        [
-            *("alexnet", "resnet20", "resnet32", "resnet44", "resnet56", "resnet110"),
-            *("densenet40_k12", "densenet100_k12"),
-        ],
-        32,
-    ),
+# Height and width of images of ImageNet; of CIFAR-10 they are what its images have.
+SIZES = {
+    "trivial": 227,
+    "lenet": 28,
+    "alexnet": 227,
+    "vgg16": 224,
+    "inception3": 299,
+    "resnet50": 224,
 }
 CLASSES = {"imagenet": 1000, "cifar10": 10}
 DROPOUT = 0.5
@@ -45,8 +36,13 @@ TRANSITION_CHANNELS = 2  # of a densenet, times its growth
 
 def image_shape(model: str, data_set: str) -> tuple[int, int, int]:
     """Return (height, width, channels) of `model`'s images."""
-    size = IMAGE_SIZES[data_set][model]
+    size = 32 if data_set == "cifar10" else SIZES[model]
     return size, size, 3
+
+
+def data_format() -> str:
+    """Return Keras's memory layout of images, NHWC or NCHW."""
+    return "NHWC" if tf.keras.backend.image_data_format() == "channels_last" else "NCHW"
 
 
 class ThinOut(layers.Layer):
@@ -55,15 +51,14 @@ class ThinOut(layers.Layer):
     An average over windows of one pixel, which is the quickest of the ways to say so.
     """
 
-    def __init__(self, data_format: str, padding: int) -> None:
+    def __init__(self, padding: int) -> None:
         """Add `padding` channels before and as many behind."""
         super().__init__()
-        self.data_format = data_format
-        self.paddings = [[0, 0] for _ in "NHWC"]
-        self.paddings[data_format.index("C")] = [padding, padding]
+        self.data_format = data_format()
+        self.paddings = [[padding, padding] if axis == "C" else [0, 0] for axis in self.data_format]
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Thin out images of `data_format`."""
+        """Thin out images."""
         thin = tf.nn.avg_pool2d(inputs, 1, 2, "VALID", data_format=self.data_format)
         return tf.pad(thin, self.paddings)
 
@@ -78,10 +73,10 @@ class LocalResponseNormalization(layers.Layer):
     RADIUS = 4
     ALPHA = 0.001 / 9
 
-    def __init__(self, data_format: str) -> None:
-        """Normalise images of `data_format`."""
+    def __init__(self) -> None:
+        """Normalise images of Keras's memory layout."""
         super().__init__()
-        self.data_format = data_format
+        self.data_format = data_format()
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Normalise, in float32: alpha is too small for bfloat16."""
@@ -95,11 +90,6 @@ class LocalResponseNormalization(layers.Layer):
 
 
 Body = Callable[[Any, int | None], Any]  # images and the seed of dropout -> what is before logits
-
-
-def data_format() -> str:
-    """Return Keras's memory layout of images, NHWC or NCHW."""
-    return "NHWC" if tf.keras.backend.image_data_format() == "channels_last" else "NCHW"
 
 
 def conv(x: Any, filters: int, size: int, stride: int = 1, **more: Any) -> Any:
@@ -151,8 +141,8 @@ def alexnet(x: Any, seed: int | None) -> Any:
 def alexnet_cifar10(x: Any, _: int | None) -> Any:
     """A small network that tf_cnn_benchmarks calls AlexNet, normalised over channels."""
     x = conv(x, 64, 5, activation="relu")
-    x = LocalResponseNormalization(data_format())(max_pool(x, 3, "same"))
-    x = LocalResponseNormalization(data_format())(conv(x, 64, 5, activation="relu"))
+    x = LocalResponseNormalization()(max_pool(x, 3, "same"))
+    x = LocalResponseNormalization()(conv(x, 64, 5, activation="relu"))
     x = layers.Flatten()(max_pool(x, 3, "same"))
     return dense(dense(x, 384), 192)
 
@@ -166,7 +156,7 @@ def resnet_cifar10(blocks: int) -> Body:
             for block in range(blocks):
                 past, stride = x, 1
                 if filters > 16 and block == 0:
-                    past, stride = ThinOut(data_format(), filters // 4)(x), 2
+                    past, stride = ThinOut(filters // 4)(x), 2
                 x = layers.ReLU()(norm(conv(x, filters, 3, stride, use_bias=False)))
                 x = norm(conv(x, filters, 3, use_bias=False))
                 x = layers.ReLU()(layers.Add()([past, x]))
@@ -212,44 +202,26 @@ APPLICATIONS = {
 }
 
 
-@contextmanager
-def laid_out(data_format: str) -> Iterator[None]:
-    """Have Keras make layers of a memory layout, which it takes from a global setting."""
-    before = tf.keras.backend.image_data_format()
-    kind = "channels_last" if data_format == "NHWC" else "channels_first"
-    tf.keras.backend.set_image_data_format(kind)
-    try:
-        yield
-    finally:
-        tf.keras.backend.set_image_data_format(before)
+def build(model: str, data_set: str, layout: str, seed: int | None = None) -> tf.keras.Model:
+    """Return the network from images of a layout (NHWC or NCHW) to logits float32 ``[N, classes]``.
 
-
-def build(
-    model: str,
-    data_set: str,
-    data_format: str,
-    classes: int | None = None,
-    seed: int | None = None,
-) -> tf.keras.Model:
-    """Return the network from images of `data_format` to logits float32 ``[N, classes]``.
-
-    Layers but the last follow Keras's global precision policy. `classes` are the data set's unless
-    given. With `seed` the weights are those of `initial_weights`, else Keras's random
-    ones. Weights are in the same order, of the same shapes and mean the same in both layouts.
+    The layout stays Keras's own. Layers but the last follow its global precision policy. With
+    `seed` the weights are those of `initial_weights`, else Keras's random ones. Weights are in the
+    same order, of the same shapes and mean the same in both layouts.
     """
+    kind = "channels_last" if layout == "NHWC" else "channels_first"
+    tf.keras.backend.set_image_data_format(kind)
     height, width, channels = image_shape(model, data_set)
-    shape = (height, width, channels) if data_format == "NHWC" else (channels, height, width)
-    classes = CLASSES[data_set] if classes is None else classes
-    with laid_out(data_format):
-        if model in APPLICATIONS:
-            network = APPLICATIONS[model](
-                weights=None, input_shape=shape, classes=classes, classifier_activation=None
-            )
-            inputs, logits = network.input, network.output
-        else:
-            inputs = layers.Input(shape)
-            body = BODIES[model, data_set](inputs, seed)
-            logits = layers.Dense(classes)(body)
+    shape = (height, width, channels) if layout == "NHWC" else (channels, height, width)
+    classes = CLASSES[data_set]
+    if model in APPLICATIONS:
+        network = APPLICATIONS[model](
+            weights=None, input_shape=shape, classes=classes, classifier_activation=None
+        )
+        inputs, logits = network.input, network.output
+    else:
+        inputs = layers.Input(shape)
+        logits = layers.Dense(classes)(BODIES[model, data_set](inputs, seed))
     if logits.dtype != tf.float32:
         logits = layers.Activation("linear", dtype="float32")(logits)
     network = tf.keras.Model(inputs, logits, name=model)
@@ -266,16 +238,13 @@ def initial_weights(model: tf.keras.Model, seed: int) -> list[np.ndarray]:
     steps at a learning rate of 0.01.) Each kernel depends on `seed` and its number in that order
     alone: not on layout, devices or processes.
     """
-    return [
-        _initial(variable.name, tuple(variable.shape), seed, number)
-        for number, variable in enumerate(model.weights)
-    ]
-
-
-def _initial(name: str, shape: tuple[int, ...], seed: int, number: int) -> np.ndarray:
-    kind = name.rpartition("/")[2].partition(":")[0]
-    if kind == "kernel":
-        return seeded.kernel(shape, seed, number, float(1 / np.prod(shape[:-1])))
-    if kind in ("gamma", "moving_variance"):
-        return np.ones(shape, np.float32)
-    return np.zeros(shape, np.float32)
+    weights = []
+    for number, variable in enumerate(model.weights):
+        kind, shape = variable.name.rpartition("/")[2].partition(":")[0], tuple(variable.shape)
+        if kind == "kernel":
+            variance = float(1 / np.prod(shape[:-1]))
+            weights.append(seeded.kernel(shape, seed, number, variance))
+        else:
+            ones = kind in ("gamma", "moving_variance")
+            weights.append(np.full(shape, float(ones), np.float32))
+    return weights

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from cnn_training import cluster, metrics, models, updates
+from cnn_training import cluster, images, metrics, updates
 from cnn_training.trainer import Taken
 from harness import horovod_settings, input_errors, no_exchange, ranks, spans, tf_spans
 from harness.frame import Arrays, Benchmark
@@ -19,10 +19,14 @@ from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
 
 Problem = tuple[int, str]
+USUAL = {"data_format": "NHWC", "precision": "float32", "xla": False}  # which all devices have
+BROKEN = "training diverged: not all weights are finite"  # as a loss can be all the same
 
 
 class CNNTraining(Benchmark):
     """Steps of training, shared among devices in one of several ways."""
+
+    problem: Problem | None = None  # what went wrong on this rank, until all ranks meet
 
     def start(self) -> None:
         """Start the ranks, place this one, build the network and all that a step needs.
@@ -38,43 +42,83 @@ class CNNTraining(Benchmark):
     def warm_up(self) -> None:
         """Take the first steps, in which TensorFlow traces and compiles."""
         with self.phases("warmup"):
-            steps = self.params["warmup_batches"]
-            self.warmup, problem = take_steps(
-                self.trainer, "warm-up", steps, self.params, self.run.data
-            )
-            ranks.raise_together(problem)
+            self.warmup = self.take("warm-up", self.params["warmup_batches"])
+            ranks.raise_together(self.problem)
 
     def measure(self) -> None:
         """Take the timed steps."""
-        trainer, params = self.trainer, self.params
         with self.phases("timed"):
             ranks.barrier()
             began = time.perf_counter()
-            self.timed, problem = take_steps(
-                trainer, "timed", params["batches"], params, self.run.data
-            )
-            ranks.raise_together(problem)
+            self.timed = self.take("timed", self.params["batches"])
+            ranks.raise_together(self.problem)
             self.wall = time.perf_counter() - began
 
+    def take(self, kind: str, steps: int) -> Taken:
+        """Take steps of a kind, and keep that a loss is not finite for when all ranks meet.
+
+        Raises ProgramError at once for bad data and for what TensorFlow has no code for.
+        """
+        try:
+            taken = self.trainer.run(steps)
+        except tf.errors.OpError as error:
+            if problem := self.bad_data(error) or self.lack_of_support(error):
+                raise ProgramError(*problem) from None
+            raise
+        losses = taken[1]
+        if len(wrong := np.argwhere(~np.isfinite(losses))):
+            first, params = wrong[0][0], self.params
+            said = f"the loss is {losses[first].min()} in {kind} step {first + 1}"
+            used = f"learning_rate {params['learning_rate']}, precision {params['precision']}"
+            self.problem = EXIT_BAD_DATA, f"training diverged: {said} ({used})"
+        return taken
+
+    def bad_data(self, error: Any) -> Problem | None:
+        """Return exit code and message if reading images failed because of them, else None."""
+        gone_or_odd = (tf.errors.NotFoundError, tf.errors.InvalidArgumentError)
+        read = isinstance(error, gone_or_odd) and "IteratorGetNext" in error.message
+        if self.params["input"] == "synthetic" or not (
+            read or isinstance(error, tf.errors.DataLossError)
+        ):
+            return None
+        code, said = input_errors.describe(error, self.files())
+        return code, f"input: {said}"
+
+    def lack_of_support(self, error: Any) -> Problem | None:
+        """Return exit code and message if TensorFlow has no code for what was asked, else None:
+        for a layout, a precision or XLA that not every device has."""
+        params = self.params
+        asked = [f"{name} {params[name]}" for name in USUAL if params[name] != USUAL[name]]
+        if asked and (line := input_errors.lacking(error)):
+            return EXIT_UNSUPPORTED, f"{', '.join(asked)}: {line}"
+        return None
+
+    def files(self) -> list[str]:
+        """Return the files of the stand-in, if images are read from it."""
+        reads = self.params["input"] == "tfrecords"
+        return images.stand_in_files(self.params, self.run.data) if reads else []
+
+    def check_weights(self) -> None:
+        """Raise ProgramError on all ranks for a loss or weight of any rank that is not finite."""
+        for variable in (variable for copy in self.trainer.copies for variable in copy):
+            with tf.device(variable.device):
+                if not tf.reduce_all(tf.math.is_finite(variable)):
+                    self.problem = self.problem or (EXIT_BAD_DATA, BROKEN)
+        ranks.raise_together(self.problem)
+
     def gather(self) -> dict[str, np.ndarray | None]:
-        """Gather times and losses of steps; ProgramError on all ranks for bad weights."""
-        ranks.raise_together(bad_weights(self.trainer))
-        return {
+        """Gather times, losses and spans of steps (`spans.COLUMNS`), ``[step, rank]``."""
+        self.check_weights()
+        arrays = {
             "warmup_step_times": self.everyone(self.warmup[0]),
             "step_times": self.everyone(self.timed[0]),
             "loss": self.everyone(self.timed[1]),
-            **self.spans(),
         }
-
-    def spans(self) -> dict[str, np.ndarray | None]:
-        """Return where the seconds of the timed steps went (`spans.COLUMNS`), ``[step, rank]``."""
-        if tf_spans.method() == spans.NONE:
-            return {}
-        seconds = self.everyone(self.timed[2])
-        return {
-            name: None if seconds is None else seconds[:, number]
-            for number, name in enumerate(spans.COLUMNS)
-        }
+        if tf_spans.method() != spans.NONE:
+            seconds = self.everyone(self.timed[2])
+            for number, name in enumerate(spans.COLUMNS):
+                arrays[name] = None if seconds is None else seconds[:, number]
+        return arrays
 
     def everyone(self, values: np.ndarray) -> np.ndarray | None:
         """Return ``[step, rank]`` on rank 0, from what it or every rank has measured; else None."""
@@ -86,144 +130,44 @@ class CNNTraining(Benchmark):
         """Return this rank's threads, of which servers need a least number."""
         return self.place.threads
 
-    def about_rank(self) -> list[str]:
-        """Return the devices of this rank."""
-        return self.place.names()
-
     @property
     def images_per_step(self) -> int:
         """Images of a rank in a step."""
         return self.params["devices_per_rank"] * self.params["batch_size"]
 
     def work(self) -> Work:
-        """Return the images of all timed steps: an epoch here."""
-        images = self.params["ranks"] * self.images_per_step * self.params["batches"]
-        work: Work = {"samples_per_epoch": images, "samples": images, "phases": ["timed"]}
-        if size := bytes_of_an_image(self.run.data, self.params):
-            work["bytes_per_epoch"] = round(images * size)
+        """Return the images of all timed steps, which are an epoch here, and the bytes read."""
+        samples = self.params["ranks"] * self.images_per_step * self.params["batches"]
+        work: Work = {"samples_per_epoch": samples, "samples": samples, "phases": ["timed"]}
+        if files := self.files():
+            size = sum(Path(file).stat().st_size for file in files)
+            work["bytes_per_epoch"] = round(samples * size / self.params["data_images"])
         return work
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the speeds by several formulas, and the size of the network."""
         times, warmup, loss = (arrays[n] for n in ("step_times", "warmup_step_times", "loss"))
         measured = metrics.metrics(times, warmup, loss, self.wall, self.images_per_step)
-        weights = count(self.trainer.model.trainable_variables)
-        measured |= {"model_parameters": metric(weights, "parameters", scope="rank")}
+        weights = sum(each.shape.num_elements() for each in self.trainer.model.trainable_variables)
+        measured["model_parameters"] = metric(weights, "parameters", scope="rank")
         if self.place.kind == "GPU" and self.params["input"] != "synthetic":
-            shape = models.image_shape(self.params["model"], self.params["data_set"])
-            copied = np.prod(shape) * np.dtype(np.float32).itemsize
+            copied = np.prod(images.shape_of(self.params)) * np.dtype(np.float32).itemsize
             measured["copied_bytes_per_sample"] = metric(float(copied), "bytes", scope="rank")
         return measured
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
-        """Return how devices share, what they are, and the sizes of batches and network."""
+        """Return how devices share, images of a step, and what Horovod reduces in it."""
         trainer, params = self.trainer, self.params
-        return {
-            "mode": {
-                "synchronous": trainer.synchronous,
-                "strategy": trainer.strategy,
-                "all_reduce": trainer.all_reduce,
-                "communication": trainer.communication,
-                "step_times": trainer.step_times,
-            },
-            "devices": about_ranks,
+        notes = {
+            "mode": {"synchronous": trainer.synchronous, "strategy": trainer.strategy},
             "spans": self.about_spans(),
-            "batch": {
-                "global": params["ranks"] * self.images_per_step,
-                "per_device": params["batch_size"],
-            },
-            "weights": {
-                "trainable": count(trainer.model.trainable_variables),
-                "all": count(trainer.model.variables),
-            },
-            "exchange": self.exchange(),
+            "batch": {"global": params["ranks"] * self.images_per_step},
         }
+        if trainer.strategy == "horovod":
+            variables, compression = trainer.model.trainable_variables, params["compression"]
+            notes["exchange"] = horovod_settings.exchanged(variables, compression, params["ranks"])
+        return notes
 
     def about_spans(self) -> dict[str, Any]:
         """Return what is noted of the spans of steps."""
         return spans.about(tf_spans.method(), self.params["batches"])
-
-    def exchange(self) -> dict[str, Any] | None:
-        """Return what Horovod reduces in a step; None in the modes that exchange without it."""
-        if self.trainer.communication != "horovod":
-            return None
-        variables, params = self.trainer.model.trainable_variables, self.params
-        return horovod_settings.exchanged(variables, params["compression"], params["ranks"])
-
-
-def take_steps(
-    trainer: Any, kind: str, steps: int, params: dict[str, Any], folder: Path | None
-) -> tuple[Taken, Problem | None]:
-    """Take steps; return what they gave and, with its exit code, what went wrong, else None.
-
-    `kind` of steps is for messages, `folder` that of the data set. Raises ProgramError at once when
-    this rank's data are bad, and as it is whatever is not known to be a lack of support or a loss
-    that is not finite.
-    """
-    if trainer.run is None or not steps:
-        ranks_too = (params["ranks"],) if trainer.drives_all else ()
-        nothing = np.empty((0, *ranks_too))
-        return (nothing, nothing, np.empty((0, len(spans.COLUMNS), *ranks_too))), None
-    try:
-        taken = trainer.run(steps)
-    except tf.errors.OpError as error:
-        if params["input"] != "synthetic" and (problem := bad_data(error, folder)):
-            raise ProgramError(*problem) from None
-        if (problem := lack_of_support(params, error)) is None:
-            raise
-        return (np.empty(0), np.empty(0), np.empty((0, len(spans.COLUMNS)))), problem
-    _, losses, _ = taken
-    wrong = np.argwhere(~np.isfinite(losses))
-    if not len(wrong):
-        return taken, None
-    first = wrong[0][0]
-    return taken, (
-        EXIT_BAD_DATA,
-        f"training diverged: the loss is {losses[first].min()} in {kind} step {first + 1}"
-        f" (learning_rate {params['learning_rate']}, precision {params['precision']})",
-    )
-
-
-def bad_data(error: Exception, folder: Path | None) -> Problem | None:
-    """Return exit code and message if reading images failed because of them, else None."""
-    read = "IteratorGetNext" in error.message
-    gone_or_odd = (tf.errors.NotFoundError, tf.errors.InvalidArgumentError)
-    if not (
-        isinstance(error, tf.errors.DataLossError) or (read and isinstance(error, gone_or_odd))
-    ):
-        return None
-    files = sorted(str(path) for path in folder.rglob("*.tfrecord")) if folder else []
-    code, said = input_errors.describe(error, files)
-    return code, f"input: {said}"
-
-
-def lack_of_support(params: dict[str, Any], error: Exception) -> Problem | None:
-    """Return exit code and message if TensorFlow has no code for what was asked, else None: for a
-    layout, a precision or XLA that not every device has."""
-    usual = {"data_format": "NHWC", "precision": "float32", "xla": False}
-    asked = [f"{name} {params[name]}" for name, value in usual.items() if params[name] != value]
-    if asked and (line := input_errors.lacking(error)):
-        return EXIT_UNSUPPORTED, f"{', '.join(asked)}: {line}"
-    return None
-
-
-def bytes_of_an_image(folder: Path | None, params: dict[str, Any]) -> float | None:
-    """Return the mean bytes of an image in the files that a run reads; None where it reads none."""
-    files = [] if folder is None else list(folder.rglob("*.tfrecord"))
-    if params["input"] != "tfrecords" or not files:
-        return None
-    return sum(file.stat().st_size for file in files) / (len(files) * params["images_per_file"])
-
-
-def bad_weights(trainer: Any) -> Problem | None:
-    """Return exit code and message if a weight is not finite: a loss can be finite all the same."""
-    for variable in (variable for copy in trainer.copies for variable in copy):
-        with tf.device(variable.device):
-            if not tf.reduce_all(tf.math.is_finite(variable)):
-                return EXIT_BAD_DATA, "training diverged: not all weights are finite"
-    return None
-
-
-def count(variables: list[Any]) -> int:
-    """Return the number of values in variables."""
-    return sum(int(np.prod(variable.shape)) for variable in variables)

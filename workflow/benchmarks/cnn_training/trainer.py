@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import tensorflow as tf
 
-from harness import watch
+from harness import tf_spans, watch
 
-OWN = "of each rank"
-OBSERVED = "of each rank's devices, as rank 0 sees them, which starts their steps"
+Batch = tuple[tf.Tensor, tf.Tensor]  # images, labels
 Step = tuple[tf.Tensor, tf.Tensor]  # loss, and where the step's seconds went (tf_spans.in_graph)
 Graph = Callable[[], Callable[..., Step]]
+# From a batch of each device: its losses; and stamps of the last local gradient, before and after
+# the update, and of the end.
+Learn = Callable[
+    [Sequence[Batch]],
+    tuple[Sequence[tf.Tensor], tf.Tensor, tuple[tf.Tensor, tf.Tensor], tf.Tensor],
+]
 # Of steps: seconds, losses ``[step]``; spans ``[step, 4]``. Of parameter servers all by rank too.
-Taken = tuple[np.ndarray, np.ndarray, np.ndarray]
-Run = Callable[[int], Taken]
+Taken = tuple[np.ndarray, ...]
 
 
 @dataclass
@@ -24,21 +28,44 @@ class Trainer:
     """A way to train, ready on this rank.
 
     `run` takes a number of steps and returns seconds, losses and where the seconds went, for each
-    rank where rank 0 drives the devices of all (`drives_all`; on the others `run` is then None and
-    `copies` empty). `copies` holds the trainable variables of every copy that this process can
-    read, and `model` one of the models.
+    rank where rank 0 drives the devices of all (`drives_all`; on the others `run` does nothing and
+    `copies` is empty). `copies` holds the trainable variables of every copy that this process can
+    read, and `model` is one of the models.
     """
 
-    run: Run | None
+    run: Callable[[int], Taken]
     model: tf.keras.Model | None = None
     copies: list[list[tf.Variable]] = field(default_factory=list)
     strategy: str = "none"
-    all_reduce: str = "none"
-    communication: str = "none"
     synchronous: bool = True
     drives_all: bool = False
-    step_times: str = OWN  # what they are times of
-    graph: Graph | None = None  # of a step, where all that `run` does is to repeat it
+    graph: Graph | None = None  # of a step, if all that `run` does is to repeat it
+
+
+def repeat(
+    learn: Learn,
+    batches: Callable[[], list[Batch]],
+    devices: Sequence[str],
+    copies: list[list[tf.Variable]],
+    model: tf.keras.Model,
+    strategy: str,
+) -> Trainer:
+    """Return the trainer that repeats one graph, in which this rank's devices learn together."""
+
+    def step() -> Step:
+        begun = tf_spans.stamp()
+        with tf.control_dependencies([begun]):
+            fed, shares = tf_spans.after(batches(), devices)
+        losses, ready, update, end = learn(shares)
+        return tf.add_n(losses) / len(losses), tf_spans.in_graph(begun, fed, ready, update, end)
+
+    graph = traced(step)
+    return Trainer(lambda steps: take(steps, graph()), model, copies, strategy, graph=graph)
+
+
+def traced(step: Callable[..., Step], *signature: tf.TensorSpec) -> Graph:
+    """Return a function that makes the graph of a step when first called, and returns it."""
+    return functools.cache(lambda: tf.function(step).get_concrete_function(*signature))
 
 
 def take(
@@ -48,29 +75,19 @@ def take(
 
     What lies between the end of one and the begin of the next is the program's own time.
     """
-    times, losses, spent = np.empty(steps), [np.empty(0)] * steps, [np.empty(0)] * steps
+    times, losses, spent = [], [], []
     clock = time.perf_counter
     ended = clock()
-    for number in range(steps):
+    for _ in range(steps):
         began = clock()
         between = began - ended
         batch = read()
         waited = clock() - began
         loss, seconds = step(*batch)
-        losses[number] = loss.numpy()
+        losses.append(loss.numpy())
         ended = clock()
-        times[number] = ended - began
-        spent[number] = np.append(seconds.numpy(), between)
-        spent[number][0] += waited
+        times.append(ended - began)
+        spent.append(np.append(seconds.numpy(), between))
+        spent[-1][0] += waited
         watch.advance()
-    return times, np.array(losses, np.float64), np.array(spent, np.float64)
-
-
-def traced(step: Callable[..., Step], *signature: tf.TensorSpec) -> Graph:
-    """Return a function that makes the graph of a step when first called, and returns it."""
-    return functools.cache(lambda: tf.function(step).get_concrete_function(*signature))
-
-
-def repeat(graph: Graph) -> Run:
-    """Return a function that takes a number of steps of one graph, which its first call makes."""
-    return lambda steps: take(steps, graph())
+    return tuple(np.array(each, np.float64) for each in (times, losses, spent))

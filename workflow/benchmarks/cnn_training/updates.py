@@ -1,6 +1,6 @@
 """The ways to share what devices learn: `make` returns a trainer for one ``variable_update``."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,21 +10,15 @@ import numpy as np
 import tensorflow as tf
 
 from cnn_training.cluster import Place, has_servers
-from cnn_training.compute import (
-    apply,
-    make_gradients,
-    make_model,
-    make_optimizer,
-    stamped_sums,
-)
+from cnn_training.compute import apply, make_gradients, make_model, make_optimizer, stamped_sums
 from cnn_training.images import feed
-from cnn_training.trainer import OBSERVED, Step, Taken, Trainer, repeat, take, traced
+from cnn_training.trainer import Batch, Step, Taken, Trainer, repeat, take, traced
 from harness import tf_spans
 
-STRATEGIES = {
-    "parameter_server": "CentralStorageStrategy",
-    "replicated": "MirroredStrategy",
-    "collective_all_reduce": "MultiWorkerMirroredStrategy",
+REDUCTIONS = {  # without any, replicated takes collectives: NCCL on GPUs, rings on CPUs
+    "hierarchical_copy": tf.distribute.HierarchicalCopyAllReduce,
+    "reduction_to_one": tf.distribute.ReductionToOneDevice,
+    "nccl": tf.distribute.NcclAllReduce,
 }
 
 
@@ -34,114 +28,121 @@ def make(params: dict[str, Any], place: Place, data: Path | None) -> Trainer:
     `data` is the folder of the stand-in that input tfrecords reads. Raises ProgramError when data
     are missing or damaged, on the ranks that find that out.
     """
-    update = params["variable_update"]
-    devices = place.devices
-    holder = devices[0]
-    if update in ("parameter_server", "distributed_replicated"):
-        holder = "/device:CPU:0" if params["parameter_device"] == "cpu" else "/device:GPU:0"
-    if place.ranks * len(devices) == 1 and holder == devices[0]:
-        update = "independent"  # all ways are the same
-    ways: dict[str, Callable[[], Trainer]] = {
-        "independent": lambda: towers(params, place, data),
-        "horovod": lambda: towers(params, place, data, exchanges=True),
-        "parameter_server": lambda: replicas(
-            params, place, data, tf.distribute.experimental.CentralStorageStrategy(devices, holder)
-        ),
-        "replicated": lambda: replicas(params, place, data, mirrored(params, devices)),
-        "collective_all_reduce": lambda: replicas(params, place, data, collective(params, place)),
-        "distributed_replicated": lambda: masters(params, place, data, holder),
-    }
-    if update == "parameter_server" and has_servers(params):
+    update, devices = params["variable_update"], place.devices
+    if has_servers(params):
         return parameter_servers(params, place, data)
-    return ways[update]()
+    central = update in ("parameter_server", "distributed_replicated")
+    holder = f"/device:{params['parameter_device'].upper()}:0" if central else devices[0]
+    alone = place.ranks * len(devices) == 1 and holder == devices[0]  # all ways are the same
+    if alone or update in ("independent", "horovod"):
+        return towers(params, place, data, exchanges=update == "horovod" and not alone)
+    if update == "distributed_replicated":
+        return masters(params, place, data, holder)
+    return replicas(params, place, data, make_strategy(params, place, holder))
 
 
-def towers(
-    params: dict[str, Any],
-    place: Place,
-    data: Path | None,
-    exchanges: bool = False,
-) -> Trainer:
+class Copies:
+    """A model on each of a rank's devices, which computes gradients by itself."""
+
+    def __init__(self, params: dict[str, Any], devices: Sequence[str]) -> None:
+        """Build the models."""
+        self.devices, self.models, self.gradients = devices, [], []
+        for device in devices:
+            with tf.device(device):
+                self.models.append(make_model(params))
+                self.gradients.append(make_gradients(self.models[-1], params))
+        self.variables = [model.trainable_variables for model in self.models]
+
+    def compute(self, shares: Sequence[Batch]) -> tuple[list[tf.Tensor], list[list[tf.Tensor]]]:
+        """Return the loss and the gradients of each device, from its batch."""
+        losses, computed = [], []
+        for device, gradients, batch in zip(self.devices, self.gradients, shares, strict=True):
+            with tf.device(device):
+                loss, own = gradients(*batch)
+            losses.append(loss)
+            computed.append(own)
+        return losses, computed
+
+
+def towers(params: dict[str, Any], place: Place, data: Path | None, exchanges: bool) -> Trainer:
     """Train a model on every device of this rank by itself; with `exchanges` Horovod averages the
     gradients over all ranks, each as soon as it is there, and weights start from rank 0.
     """
     compression = getattr(hvd.Compression, params["compression"])
-    built = []
-    for device in place.devices:
-        with tf.device(device):
-            model = make_model(params)
-            built.append((device, model, make_gradients(model, params), make_optimizer(params)))
-            if exchanges:
-                hvd.broadcast_variables(model.variables, root_rank=0)
+    copies = Copies(params, place.devices)
+    optimizers = [make_optimizer(params) for _ in place.devices]
+    if exchanges:
+        hvd.broadcast_variables(copies.models[0].variables, root_rank=0)
 
-    batches = feed(params, data, place.rank, place.devices)
+    def mean(number: int, gradient: tf.Tensor) -> tf.Tensor:
+        name = f"gradient_{number}"
+        return hvd.allreduce(gradient, op=hvd.Average, compression=compression, name=name)
 
-    def step() -> Step:
-        begun = tf_spans.stamp()
-        with tf.control_dependencies([begun]):
-            fed, shares = tf_spans.after(batches(), place.devices)
-        losses, locals_, shared, updates = [], [], [], []
-        for (device, model, gradients, optimizer), batch in zip(built, shares, strict=True):
+    def learn(shares: Sequence[Batch]) -> tuple[Any, ...]:
+        losses, own = copies.compute(shares)
+        shared, updates = own, []
+        if exchanges:  # a device for each rank
+            with tf.device(place.devices[0]):
+                shared = [[mean(number, each) for number, each in enumerate(own[0])]]
+        for device, optimizer, gradients, variables in zip(
+            place.devices, optimizers, shared, copies.variables, strict=True
+        ):
             with tf.device(device):
-                loss, own = gradients(*batch)
-                losses.append(loss)
-                locals_.append(own)
-                if exchanges:
-                    own = [
-                        hvd.allreduce(
-                            each, op=hvd.Average, compression=compression, name=f"gradient_{n}"
-                        )
-                        for n, each in enumerate(own)
-                    ]
-                shared.append(own)
-                updates.append(apply(optimizer, own, model.trainable_variables))
-        ready = tf_spans.stamp(locals_, losses)
+                updates.append(apply(optimizer, gradients, variables))
+        ready = tf_spans.stamp(own, losses)
         reduced = tf_spans.stamp(shared) if exchanges else ready
         end = tf_spans.stamp(updates)
-        return tf.add_n(losses) / len(losses), tf_spans.in_graph(
-            begun, fed, ready, (reduced, end), end
-        )
+        return losses, ready, (reduced, end), end
 
-    models = [model for _, model, _, _ in built]
-    graph = traced(step)
-    return Trainer(
-        repeat(graph),
-        models[0],
-        [model.trainable_variables for model in models],
-        graph=graph,
-        strategy="horovod" if exchanges else "none",
-        all_reduce="horovod" if exchanges else "none",
-        communication="horovod" if exchanges else "none",
-    )
+    batches = feed(params, data, place.rank, place.devices)
+    strategy = "horovod" if exchanges else "none"
+    return repeat(learn, batches, place.devices, copies.variables, copies.models[0], strategy)
 
 
-def mirrored(params: dict[str, Any], devices: Sequence[str]) -> tf.distribute.Strategy:
-    """Return the strategy that keeps a copy of the variables on every device of this rank."""
-    reductions = {
-        "auto": lambda: None,  # collectives: NCCL on GPUs, rings on CPUs
-        "hierarchical_copy": tf.distribute.HierarchicalCopyAllReduce,
-        "reduction_to_one": tf.distribute.ReductionToOneDevice,
-        "nccl": tf.distribute.NcclAllReduce,
-    }
-    return tf.distribute.MirroredStrategy(devices, reductions[params["all_reduce"]]())
+def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str) -> Trainer:
+    """Train a copy on every device; averaged gradients update masters, which all copy back."""
+    copies = Copies(params, place.devices)
+    with tf.device(holder):
+        variables = [tf.Variable(each.numpy()) for each in copies.variables[0]]
+    optimizer = make_optimizer(params)
+
+    def learn(shares: Sequence[Batch]) -> tuple[Any, ...]:
+        losses, computed = copies.compute(shares)
+        ready = tf_spans.stamp(computed, losses)
+        with tf.device(holder):
+            means = [tf.add_n(parts) / len(parts) for parts in zip(*computed, strict=True)]
+        reduced = tf_spans.stamp(means)
+        updated = tf_spans.stamp(apply(optimizer, means, variables))
+        values = [each.read_value() for each in variables]
+        copied = [
+            variable.assign(value, read_value=False)
+            for copy in copies.variables
+            for variable, value in zip(copy, values, strict=True)
+        ]
+        return losses, ready, (reduced, updated), tf_spans.stamp(copied)
+
+    batches, known = feed(params, data, place.rank, place.devices), [variables, *copies.variables]
+    return repeat(learn, batches, place.devices, known, copies.models[0], "copies and masters")
 
 
-def collective(params: dict[str, Any], place: Place) -> tf.distribute.Strategy:
-    """Return the strategy that joins the devices of all ranks by TensorFlow's collectives."""
-    if place.kind == "CPU" and place.ranks == 1:  # of whose devices it knows the first alone
+def make_strategy(params: dict[str, Any], place: Place, holder: str) -> tf.distribute.Strategy:
+    """Return TensorFlow's strategy for a point: variables on one device (`holder`), a copy on
+    every device of this rank, or on those of all ranks, joined by TensorFlow's collectives."""
+    all_reduce, experimental = params["all_reduce"], tf.distribute.experimental
+    if params["variable_update"] == "parameter_server":
+        return experimental.CentralStorageStrategy(place.devices, holder)
+    if params["variable_update"] == "replicated" and all_reduce in REDUCTIONS:
+        return tf.distribute.MirroredStrategy(place.devices, REDUCTIONS[all_reduce]())
+    # On CPUs the collectives of one process know its first device alone.
+    if params["variable_update"] == "replicated" or (place.kind == "CPU" and place.ranks == 1):
         return tf.distribute.MirroredStrategy(place.devices)
-    implementation = {"auto": "AUTO", "ring": "RING", "nccl": "NCCL"}[params["all_reduce"]]
-    options = tf.distribute.experimental.CommunicationOptions(
-        implementation=tf.distribute.experimental.CommunicationImplementation(implementation)
-    )
+    implementation = experimental.CommunicationImplementation(all_reduce.upper())
+    options = experimental.CommunicationOptions(implementation=implementation)
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
 
 def replicas(
-    params: dict[str, Any],
-    place: Place,
-    data: Path | None,
-    strategy: tf.distribute.Strategy,
+    params: dict[str, Any], place: Place, data: Path | None, strategy: tf.distribute.Strategy
 ) -> Trainer:
     """Train the replicas of a strategy of TensorFlow's, one on each of this rank's devices."""
     with strategy.scope():
@@ -149,7 +150,6 @@ def replicas(
         optimizer = make_optimizer(params)
     gradients = make_gradients(model, params, 1 / strategy.num_replicas_in_sync)
     batches = feed(params, data, place.rank, place.devices)
-
     summed = stamped_sums(optimizer)
 
     def replica(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -158,81 +158,20 @@ def replicas(
         updated = apply(optimizer, own, model.trainable_variables)
         return loss, ready, summed(), tf_spans.stamp(updated)
 
-    def step() -> Step:
-        begun = tf_spans.stamp()
-        with tf.control_dependencies([begun]):
-            fed, own = tf_spans.after(batches(), place.devices)
-        shares = [
+    def learn(shares: Sequence[Batch]) -> tuple[Any, ...]:
+        parts = [
             strategy.experimental_distribute_values_from_function(
                 lambda context, part=part: part[context.replica_id_in_sync_group % len(part)]
             )
-            for part in zip(*own, strict=True)
+            for part in zip(*shares, strict=True)
         ]
-        results = map(strategy.experimental_local_results, strategy.run(replica, shares))
-        losses, *stamps = results
+        losses, *stamps = map(strategy.experimental_local_results, strategy.run(replica, parts))
         ready, reduced, end = (tf.reduce_max(tf.stack(each)) for each in stamps)
-        return tf.add_n(losses) / len(losses), tf_spans.in_graph(
-            begun, fed, ready, (reduced, end), end
-        )
+        return losses, ready, (reduced, end), end
 
-    copies = [strategy.experimental_local_results(each) for each in model.trainable_variables]
-    return Trainer(
-        repeat(traced(step)),
-        model,
-        [list(copy) for copy in zip(*copies, strict=True)],
-        strategy=STRATEGIES[params["variable_update"]],
-        all_reduce=params["all_reduce"],
-        communication="in memory" if place.ranks == 1 else "gRPC",
-    )
-
-
-def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str) -> Trainer:
-    """Train a copy on every device; averaged gradients update masters, which all copy back."""
-    copies = []
-    for device in place.devices:
-        with tf.device(device):
-            model = make_model(params)
-            copies.append((device, model, make_gradients(model, params)))
-    model = copies[0][1]
-    with tf.device(holder):
-        variables = [tf.Variable(each.numpy()) for each in model.trainable_variables]
-    optimizer = make_optimizer(params)
-    batches = feed(params, data, place.rank, place.devices)
-
-    def step() -> Step:
-        begun = tf_spans.stamp()
-        with tf.control_dependencies([begun]):
-            fed, shares = tf_spans.after(batches(), place.devices)
-        losses, computed, copied = [], [], []
-        for (device, _, gradients), batch in zip(copies, shares, strict=True):
-            with tf.device(device):
-                loss, own = gradients(*batch)
-            losses.append(loss)
-            computed.append(own)
-        ready = tf_spans.stamp(computed, losses)
-        with tf.device(holder):
-            means = [tf.add_n(parts) / len(copies) for parts in zip(*computed, strict=True)]
-        reduced = tf_spans.stamp(means)
-        updated = tf_spans.stamp(apply(optimizer, means, variables))
-        with tf.control_dependencies([updated]):
-            values = [tf.identity(each) for each in variables]
-        for device, copy, _ in copies:
-            with tf.device(device):
-                for variable, value in zip(copy.trainable_variables, values, strict=True):
-                    copied.append(variable.assign(value, read_value=False))
-        end = tf_spans.stamp(copied)
-        return tf.add_n(losses) / len(losses), tf_spans.in_graph(
-            begun, fed, ready, (reduced, updated), end
-        )
-
-    return Trainer(
-        repeat(traced(step)),
-        model,
-        [variables, *(copy.trainable_variables for _, copy, _ in copies)],
-        strategy="copies and masters",
-        all_reduce="sums on the masters' device",
-        communication="in memory",
-    )
+    variables = map(strategy.experimental_local_results, model.trainable_variables)
+    copies = [list(copy) for copy in zip(*variables, strict=True)]
+    return repeat(learn, batches, place.devices, copies, model, type(strategy).__name__)
 
 
 def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -> Trainer:
@@ -240,10 +179,10 @@ def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -
 
     A thread of rank 0 for each device starts its steps, so that all take the same number of them;
     TensorFlow's ClusterCoordinator hands the next step to whoever is free, so that the fast ones
-    take more.
+    take more. Times are of each rank's devices, as rank 0 sees them.
     """
     if place.rank > 0:
-        return Trainer(None, drives_all=True, synchronous=False)
+        return Trainer(lambda _: 3 * (np.empty(0),), drives_all=True, synchronous=False)
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec(place.tasks), task_type="chief", task_id=0, rpc_layer="grpc"
     )
@@ -276,19 +215,11 @@ def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -
         graph()
         with ThreadPoolExecutor(len(devices)) as pool:
             everything = list(pool.map(work, range(len(devices)), [steps] * len(devices)))
-        times, losses, seconds = (
-            np.stack(each, axis=-1).reshape(*each[0].shape, place.ranks, -1).mean(axis=-1)
+        by_rank = (place.ranks, len(place.devices))
+        return tuple(
+            np.stack(each, axis=-1).reshape(*each[0].shape, *by_rank).mean(axis=-1)
             for each in zip(*everything, strict=True)
         )
-        return times, losses, seconds
 
-    return Trainer(
-        run,
-        model,
-        [model.trainable_variables],
-        strategy="ParameterServerStrategy",
-        communication="gRPC",
-        synchronous=False,
-        drives_all=True,
-        step_times=OBSERVED,
-    )
+    copies, name = [model.trainable_variables], type(strategy).__name__
+    return Trainer(run, model, copies, name, synchronous=False, drives_all=True)
