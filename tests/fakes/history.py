@@ -30,18 +30,13 @@ class FakeSession:
 
     day: int
     points: Mapping[str, Sequence[float]]
-    commit: str | None = None
     facts: Mapping[str, str] = field(default_factory=lambda: FACTS)
-    hosts: str = "node1"
     site: str = "here"
     tags: str = ""
     scaling: str = "weak"
     device: str = "cpu"
-    metric: str = "step_time"
-    better: str = "lower"
     ledger: Mapping[str, float] = field(default_factory=dict)
     parts: Sequence[Mapping[str, float]] = ()  # seconds by part, of each repeat
-    dirty: bool = False
 
 
 def commit_of(day: int) -> str:
@@ -53,7 +48,6 @@ def make_session(fake: FakeSession) -> pd.DataFrame:
     """Rows of a history, which ``store.append`` takes."""
     rows: list[dict[str, Any]] = []
     group = f"{fake.site}-{fake.day}-{fake.device}-{fake.scaling}"
-    commit = commit_of(fake.day) if fake.commit is None else fake.commit
     for number, (label, values) in enumerate(fake.points.items()):
         workers = int(label.split()[-1]) if label.startswith("ranks ") else 1
         for repeat, value in enumerate(values):
@@ -65,27 +59,24 @@ def make_session(fake: FakeSession) -> pd.DataFrame:
                 "version": 1, "scaling": fake.scaling, "device": fake.device,
                 "identity": json.dumps({"p": label}), "point": json.dumps({"ranks": 1, "p": label}),
                 "label": label, "workers": workers, "run_id": run_id, "repeat": repeat,
-                "started": started, "ended": started + timedelta(seconds=1), "commit": commit,
-                "dirty": fake.dirty, "commit_time": DAY_0 + timedelta(days=fake.day),
+                "started": started, "ended": started + timedelta(seconds=1),
+                "commit": commit_of(fake.day), "dirty": False, "better": "lower",
+                "commit_time": DAY_0 + timedelta(days=fake.day),
                 "subject": f"Change {fake.day}", "tags": fake.tags, "repository": "/src/program",
-                "program": "", "hosts": fake.hosts, "launcher": "mpirun",
+                "program": "", "hosts": "node1", "launcher": "mpirun",
                 "facts": json.dumps(dict(fake.facts)),
             }  # fmt: skip
-            number_of: dict[str, Any] = {
-                "kind": METRIC, "metric": fake.metric, "phase": "run", "value": value, "unit": "s",
-                "better": fake.better, "main": True, "judged": True,
-            }  # fmt: skip
-            ledger: list[dict[str, Any]] = [
-                {"kind": "term", "metric": term, "phase": "steps", "value": ms, "unit": "ms",
-                 "better": "lower", "main": False, "judged": False}
-                for term, ms in fake.ledger.items()
-            ]  # fmt: skip
-            parts: list[dict[str, Any]] = [
-                {"kind": "part", "metric": part, "phase": "run", "value": seconds, "unit": "s",
-                 "better": "lower", "main": False, "judged": False}
-                for part, seconds in (fake.parts[repeat] if fake.parts else {}).items()
-            ]  # fmt: skip
-            rows += [{**head, **row} for row in (number_of, *ledger, *parts)]
+            parts = fake.parts[repeat] if fake.parts else {}
+            for kind, metric, phase, number_of, unit in (
+                (METRIC, "step_time", "run", value, "s"),
+                *(("term", term, "steps", ms, "ms") for term, ms in fake.ledger.items()),
+                *(("part", part, "run", seconds, "s") for part, seconds in parts.items()),
+            ):
+                judged = kind == METRIC
+                rows.append({
+                    **head, "kind": kind, "metric": metric, "phase": phase, "value": number_of,
+                    "unit": unit, "main": judged, "judged": judged,
+                })  # fmt: skip
     return frame_of(rows)
 
 

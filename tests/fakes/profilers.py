@@ -5,7 +5,6 @@ guide (``tau_exec``, ``pprof``); what else is asked of them they refuse.
 """
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from tests.fakes import profiles
@@ -46,7 +45,7 @@ print(pathlib.Path({table!r}).read_text(), end="")
 """
 
 
-def install(folder: Path, names: Sequence[str] = ("nsys", "tau_exec", "pprof")) -> Path:
+def install(folder: Path) -> Path:
     """Write the executables into a folder, which is to be the first of a PATH."""
     folder.mkdir()
     database = profiles.database(folder / "database", "nsys")
@@ -57,8 +56,8 @@ def install(folder: Path, names: Sequence[str] = ("nsys", "tau_exec", "pprof")) 
         "tau_exec": _TAU_EXEC,
         "pprof": _PPROF.format(table=str(table)),
     }
-    for name in names:
+    for name, text in programs.items():
         path = folder / name
-        path.write_text(f"#!{sys.executable}\n{programs[name]}")
+        path.write_text(f"#!{sys.executable}\n{text}")
         path.chmod(0o755)
     return folder

@@ -28,7 +28,6 @@ class FakePoint:
     point: Mapping[str, Any]
     metrics: Mapping[tuple[str, str], Sequence[float]]
     experiment: str = "e"
-    benchmark: str = "b"
     version: int = 1
     source: str = "measured"
 
@@ -42,20 +41,18 @@ class FakeSide:
     plan: bool = True
     defaults: Mapping[str, Any] = field(default_factory=dict)
     planned: Sequence[tuple[str, str]] = ()
-    main_metric: str | None = None
     hardware: Mapping[str, Any] = field(default_factory=lambda: CPU)
     versions: Mapping[str, Any] = field(default_factory=lambda: VERSIONS)
     variables: Mapping[str, str] = field(default_factory=dict)
     commit: str = "0" * 40
     host: str = "node1"
     campaign: str = "study"
-    started: str = ""
     compare: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def rates(values: Sequence[float], phase: str = "later") -> dict[tuple[str, str], Sequence[float]]:
-    return {(RATE, phase): values}
+def rates(values: Sequence[float]) -> dict[tuple[str, str], Sequence[float]]:
+    return {(RATE, "later"): values}
 
 
 def make_side(fake: FakeSide) -> Side:
@@ -63,9 +60,9 @@ def make_side(fake: FakeSide) -> Side:
     for number, one in enumerate(fake.points):
         for repeat in range(max(map(len, one.metrics.values()))):
             row: dict[str, Any] = {
-                "run_id": f"{fake.role if not fake.started else 'same'}-{number}-{repeat}",
-                "benchmark": one.benchmark, "version": one.version, "source": one.source,
-                "started": fake.started or f"2026-01-01T00:00:00+00:00 {fake.role}",
+                "run_id": f"{fake.role}-{number}-{repeat}",
+                "benchmark": "b", "version": one.version, "source": one.source,
+                "started": f"2026-01-01T00:00:00+00:00 {fake.role}",
                 "_point": canonical_json(dict(one.point)), "experiment": one.experiment,
                 FACTS: as_text(run_facts(by_column(_record(fake, one, repeat)))),
             }  # fmt: skip
@@ -88,28 +85,24 @@ def make_side(fake: FakeSide) -> Side:
 
 
 def _record(fake: FakeSide, one: FakePoint, repeat: int) -> dict[str, Any]:
-    ranks = [{"host": fake.host, "affinity": "0-3", "hardware": dict(fake.hardware) or None}]
+    ranks = [{"host": fake.host, "affinity": "0-3", "hardware": dict(fake.hardware)}]
     return {
         "point": dict(one.point), "source": one.source, "wall_s": 1.0, "attempt": 1,
-        "resources": {"hosts": [fake.host] if fake.host else []},
+        "resources": {"hosts": [fake.host]},
         "environment": {
             "ranks": ranks, "versions": dict(fake.versions), "variables": dict(fake.variables),
         },
-        "git": {"commit": fake.commit, "dirty": False} if fake.commit else None,
+        "git": {"commit": fake.commit, "dirty": False},
     }  # fmt: skip
 
 
 def _plan(fake: FakeSide, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     experiments = []
-    kinds = dict.fromkeys((r["experiment"], r["benchmark"], r["version"]) for r in rows)
-    for name, benchmark, version in kinds:
-        mine = [
-            r for r in rows
-            if (r["experiment"], r["benchmark"], r["version"]) == (name, benchmark, version)
-        ]  # fmt: skip
+    for name, version in dict.fromkeys((r["experiment"], r["version"]) for r in rows):
         runs = [
             {"run_id": r["run_id"], "point": json.loads(r["_point"]), "status": "done", "cause": ""}
-            for r in mine
+            for r in rows
+            if (r["experiment"], r["version"]) == (name, version)
         ]
         runs += [
             {"run_id": run_id, "point": {}, "cause": status,
@@ -119,11 +112,10 @@ def _plan(fake: FakeSide, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         names = dict.fromkeys([*(n for r in runs for n in r["point"]), *fake.defaults])
         experiments.append(
             {
-                "name": name, "benchmark": benchmark, "version": version, "runs": runs,
+                "name": name, "benchmark": "b", "version": version, "runs": runs,
                 "parameters": {n: {"default": fake.defaults.get(n, 1)} for n in names},
-                "main_metric": fake.main_metric, "metrics": {}, "scale": "ranks",
-                "compare": fake.compare,
-                "scale_parameters": ["ranks"],
+                "main_metric": None, "metrics": {}, "scale": "ranks",
+                "compare": fake.compare, "scale_parameters": ["ranks"],
             }
         )  # fmt: skip
     return {

@@ -1,6 +1,5 @@
 """A made /sys with counters of energy and sensors of power, in the forms of the real one."""
 
-import json
 import threading
 import time
 from itertools import pairwise
@@ -39,8 +38,8 @@ class Rising:
     ``microjoules``: counter -> [(monotonic seconds, value written)].
     """
 
-    def __init__(self, watts: dict[Path, float], start: int = 0, wrap: int = RANGE) -> None:
-        self.watts, self.start, self.wrap = watts, start, wrap
+    def __init__(self, watts: dict[Path, float]) -> None:
+        self.watts = watts
         self.microjoules: dict[Path, list[tuple[float, int]]] = {path: [] for path in watts}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._rise, daemon=True)
@@ -58,14 +57,14 @@ class Rising:
         while not self._over.wait(0.005):
             for path, watts in self.watts.items():
                 now = time.monotonic()
-                value = self.start + round(watts * (now - self._begun) * 1e6)
+                value = round(watts * (now - self._begun) * 1e6)
                 self.microjoules[path].append((now, value))
-                write(path, value % self.wrap)
+                write(path, value)
 
     def between(self, path: Path, first: float, last: float) -> float:
         """Joules by which the counter rose between two times of the monotonic clock."""
         start, end = (
-            max((value for at, value in self.microjoules[path] if at <= time), default=self.start)
+            max((value for at, value in self.microjoules[path] if at <= time), default=0)
             for time in (first, last)
         )
         return (end - start) / 1e6
@@ -75,11 +74,3 @@ class Rising:
         times = [at for at, _ in self.microjoules[path]]
         late = max(right - left for left, right in pairwise(times))
         return self.watts[path] * (2 * late + 0.02)
-
-
-def described(folder: Path) -> dict[str, Any]:
-    """What the only sampler that wrote to a folder says."""
-    (path,) = folder.glob("power-*.json")
-    content = json.loads(path.read_text())
-    assert isinstance(content, dict)
-    return content

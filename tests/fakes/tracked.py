@@ -1,5 +1,6 @@
 """A program in a repository of its own, and a campaign that measures it."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,23 @@ experiments:
 """
 
 
+def git(folder: Path, *words: str, **env: str) -> str:
+    """Call git in a repository; what it prints."""
+    user = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    return subprocess.run(
+        ["git", "-C", folder, *user, *words], env={**os.environ, **env}, check=True,
+        capture_output=True, text=True,
+    ).stdout.strip()  # fmt: skip
+
+
+def commit(folder: Path, subject: str, **env: str) -> str:
+    """Commit all that lies in a folder, a repository from now on; the commit."""
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "--allow-empty", "-m", subject, **env)
+    return git(folder, "rev-parse", "HEAD")
+
+
 @dataclass
 class Tracked:
     """The repository, its commits by number, and how to load the campaign."""
@@ -45,19 +63,15 @@ def make_tracked(folder: Path) -> Tracked:
     """
     repository = folder / "program"
     repository.mkdir()
-    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run([*git, "init", "-q"], check=True)
     commits = []
     for number in range(4):
         # The second one lacks the program.
-        name = "other.py" if number == 1 else "main.py"
-        subprocess.run([*git, "rm", "-rqf", "--ignore-unmatch", "main.py", "other.py"], check=True)
-        (repository / name).write_text(f"print('step: {number + 1} s')\n")
-        subprocess.run([*git, "add", name], check=True)
-        subprocess.run([*git, "commit", "-qm", f"Change {number}"], check=True)
-        done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True)
-        commits.append(done.stdout.decode().strip())
-    subprocess.run([*git, "tag", "v1"], check=True)
+        program = repository / ("other.py" if number == 1 else "main.py")
+        program.write_text(f"print('step: {number + 1} s')\n")
+        commits.append(commit(repository, f"Change {number}"))
+        program.unlink()
+    git(repository, "checkout", "-q", ".")
+    git(repository, "tag", "v1")
     (folder / "benchmarks" / "tracked").mkdir()
     (folder / "benchmarks" / "tracked" / "benchmark.yaml").write_text(BENCHMARK)
 

@@ -47,22 +47,23 @@ def test_folders_of_data_sets_never_change(name: str, folder: str) -> None:
     assert benchmark.data.folder(benchmark.defaults) == folder
 
 
-def test_a_module_of_a_package_makes_data(tmp_path: Path) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "stage.py").touch()
-    data = reader(tmp_path, "shared.stage").data
-    assert data is not None and data.program == (str(tmp_path), "shared.stage")
-    assert data.name == "shared"
-    named = reader(tmp_path, "shared.stage", "\n  name: older").data
-    assert named is not None and named.name == "older"
-
-
-def test_a_file_makes_data(tmp_path: Path) -> None:
-    (tmp_path / "reader").mkdir()
-    (tmp_path / "reader" / "stage.py").touch()
-    data = reader(tmp_path, "stage.py").data
-    assert data is not None and data.name == "reader"
-    assert data.program == (str(tmp_path / "reader" / "stage.py"),)
+@pytest.mark.parametrize(
+    ("program", "more", "words", "name"),
+    [
+        ("shared.stage", "", ("", "shared.stage"), "shared"),
+        ("shared.stage", "\n  name: older", ("", "shared.stage"), "older"),
+        ("stage.py", "", ("reader/stage.py",), "reader"),
+    ],
+)
+def test_a_module_of_a_package_or_a_file_makes_data(
+    tmp_path: Path, program: str, more: str, words: tuple[str, ...], name: str
+) -> None:
+    for folder in ("shared", "reader"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "stage.py").touch()
+    data = reader(tmp_path, program, more).data
+    assert data is not None and data.name == name
+    assert data.program == (str(tmp_path / words[0]), *words[1:])
 
 
 @pytest.mark.parametrize("program", ["stage.py", "shared.stage", "stage", ".stage"])

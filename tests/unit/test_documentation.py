@@ -28,10 +28,9 @@ PAGES = sorted(
     for path in ROOT.glob(pattern)
     if path.name not in MADE
 )
+EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 FOLDERS = "scalesweep|workflow|tests|tools|bench|docs|resources|profiles"
 PACKAGES = "|".join(path.name for path in (ROOT / "scalesweep").iterdir() if path.is_dir())
-# `module.py` (`function`): what stands in parentheses is of the module.
-MEMBERS = re.compile(rf"`((?:{PACKAGES})/[\w./-]+\.py)`\s+\((`\w+`(?:,?\s+(?:and\s+)?`\w+`)*)\)")
 # `config/run_order.py` is short for the module in scalesweep/.
 NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+\.\w+|(?:{PACKAGES})/[\w./-]+\.py)")
 EXAMPLES = {
@@ -51,7 +50,7 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@EACH_PAGE
 def test_links_lead_somewhere(page: Path) -> None:
     lost = []
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
@@ -76,7 +75,7 @@ def calls(text: str, program: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@EACH_PAGE
 def test_commands_are_understood(page: Path) -> None:
     """Every `scalesweep ...` parses, and every key of `snakemake --config` is known."""
     text = page.read_text()
@@ -91,7 +90,7 @@ def test_commands_are_understood(page: Path) -> None:
         read_options(given)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@EACH_PAGE
 def test_files_that_are_named_exist(page: Path) -> None:
     named = set(NAMED.findall(page.read_text())) - EXAMPLES
     named = {name for name in named if Path(name).name not in MADE}
@@ -110,14 +109,6 @@ def test_pages_that_code_names_exist() -> None:
         if not (ROOT / name).is_file() and Path(name).name not in MADE
     }
     assert lost == set()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_is_named_of_a_module_is_in_it(page: Path) -> None:
-    for module, named in MEMBERS.findall(page.read_text()):
-        text = (ROOT / "scalesweep" / module).read_text()
-        for name in re.findall(r"\w+", named):
-            assert re.search(rf"^(?:def |class )?{name}\b", text, re.MULTILINE), (module, name)
 
 
 def test_the_version_is_the_same_everywhere() -> None:

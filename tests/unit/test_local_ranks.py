@@ -83,6 +83,8 @@ def test_ranks_know_their_place_and_lines_have_their_number() -> None:
     [
         ("exit", 7, 7, "Exited with exit code 7"),
         ("kill", 137, -signal.SIGKILL, "Killed"),
+        # The other rank does not listen to the signal that is to end it.
+        pytest.param("stubborn", 137, -signal.SIGKILL, "Killed", marks=pytest.mark.slow),
     ],
 )
 def test_the_first_rank_that_fails_ends_all_and_is_named(
@@ -115,13 +117,6 @@ def test_ranks_end_with_their_launcher(number: signal.Signals) -> None:
     assert is_gone(pid_of(out))
 
 
-@pytest.mark.slow
-def test_a_rank_that_will_not_end_is_made_to(tmp_path: Path) -> None:
-    process = start("stubborn", str(tmp_path / "go"))
-    out, _ = process.communicate(timeout=30)
-    assert process.returncode == 137 and is_gone(pid_of(out))
-
-
 def test_what_cannot_be_started_is_said() -> None:
     def say(*words: str) -> tuple[int, str]:
         done = subprocess.run(
@@ -138,16 +133,9 @@ def test_what_cannot_be_started_is_said() -> None:
 
 def test_a_process_of_the_prologue_is_none_of_the_ranks() -> None:
     """The shell that has started it becomes the launcher, and it ends before the ranks."""
-    words = [
-        sys.executable,
-        "-S",
-        str(SCRIPT),
-        "2",
-        sys.executable,
-        "-Sc",
-        "import time; time.sleep(1)",
-    ]
-    script = f"sleep 0.3 &\nexec {shlex.join(words)}"
+    program = [sys.executable, "-Sc", "import time; time.sleep(0.6)"]
+    words = shlex.join([sys.executable, "-S", str(SCRIPT), "2", *program])
+    script = f"sleep 0.2 &\nexec {words}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

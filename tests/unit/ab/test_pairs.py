@@ -17,6 +17,7 @@ from scalesweep.ab.pairs import (
     repository_of,
     targets_of,
 )
+from scalesweep.ab.session import AbSession
 from scalesweep.compute.job_spec import read_order
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import FAILURE, RECORD
@@ -129,3 +130,16 @@ def test_another_setting_is_another_measurement(tracked: Tracked) -> None:
         pairs = Pairs(campaign, Repository(tracked.folder), "a" * 40, "b" * 40)
         places |= {pairs.place(target) for target in targets_of(campaign, "", "", "")}
     assert len(places) == 6
+
+
+def test_on_slurm_commits_are_measured_in_one_allocation(
+    tracked: Tracked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setattr("sys.argv", ["scalesweep", "ab", "v1", "HEAD"])
+    site = tracked.folder.parent / "sites" / "toy.yaml"
+    site.write_text(site.read_text().replace("oversubscribe: true", "slurm: {account: mine}"))
+    session = AbSession(tracked.load(), {})
+    call = r"sbatch --nodes=1 .*--account=mine .*--wrap 'scalesweep ab v1 HEAD'$"
+    with pytest.raises(UserError, match=rf"in one allocation of Slurm: {call}"), session.open():
+        pass

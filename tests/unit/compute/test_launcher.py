@@ -75,6 +75,7 @@ NATIVE = """
  "work": {}, "notes": {}, "resources": {},
  "environment": {"ranks": [], "versions": {}, "variables": {}}}
 """
+NO_SPACE = "cannot write /scratch/x: No space left on device"
 NO_METRICS = {"metrics": [], "digest": "", "work": {}}
 
 
@@ -86,9 +87,14 @@ NO_METRICS = {"metrics": [], "digest": "", "work": {}}
         ({"behaviour": "nan"}, "BAD_RESULT", "holds NaN"),
         ({"behaviour": "silent"}, "BAD_RESULT", "wrote no native.json"),
         ({"behaviour": "killed"}, "KILLED", "SIGSEGV"),
+        ({"behaviour": "unprofiled", "profile": "cprofile"}, "BAD_RESULT",
+         "profile cprofile: the run wrote no profile"),
         ({"argv": ["rm", "-r", "{out}"]}, "BAD_RESULT", "wrote no native.json"),
         ({"argv": ["bash", "-c", "rm -r $(dirname {out}); exit 3"], "extract": NO_METRICS},
          "NON_ZERO_EXIT", "exit code 3"),
+        # As Python, TensorFlow and the C library say it, with horovodrun's label.
+        ({"argv": ["sh", "-c", f"echo '[1]<stderr>:{NO_SPACE}' >&2; exit 1"]}, "DISK_FULL",
+         NO_SPACE),
         ({"argv": ["/no/such/program"]}, "NON_ZERO_EXIT", "cannot start /no/such/program"),
         ({"prologue": ["module load nothing"]}, "NON_ZERO_EXIT", "module: command not found"),
         ({"argv": ["bash", "-c", f"echo '{NATIVE}' > {{out}}/native.json"]}, "BAD_RESULT",

@@ -213,10 +213,6 @@ def timed(work: Path, ranks: list[list[Step]], wall_s: float | None = None) -> R
     )
 
 
-def rate(stamped: Reading) -> float:
-    return stamped.metrics["samples_per_second"]["value"]
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -1,7 +1,5 @@
 """What of a campaign becomes a session, and of which commit its runs are."""
 
-import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +16,7 @@ from scalesweep.history.session import sessions_of
 from scalesweep.history.store import SCHEMA
 from scalesweep.history.tracked import UNTRACKED, tracked_of
 from tests.fakes.results import SITE, Fake, make_results
+from tests.fakes.tracked import commit, git
 
 SHIPPED = cast(Benchmark, SimpleNamespace(folder=BENCHMARKS / "data_loading", extract=None))
 FOREIGN = cast(Benchmark, SimpleNamespace(folder=BENCHMARKS / "tf_cnn", extract=object()))
@@ -27,10 +26,8 @@ GIT = {"commit": "a" * 40, "dirty": True}
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("program")
-    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    env = {**os.environ, "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+00:00"}
-    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "First"], ["tag", "v1"]):
-        subprocess.run([*git, *words], check=True, env=env)
+    commit(folder, "First", GIT_COMMITTER_DATE="2026-01-02T03:04:05+00:00")
+    git(folder, "tag", "v1")
     return folder
 
 

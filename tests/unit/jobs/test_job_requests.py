@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.config.site import load_site
 from scalesweep.core.status import Status
 from scalesweep.jobs.job_requests import Request, may_mend, request_for
 from scalesweep.jobs.runtime_estimates import Estimates
 from scalesweep.state.run_state import RunState
-from tests.conftest import make_project
 
 SITE = """\
 site: toy
@@ -25,17 +23,30 @@ slurm: {margin: 3, max_minutes: 20}
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    project = make_project(tmp_path_factory.mktemp("requests") / "project")
-    project.write("config/sites/toy.yaml", SITE)
-    path = project.write(
-        "campaign.yaml",
+    folder = tmp_path_factory.mktemp("requests")
+    (folder / "toy.yaml").write_text(SITE)
+    (folder / "c.yaml").write_text(
         "campaign: c\nsite: toy\nexperiments:\n  e:\n    benchmark: data_loading\n"
-        "    axes: {ranks: [1, 2, 4]}\n    memory_gib_per_rank: 1.5\n    repeats: 2\n",
+        "    axes: {ranks: [1, 2, 4]}\n    memory_gib_per_rank: 1.5\n    repeats: 2\n"
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scalesweep.config.site.SITES", project.path / "config" / "sites")
-        assert load_site("toy").slurm is not None
-        return load_campaign(path)
+        patch.setattr("scalesweep.config.site.SITES", folder)
+        return load_campaign(folder / "c.yaml")
+
+
+def test_runs_of_an_experiment_may_be_alone(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scalesweep.config.site.SITES", campaign.file.parent)
+    text = campaign.file.read_text()
+    path = campaign.file.with_name("alone.yaml")
+    path.write_text(
+        f"{text}    concurrent_runs: 1\n  f: {{benchmark: data_loading, axes: {{ranks: [3]}}}}\n"
+    )
+    alone = load_campaign(path)
+    estimates = Estimates(alone, {run_id: RunState(Status.NEW) for run_id in alone.unique_runs()})
+    asked = [request_for(alone, e, e.runs[0], estimates, None).shape for e in alone.experiments]
+    assert ["--dependency=singleton" in shape.extra for shape in asked] == [True, False]
 
 
 def request(

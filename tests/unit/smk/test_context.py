@@ -30,24 +30,15 @@ def campaign(
     return campaign_of(BODY)
 
 
-def context_of(
-    campaign: Campaign, status: str = Status.NEW, slurm: bool = False, **options: str
-) -> SnakemakeContext:
+def context_of(campaign: Campaign) -> tuple[SnakemakeContext, Submission]:
     runs = campaign.unique_runs()
-    states = {run_id: RunState(status) for run_id in runs}
-    submission = Submission(campaign, states, runs) if slurm else None
-    return SnakemakeContext(campaign, states, options, runs, submission=submission)
-
-
-def folders(context: SnakemakeContext) -> list[Path]:
-    found = [Path(context.runs_folder, run_id) for run_id in context.runs]
-    for folder in found:
-        folder.mkdir(parents=True, exist_ok=True)
-    return found
+    states = dict.fromkeys(runs, RunState(Status.NEW))
+    submission = Submission(campaign, states, runs)
+    return SnakemakeContext(campaign, states, {}, runs, submission=submission), submission
 
 
 def test_another_executor_is_refused(campaign: Campaign) -> None:
-    context = context_of(campaign, slurm=True)
+    context, _ = context_of(campaign)
     preflight = Preflight(context)
     preflight.look_at(next(iter(context.runs)))
     with pytest.raises(Exception, match="--executor slurm: runs are submitted by the executor"):
@@ -57,9 +48,7 @@ def test_another_executor_is_refused(campaign: Campaign) -> None:
 def test_live_jobs_are_known_by_name_and_comment(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = context_of(campaign, slurm=True)
-    submission = context.submission
-    assert submission is not None
+    context, submission = context_of(campaign)
     here, hers = context.runs
     ours = job_name(campaign.runs_folder)
     elsewhere = job_name(campaign.runs_folder.parent / "other_site")
