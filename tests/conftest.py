@@ -1,6 +1,7 @@
 """What tests share: a copy of the project with a toy benchmark, and a way to call Snakemake."""
 
 import compileall
+import csv
 import os
 import shutil
 import subprocess
@@ -10,12 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.fakes.snakemake_calls import call
 from tests.slurm.cluster import Cluster
 from tests.slurm.jobs import REASON, clear
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # To rewrite the assertions of all tests takes each worker longer than to import the result: it is
 # kept, also where PYTHONDONTWRITEBYTECODE is set. What tests start keeps that setting.
@@ -59,6 +64,29 @@ class Project:
         path = self.path / name
         path.write_text(text)
         return path
+
+    def campaign(self, text: str, *words: str, code: int = 0) -> str:
+        """Write the campaign c.yaml and call Snakemake on it, which ends so; what it says."""
+        self.write("c.yaml", text)
+        done = self.snakemake(*words, "--configfile", "c.yaml")
+        said = done.stdout + done.stderr
+        assert done.returncode == code and "Traceback" not in said, said
+        return said
+
+    def plan(self) -> list[dict[str, str]]:
+        """The rows of the plan."""
+        with (self.path / "results" / "plan.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def table(self, experiment: str, name: str) -> "pd.DataFrame":
+        """A table of an experiment."""
+        import pandas as pd  # not for tests of the library that need none
+
+        return pd.read_parquet(self.path / "results" / "tables" / experiment / f"{name}.parquet")
+
+    def report(self) -> str:
+        """The page of the report."""
+        return (self.path / "results" / "report.html").read_text()
 
     def records(self) -> dict[str, int]:
         """Run id -> modification time in ns of every record there is."""

@@ -30,33 +30,22 @@ def image(path: Path) -> str:
 
 
 def test_runs_of_a_site_with_a_container(project: Project) -> None:
-    box = project.write("box", BOX)
+    box, path = project.write("box", BOX), project.path / "image.sif"
     box.chmod(0o755)
     site = project.path / "config" / "sites" / "toy.yaml"
-    site.write_text(site.read_text() + f"container: [{box}, exec, image.sif]\n")
-    project.write("c.yaml", CAMPAIGN)
-
-    refused = project.snakemake("--configfile", "c.yaml")
-    assert refused.returncode == 1 and "container: set python too" in refused.stderr
-    site.write_text(site.read_text() + f"python: {sys.executable}\n")
-    refused = project.snakemake("--configfile", "c.yaml")
-    assert refused.returncode == 1 and "container: no image 'image.sif'" in refused.stderr
+    container = f"container: [{box}, exec, image.sif]\n"
+    site.write_text(f"{site.read_text()}{container}python: {sys.executable}\n")
+    assert "container: no image 'image.sif'" in project.campaign(CAMPAIGN, code=1)
     assert not project.records()
-
-    first = image(project.path / "image.sif")
-    done = project.snakemake("--configfile", "c.yaml", "--until", "run")
-    assert done.returncode == 0, done.stderr
-    path = str(project.path / "image.sif")
+    first = image(path)
+    project.campaign(CAMPAIGN, "--until", "run")
     for file in project.path.glob("results/runs/toy/*/record.json"):
         record = json.loads(file.read_text())
-        assert record["command"][:3] == [str(box), "exec", path]
-        told = record["container"]
-        assert (told["path"], told["sif_id"]) == (path, first)
-        assert told["bytes"] == Path(path).stat().st_size and told["blake2b"]
-
+        assert record["command"][:3] == [str(box), "exec", str(path)]
+        kept = record["container"]
+        assert (kept["path"], kept["sif_id"]) == (str(path), first)
+        assert kept["bytes"] == path.stat().st_size and kept["blake2b"]
     # A point that is measured with another image: the report says that runs differ in it.
-    second = image(project.path / "image.sif")
-    project.write("c.yaml", CAMPAIGN.replace("3]", "3, 5]"))
-    assert project.snakemake("--configfile", "c.yaml").returncode == 0
-    page = (project.path / "results" / "report.html").read_text()
-    assert first in page and second in page
+    second = image(path)
+    project.campaign(CAMPAIGN.replace("3]", "3, 5]"))
+    assert first in project.report() and second in project.report()

@@ -25,7 +25,7 @@ from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.stock import take_stock
 from scalesweep.tables.summary import build_summary
 from tests.conftest import ROOT, Project
-from tests.fakes.tracked import BENCHMARK
+from tests.fakes.tracked import BENCHMARK, commit, git
 
 pytestmark = pytest.mark.slow
 
@@ -53,17 +53,11 @@ experiments:
 COMMITS, BAD = 8, 6
 
 
-def commit(repository: Path, number: int) -> str:
+def change(repository: Path, number: int) -> str:
     """The commit ``number``; from ``BAD`` on a step takes half as long again."""
     seconds = 0.09 if number >= BAD else 0.06
     (repository / "main.py").write_text(PROGRAM.format(seconds=seconds, remark=number))
-    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run([*git, "add", "main.py"], check=True)
-    subprocess.run([*git, "commit", "-qm", f"Change {number}"], check=True)
-    if number == 2:
-        subprocess.run([*git, "tag", "v1.0"], check=True)
-    done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    return commit(repository, f"Change {number}")
 
 
 def measure(project: Project, number: int) -> None:
@@ -111,12 +105,11 @@ def test_a_planted_slowdown_is_found_and_bisected(
     repository = project.path / "program"
     for folder in (repository, project.path / "benchmarks" / "tracked"):
         folder.mkdir(parents=True)
-    subprocess.run(["git", "init", "-q", str(repository)], check=True)
     project.write("benchmarks/tracked/benchmark.yaml", BENCHMARK)
     project.write("c.yaml", CAMPAIGN)
     commits = []
     for number in range(COMMITS):
-        commits.append(commit(repository, number))
+        commits.append(change(repository, number))
         if number < COMMITS - 1:
             measure(project, number)
     steps = ci_job(project, COMMITS - 1)
@@ -144,8 +137,7 @@ def bisect(project: Project, commits: list[str]) -> None:
     of two commits is not measured again, and the history has it as settled."""
     repository = project.path / "program"
     (repository / "main.py").write_text("not to be measured")
-    git = ["git", "-C", str(repository)]
-    before = subprocess.run([*git, "worktree", "list"], capture_output=True, check=True).stdout
+    before = git(repository, "worktree", "list")
     done = project.scalesweep("bisect", commits[4], commits[7][:9], "--campaign", "c.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout.splitlines()
@@ -153,8 +145,7 @@ def bisect(project: Project, commits: list[str]) -> None:
     assert any(line.startswith("cost: the step, 1 point: 8 runs, about ") for line in said)
     assert any("1 file with local changes" in line for line in said)
     assert (repository / "main.py").read_text() == "not to be measured"
-    after = subprocess.run([*git, "worktree", "list"], capture_output=True, check=True).stdout
-    assert after == before
+    assert git(repository, "worktree", "list") == before
     assert len(list((project.path / "kept" / "alternate").iterdir())) == 1
 
     words = ("ab", commits[BAD - 1], commits[BAD], "--campaign", "c.yaml")

@@ -1,11 +1,10 @@
 """Imports of commits, through the command line (numbers: tests/acceptance/test_published.py)."""
 
-import subprocess
-
 import pandas as pd
 import pytest
 
 from tests.conftest import Project
+from tests.fakes.tracked import commit
 
 pytestmark = pytest.mark.slow
 
@@ -24,12 +23,9 @@ PPROF = """FUNCTION SUMMARY (mean):
 def test_a_profile_of_each_commit_is_a_session(project: Project) -> None:
     """% MPI and run time by commit: the plot of exalearn/EXARL issue 84."""
     repository = project.path / "program"
-    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    repository.mkdir()
     for number, probe in enumerate((264_000, 528_000)):
-        subprocess.run(
-            [*git, "commit", "-q", "--allow-empty", "-m", f"Change {number}"], check=True
-        )
+        commit(repository, f"Change {number}")
         total = 1_569_000 + probe
         text = PPROF.format(own=total - probe, total=total, probe=probe, share=100 * probe / total)
         project.write("pprof.txt", text)

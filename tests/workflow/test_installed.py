@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.fakes.torch_python import TORCH, needs_torch
+from tests.fakes.tracked import commit
 
 pytestmark = pytest.mark.slow
 
@@ -60,9 +61,8 @@ def call(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Call:
         pytest.skip(f"no network to install from: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
     # As in a user's repository, whose commit is not that of scalesweep.
-    git = ["git", "-C", venv, "-c", "user.name=n", "-c", "user.email=e"]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    (venv / ".gitignore").write_text("*")
+    commit(venv, "first")
 
     def call(cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         env = {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8"}

@@ -128,36 +128,26 @@ def test_the_guide_on_a_slurm_of_ones_own(demo: Clone) -> None:
     assert not folder.exists()
 
 
-def test_one_deleted_record_is_one_job(demo: Clone) -> None:
+def test_only_a_lost_record_and_new_points_run(demo: Clone) -> None:
     before = demo.records()
     lost = next(run_id for run_id in sorted(before) if run_id.startswith("data_loading-r1"))
-    folder = demo.path / "results" / "runs" / "local" / lost
-    (folder / "record.json").unlink()
+    runs = demo.path / "results" / "runs" / "local"
+    (runs / lost / "record.json").unlink()
     # What it reads is staged again if it is gone.
     (data, *_) = sorted(demo.path.glob("data/data_loading-*/train/part-*"))
     data.unlink()
-    attempts = len(list(demo.path.glob("results/runs/local/*/attempt-*")))
-    said = demo.bash("source .venv/bin/activate; snakemake")
-    assert "runs: 1 of 1 done" in said and data.is_file()
-    assert demo.records() == before
-    assert len(list(demo.path.glob("results/runs/local/*/attempt-*"))) == attempts + 1
-
-
-def test_four_ranks_run_only_the_new_points(demo: Clone) -> None:
-    before = demo.records()
     config = demo.path / "config" / "config.yaml"
     text = config.read_text()
     axes = "      ranks: [1, 2]\n"
     assert axes in text
     config.write_text(text.replace(axes, f"{axes}    extra: [{{ranks: 4}}]\n", 1))
+    attempts = len(list(runs.glob("*/attempt-*")))
     said = demo.bash("source .venv/bin/activate; snakemake")
-    assert "runs: 3 of 3 done" in said
+    assert "runs: 4 of 4 done" in said and data.is_file()
     new = demo.records() - before
     assert len(new) == 3 and all(run_id.startswith("data_loading-r4-") for run_id in new)
-    record = json.loads(
-        (demo.path / "results" / "runs" / "local" / min(new) / "record.json").read_text()
-    )
-    ranks = record["environment"]["ranks"]
+    assert before <= demo.records() and len(list(runs.glob("*/attempt-*"))) == attempts + 4
+    ranks = json.loads((runs / min(new) / "record.json").read_text())["environment"]["ranks"]
     assert len(by_rank(ranks["pid"], 4) or ()) == len(set(values_of(ranks["pid"]))) == 4
 
 

@@ -1,7 +1,6 @@
 """A study of one's own: made, run, extended."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -9,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.fakes.snakemake_calls import call
+from tests.conftest import ROOT, Project
+from tests.fakes.tracked import commit, git
 
 pytestmark = pytest.mark.slow
 
@@ -27,92 +26,75 @@ rule words:
 """
 
 
-def snakemake(
-    cwd: Path, *words: str, module: str = "snakemake"
-) -> "subprocess.CompletedProcess[str]":
-    home = cwd / "home"
-    home.mkdir(exist_ok=True)
-    path = "" if module == "snakemake" else str(ROOT)
-    env = {**os.environ, "HOME": str(home), "PYTHONPATH": path}
-    return call(module, words, cwd, env, seconds=300)
-
-
-def git(folder: Path, *words: str) -> str:
-    command = ("git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e", *words)
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A new study, committed, whose campaign has run as its README says."""
     folder = tmp_path_factory.mktemp("of") / "my study"
     words = (sys.executable, "-m", "scalesweep", "study", str(folder))
     made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout.endswith(f"run it: cd '{folder}' && snakemake\n")
-    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "A new study")):
-        git(folder, *command)
-    done = snakemake(folder)
+    commit(folder, "A new study")
+    done = Project(folder).snakemake()
     assert done.returncode == 0, done.stderr
-    return folder
+    return Project(folder)
 
 
-def test_a_new_study_runs_to_its_report_at_once(study: Path) -> None:
-    records = [json.loads(path.read_text()) for path in study.glob("results/runs/*/*/record.json")]
+def test_a_new_study_runs_to_its_report_at_once(study: Project) -> None:
+    records = [
+        json.loads(path.read_text()) for path in study.path.glob("results/runs/*/*/record.json")
+    ]
     assert len(records) == 6
+    head = git(study.path, "rev-parse", "HEAD")
     for record in records:
-        assert record["study"] == {"commit": git(study, "rev-parse", "HEAD"), "dirty": False}
-        assert record["git"] is None or record["git"]["commit"] != record["study"]["commit"]
-        assert record["command"][-2] == str(study / "benchmarks" / "monte_carlo" / "monte_carlo.py")
+        assert record["study"] == {"commit": head, "dirty": False}
+        assert record["git"] is None or record["git"]["commit"] != head
+        program = study.path / "benchmarks" / "monte_carlo" / "monte_carlo.py"
+        assert record["command"][-2] == str(program)
         assert record["metrics"]["points_per_second"]["value"] > 0
-    assert "git commit of the study" in (study / "results" / "report.html").read_text()
-    assert git(study, "status", "--porcelain") == ""  # results are not committed
+    assert "git commit of the study" in study.report()
+    assert git(study.path, "status", "--porcelain") == ""  # results are not committed
 
 
-def test_rules_of_its_own_work_beside_ours(study: Path, tmp_path: Path) -> None:
-    deployed = shutil.copytree(study, tmp_path / "deployed", symlinks=True)
+def test_rules_of_its_own_work_beside_ours(study: Project, tmp_path: Path) -> None:
+    deployed = Project(shutil.copytree(study.path, tmp_path / "deployed", symlinks=True))
     # What snakedeploy copies too: sites have the names of those that are shipped, and are the same.
-    shutil.copytree(ROOT / "config" / "sites", deployed / "config" / "sites", dirs_exist_ok=True)
-    (deployed / "Snakefile").write_text(INCLUDED + OWN)
-    lost = next(deployed.glob("results/runs/my_machine/monte_carlo-r1-*"))
+    shutil.copytree(ROOT / "config" / "sites", deployed.path / "config/sites", dirs_exist_ok=True)
+    deployed.write("Snakefile", INCLUDED + OWN)
+    lost = next(deployed.path.glob("results/runs/my_machine/monte_carlo-r1-*"))
     shutil.rmtree(lost)
-    done = snakemake(deployed, "words", "all")
+    done = deployed.snakemake("words", "all")
     assert done.returncode == 0, done.stderr
     assert (lost / "record.json").is_file()
     assert "runs: 1 of 1 done" in done.stderr  # from a handler
-    assert int((deployed / "words.txt").read_text().split()[0]) > 100
+    assert int((deployed.path / "words.txt").read_text().split()[0]) > 100
 
 
-def test_a_second_file_of_a_name_is_one_line(study: Path) -> None:
-    site = study / "config" / "sites" / "local.yaml"
-    site.write_text("site: local\nnodes: 1\n")
-    try:
-        done = snakemake(study, "plan", "--config", "site=local")
-    finally:
-        site.unlink()
+def test_a_second_file_of_a_name_is_one_line(study: Project) -> None:
+    site = study.write("config/sites/local.yaml", "site: local\nnodes: 1\n")
+    done = study.snakemake("plan", "--config", "site=local")
+    site.unlink()
     assert done.returncode != 0 and "Traceback" not in done.stderr
-    assert (
-        f"error: config/sites/local.yaml: {ROOT}/config/sites/local.yaml has this name too; rename"
-        in done.stderr
-    )
-    shipped = ("--config", "campaign=nt3_small", "site=local")
-    plan = snakemake(study, "plan", *shipped, "results=other")
+    shipped = ROOT / "config" / "sites" / "local.yaml"
+    said = f"error: config/sites/local.yaml: {shipped} has this name too; rename"
+    assert said in done.stderr
+    words = ("--config", "campaign=nt3_small", "site=local")
+    plan = study.snakemake("plan", *words, "results=other")
     assert "campaign nt3_small on site local" in plan.stdout
     # The command prints the same call, and becomes it.
-    words = ("plan", "nt3_small", "--site", "local", "--results", "007")
-    again = snakemake(study, *words, module="scalesweep")
+    again = study.scalesweep("plan", "nt3_small", "--site", "local", "--results", "007")
     line = "+ snakemake plan --config campaign=nt3_small site=local"
     assert again.stderr.startswith(f"{line} 'results= \"007\" '\n")
     assert again.stdout == plan.stdout.replace("other/", "007/")
 
 
-def test_the_doctor_ends_with_an_exit_code_and_no_traceback(study: Path) -> None:
-    site = study / "config" / "sites" / "bare.yaml"
-    site.write_text(
-        "site: bare\nnodes: 1\npython: no-such-python\nlaunch: {single: [], multi: [no-such-run]}\n"
+def test_the_doctor_ends_with_an_exit_code_and_no_traceback(study: Project) -> None:
+    site = study.write(
+        "config/sites/bare.yaml",
+        "site: bare\nnodes: 1\npython: no-such-python\n"
+        "launch: {single: [], multi: [no-such-run]}\n",
     )
-    words = ("--site", "bare", "--results", "of_doctor")
-    done = snakemake(study, "doctor", *words, module="scalesweep")
+    done = study.scalesweep("doctor", "--site", "bare", "--results", "of_doctor")
     site.unlink()
     assert done.returncode == 1
     assert "error: the doctor found 2 check(s) failed on site bare" in done.stderr

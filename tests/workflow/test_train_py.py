@@ -1,6 +1,5 @@
 """docs/guide/train_py.md: a script of one's own, from nothing to the breakdown of its steps."""
 
-import csv
 import re
 import shlex
 
@@ -30,6 +29,6 @@ def test_a_script_gets_to_its_breakdown_by_the_tutorial(project: Project) -> Non
     words[at:at] = ["--stamps", "--out", "stamped", "--repeats", "1"]
     done = project.scalesweep(*words[1:])
     assert done.returncode == 0, done.stdout + done.stderr
-    with (project.path / "stamped/results/tables/sweep/efficiency.csv").open() as file:
-        terms = {(row["ranks"], row["term"]) for row in csv.DictReader(file)}
-    assert {("1", "input"), ("1", "compute"), ("2", "transfer")} <= terms
+    table = Project(project.path / "stamped").table("sweep", "efficiency")
+    terms = {*table[["ranks", "term"]].itertuples(index=False, name=None)}
+    assert {(1, "input"), (1, "compute"), (2, "transfer")} <= terms
