@@ -10,9 +10,8 @@ ends the processes that ``up`` started (processes.txt has each pid with its star
 the pid may be another process's) and their jobs, also after ``up`` was killed. Then it removes the
 folder. A user needs to export SLURM_CONF only.
 
-Partitions: ``main`` (default) and ``short`` (at most 5 minutes). Account ``test`` (default), QoS
-``normal`` (default) and ``urgent``. The first half of the nodes has the feature ``cache``, the
-rest ``flat``.
+Partition ``main``, account ``test``, QoS ``normal``. The first half of the nodes has the feature
+``cache``, the rest ``flat``.
 """
 
 import argparse
@@ -87,7 +86,6 @@ AccountingStoragePass={folder}/munge/socket
 AccountingStorageEnforce=associations,limits,qos
 AccountingStoreFlags=job_comment
 PartitionName=main Default=YES Nodes=ALL DefaultTime=60 MaxTime=INFINITE
-PartitionName=short Nodes=ALL DefaultTime=5 MaxTime=5
 """
 
 SLURMDBD_CONF = """\
@@ -284,8 +282,7 @@ class Cluster:
         for words in (
             "add cluster test",
             "add account test Description=test Organization=test",
-            "add qos urgent Priority=100",
-            f"add user {self.user} Account=test QOS=normal,urgent",
+            f"add user {self.user} Account=test QOS=normal",
             # Slurm made root's a user of an account of that name.
             f"modify user {self.user} set DefaultAccount=test DefaultQOS=normal",
         ):

@@ -6,12 +6,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import read_record
 from tests.conftest import ROOT, Project, make_project
 from tests.fakes.snakemake_calls import call, python
 from tests.slurm.cluster import Cluster
@@ -74,26 +71,30 @@ class SlurmProject(Project):
                 env=self.environment(**more), stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
 
-    def slurm(self, *words: str, timeout: float = 400, **more: str | None) -> tuple[int, str]:
+    def slurm(self, *words: str, **more: str | None) -> tuple[int, str]:
         """Call Snakemake with the Slurm profile; exit code and what it says."""
-        with self.watch(*words, **more) as process:
-            try:
-                code = process.wait(timeout)
-            finally:
-                process.kill()
-        return code, (self.path / "out").read_text()
+        words = (*SNAKEMAKE[3:], *words, "--profile", self.profile)
+        done = call("snakemake", words, self.path, self.environment(**more), seconds=400)
+        return done.returncode, done.stdout + done.stderr
 
-    def _call(self, module: str, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        return call(module, words, self.path, self.environment(), seconds=400)
+    def campaign(self, text: str, *words: str, code: int = 0) -> str:
+        """Write the campaign c.yaml and have Snakemake run it as jobs; what it says."""
+        self.write("c.yaml", text)
+        ended, said = self.slurm(*words, "--configfile", "c.yaml")
+        assert ended == code and "Traceback" not in said, said
+        return said
+
+    def _call(
+        self, module: str, words: Sequence[str], minutes: int = 7
+    ) -> subprocess.CompletedProcess[str]:
+        return call(module, words, self.path, self.environment(), seconds=60 * minutes)
 
     def run_ids(self) -> dict[str, str]:
         """Behaviour of the toy (ranks, where it is good) -> run id, from the plan."""
-        with (self.path / "results" / "plan.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
         odd = ("", "good", None)
         return {
             row["ranks"] if row.get("behaviour") in odd else row["behaviour"]: row["run_id"]
-            for row in rows
+            for row in self.plan()
         }
 
     def jobs(self, run_id: str) -> list[dict[str, str]]:
@@ -111,31 +112,6 @@ class SlurmProject(Project):
     def submitted(self) -> int:
         """How many jobs the cluster's accounting knows, some seconds late."""
         return len(self.cluster.run("sacct", "-nXa", "--format=jobid").split())
-
-
-@dataclass(frozen=True)
-class Stay:
-    """When a run was on which nodes, as its record and the first rank's own node say."""
-
-    run_id: str
-    nodes: frozenset[str]
-    began: datetime
-    ended: datetime
-
-    def overlaps(self, other: "Stay") -> bool:
-        """Whether both were there at the same time, wherever."""
-        return self.began < other.ended and other.began < self.ended
-
-
-def stays(project: SlurmProject) -> list[Stay]:
-    """Those of all finished runs."""
-    found = []
-    for path in project.path.glob("results/runs/*/*/record.json"):
-        record = read_record(path)
-        nodes = frozenset(machine_names(record["resources"]))
-        times = (datetime.fromisoformat(record[name]) for name in ("started", "ended"))
-        found.append(Stay(path.parent.name, nodes, *times))
-    return found
 
 
 def slurm_project(

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import psutil
 
+from scalesweep.core.rank_columns import machine_names
+from scalesweep.core.record import read_record
 from tests.conftest import ROOT
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm, run_out, submit
-from tests.slurm.support import slurm_project, stays
+from tests.slurm.support import slurm_project
 
 pytestmark = needs_slurm
 
@@ -59,6 +61,10 @@ def test_one_allocation_many_runs(cluster: Cluster, tmp_path: Path) -> None:
     assert len(after) == 20 and {i: after[i] for i in before} == before, out
     for run_id in before:
         assert not list(project.path.glob(f"results/runs/*/{run_id}/attempt-2")), run_id
-    pairs = itertools.combinations(stays(project), 2)
-    together = [a.nodes.isdisjoint(b.nodes) for a, b in pairs if a.overlaps(b)]
+    records = [read_record(path) for path in project.path.glob("results/runs/*/*/record.json")]
+    together = [
+        {*machine_names(a["resources"])}.isdisjoint(machine_names(b["resources"]))
+        for a, b in itertools.combinations(records, 2)
+        if a["started"] < b["ended"] and b["started"] < a["ended"]
+    ]
     assert together and all(together), out

@@ -35,10 +35,8 @@ def test_power_of_two_nodes(cluster: Cluster, tmp_path: Path) -> None:
     package = zone(tmp_path / "sys", "intel-rapl:0", "package-0")
     power = f"power: {{interval_s: 0.2, sources: [rapl], sysfs: {tmp_path / 'sys'}}}\n"
     project = slurm_project(tmp_path / "p", cluster, more=power)
-    project.write("c.yaml", CAMPAIGN)
     with Rising({package: 100.0}):
-        code, said = project.slurm("--configfile", "c.yaml")
-    assert code == 0, said
+        project.campaign(CAMPAIGN)
     (run_id,) = project.run_ids().values()
     record = project.result(run_id, "record.json")
     energy = record["energy"]

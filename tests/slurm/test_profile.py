@@ -1,6 +1,5 @@
 """`snakemake --profile slurm` on a real Slurm: causes, retries, and what is refused before."""
 
-import csv
 import json
 import re
 import subprocess
@@ -77,8 +76,7 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
     ids = project.run_ids()
 
     # Submitted in the order of the campaign, two at a time.
-    with (project.path / "results" / "plan.csv").open(newline="") as file:
-        places = {row["run_id"]: int(row["position"]) for row in csv.DictReader(file)}
+    places = {row["run_id"]: int(row["position"]) for row in project.plan()}
     first_jobs = {run_id: int(project.jobs(run_id)[0]["job_id"]) for run_id in places}
     found = [places[run_id] for run_id in sorted(first_jobs, key=lambda i: first_jobs[i])]
     assert all(abs(place - turn) <= 1 for turn, place in enumerate(found, 1)), found
@@ -109,7 +107,7 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
     assert {first["node_list"], second["node_list"]} == {"node3", "node4"}
     assert first["node_list"] == node
 
-    report = (project.path / "results" / "report.html").read_text()
+    report = project.report()
     plan = (project.path / "results" / "plan.csv").read_text()
     for cause in ("NON_ZERO_EXIT", "BAD_RESULT", "TIMEOUT"):
         assert cause in report and cause in plan
@@ -126,92 +124,67 @@ def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_p
     assert "runs: 4 of 7 done, 3 failed" in said
 
     # The next call runs exactly the failed ones.
-    code, said = project.slurm("--configfile", "c.yaml", "--dry-run")
-    assert code == 0
-    left = set(re.findall(r" of 7 \((\S+)\)$", said, re.M))
-    assert left == {ids[b] for b in ("exit3", "nan", "stuck")}
-    code, said = project.slurm("plan", "--configfile", "c.yaml")
-    assert code == 0
-    assert "7 runs, 4 done, 3 failed, 0 new" in said
-    assert "node-hours spent" in said
+    left = re.findall(r" of 7 \((\S+)\)$", project.campaign(CAUSES, "--dry-run"), re.M)
+    assert set(left) == {ids[b] for b in ("exit3", "nan", "stuck")}
+    said = project.campaign(CAUSES, "plan")
+    assert "7 runs, 4 done, 3 failed, 0 new" in said and "node-hours spent" in said
 
 
 GOOD = """\
 campaign: good
 site: toy_cluster
 experiments:
-  e:
-    benchmark: toy
-    axes: {{ranks: [1, 2, 4]}}
-    fixed: {{ranks_per_node: 1}}
-    {key}
+  e: {benchmark: toy, axes: {ranks: [1, 2, 4]}, fixed: {ranks_per_node: 1}}
 """
+COMMANDS = ("sbatch", "squeue", "sinfo", "srun", "sacct", "scontrol", "sacctmgr")
 
 
 @pytest.fixture(scope="module")
 def project(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> SlurmProject:
+    """A project with sites that Slurm refuses, and a folder of all programs but Slurm's."""
     project = slurm_project(tmp_path_factory.mktemp("refused") / "p", cluster)
     sites = project.path / "config" / "sites"
     base = (sites / "toy_cluster.yaml").read_text()
-    for name, slurm in (
-        ("nowhere", "{partition: nowhere}"),
-        ("poor", "{account: nobody}"),
-    ):
-        text = base.replace("site: toy_cluster", f"site: {name}").replace(
-            "slurm: {}", f"slurm: {slurm}"
-        )
-        (sites / f"{name}.yaml").write_text(text)
+    for name, key in (("nowhere", "partition"), ("poor", "account"), ("flat", "constraint")):
+        text = base.replace("site: toy_cluster", f"site: {name}")
+        (sites / f"{name}.yaml").write_text(text.replace("slurm: {}", f"slurm: {{{key}: {name}}}"))
+    (project.path / "bin").mkdir()
+    for path in Path("/usr/bin").iterdir():  # Debian's /bin is the same
+        if path.name not in COMMANDS:
+            (project.path / "bin" / path.name).symlink_to(path)
+    project.write("good.yaml", GOOD)
     return project
 
 
 @pytest.mark.parametrize(
-    ("key", "site", "error"),
+    ("site", "more", "error"),
     [
-        ("", "nowhere", "Slurm refuses .*--partition=nowhere.*: .*[Ii]nvalid partition"),
-        ("", "poor", "Slurm refuses sbatch --nodes=4 .*--account=nobody.*: Invalid account"),
+        ("nowhere", {}, "Slurm refuses .*--partition=nowhere.*: .*[Ii]nvalid partition"),
+        ("poor", {}, "Slurm refuses sbatch --nodes=4 .*--account=poor.*: Invalid account"),
+        ("flat", {}, "Slurm refuses .*--nodes=4 .*--constraint=flat.*: .*Requested node config"),
         (
-            "constraint: hbm", "toy_cluster",
-            "Slurm refuses .*--constraint=hbm.*: Invalid feature specification",
-        ),
-        (
-            "constraint: flat\n    exclude: [ranks < 4]",
             "toy_cluster",
-            "Slurm refuses .*Requested node config",
+            {"PATH": "bin"},
+            "sbatch not found .*: run snakemake where Slurm",
         ),
+        ("toy_cluster", {"SLURM_CONF": None}, "squeue: "),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_run_is_one_line_before_anything_is_submitted(
-    project: SlurmProject, key: str, site: str, error: str
+    project: SlurmProject, site: str, more: dict[str, str | None], error: str
 ) -> None:
-    project.write("good.yaml", GOOD.format(key=key))
-    code, said = project.slurm("--configfile", "good.yaml", "--config", f"site={site}")
-    lines = [line for line in said.splitlines() if line.startswith("error: ")]
-    assert code != 0 and len(lines) == 1, said
-    assert re.search(error, lines[0]), lines[0]
+    if path := more.get("PATH"):
+        more = {"PATH": str(project.path / path)}
+    words = ("--configfile", "good.yaml", "--config", f"site={site}")
+    code, said = project.slurm(*words, **more)
+    (line,) = (line for line in said.splitlines() if line.startswith("error: "))
+    assert code != 0 and re.search(error, line), line
     assert "Traceback" not in said
     # The plugin makes it for a job's log before it submits.
     assert not (project.path / "results" / "logs" / "slurm").exists()
-    assert not list(project.path.glob("results/runs/*/*/record.json"))
+    assert not project.records()
 
 
-def test_without_slurms_commands(project: SlurmProject, tmp_path: Path) -> None:
-    project.write("good.yaml", GOOD.format(key=""))
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    # Debian's /bin is /usr/bin.
-    for path in Path("/usr/bin").iterdir():
-        if path.name not in ("sbatch", "squeue", "sinfo", "srun", "sacct", "scontrol", "sacctmgr"):
-            (commands / path.name).symlink_to(path)
-    code, said = project.slurm("--configfile", "good.yaml", PATH=str(commands))
-    assert code != 0, said
-    assert "error: sbatch not found on this machine: run snakemake where Slurm's commands" in said
-    assert "Traceback" not in said
-
-
-def test_without_a_word_of_the_queue(project: SlurmProject) -> None:
-    project.write("good.yaml", GOOD.format(key=""))
+def test_a_plan_needs_no_word_of_the_queue(project: SlurmProject) -> None:
     code, said = project.slurm("plan", "--configfile", "good.yaml", SLURM_CONF=None)
     assert code == 0 and "3 jobs" in said
-    code, said = project.slurm("--configfile", "good.yaml", SLURM_CONF=None)
-    assert code != 0 and len(re.findall(r"^error: squeue: ", said, re.M)) == 1
-    assert "Traceback" not in said

@@ -1,13 +1,12 @@
 """Repeats until points are precise as jobs of a real Slurm: blocks, a kill between them, budget."""
 
-import csv
 import os
 import signal
 from pathlib import Path
 
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm
-from tests.slurm.support import SlurmProject, slurm_project
+from tests.slurm.support import slurm_project
 
 pytestmark = needs_slurm
 
@@ -26,12 +25,6 @@ experiments:
 """
 
 
-def done(project: SlurmProject) -> dict[str, int]:
-    with (project.path / "results" / "plan.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["status"] == "done"]
-    return {kind: sum(r["behaviour"] == kind for r in rows) for kind in ("good", "noisy")}
-
-
 def test_blocks_are_submitted_until_precise_after_a_kill_too(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -48,17 +41,14 @@ def test_blocks_are_submitted_until_precise_after_a_kill_too(
     said = (project.path / "out").read_text()
     # A point that fails keeps no other one from its repeats.
     assert code == 1 and "error: 3 runs failed" in said, said
-    assert done(project) == {"good": 3, "noisy": 5}
+    done = [row["behaviour"] for row in project.plan() if row["status"] == "done"]
+    assert sorted(done) == ["good"] * 3 + ["noisy"] * 5
     after = project.records()
     assert {run_id: after[run_id] for run_id in before} == before
     # As many jobs as runs: nothing was measured twice.
-    with (project.path / "results" / "jobs.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["run_id"] in after]
-    assert len(rows) == 8
+    assert sum(len(project.jobs(run_id)) for run_id in after) == 8
 
     # A block that might exceed the budget is not submitted.
     more = CAMPAIGN.replace("BUDGET", "0.02").replace("max: 5", "max: 6").replace(", exit3", "")
-    project.write("c.yaml", more)
-    code, said = project.slurm("--configfile", "c.yaml")
-    assert code != 0 and "budget.node_hours: 0.02 node-hours" in said, said
+    assert "budget.node_hours: 0.02 node-hours" in project.campaign(more, code=1)
     assert project.records() == after

@@ -111,6 +111,6 @@ def test_the_next_call_waits_for_what_is_in_the_queue(
     if left := cluster.run("squeue", "-ho%A").split():  # it fails within a second
         cluster.run("scancel", *left)
     assert wait_until(lambda: not cluster.run("squeue", "-ho%A").strip(), 30)
-    code, said = project.slurm("plan", "--configfile", "c.yaml")
-    assert code == 0 and "2 done, 2 failed, 0 new" in said
+    said = project.campaign(CAMPAIGN.format(other="exit3"), "plan")
+    assert "2 done, 2 failed, 0 new" in said
     assert project.records() == records

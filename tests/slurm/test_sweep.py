@@ -63,18 +63,13 @@ def test_ranks_read_on_as_many_nodes(cluster: Cluster, tmp_path: Path, controlle
         count, each = int(ranks), 2 if ranks == "3" else 1
         record = project.result(run_id, "record.json")
         nodes = by_rank(machine_column(record["resources"]), count)
-        names = list(dict.fromkeys(nodes))
+        names = machine_names(record["resources"])
         assert set(names) <= set(cluster.nodes)
         assert nodes == [name for name in names for _ in range(each)][:count]
-        assert machine_names(record["resources"]) == names
-        assert all(by_rank(record["resources"]["hosts"], count))
-        exchange = record["notes"]["exchange"]
-        assert exchange["backend"] == controller
+        assert record["notes"]["exchange"]["backend"] == controller
         mpi = record["environment"]["versions"]["mpi"]
         assert mpi.startswith("Open MPI v") if controller == "mpi" else mpi is None
-        facts = record["environment"]["ranks"]
-        assert all(by_rank(facts["affinity"], count))
-        assert {"inter_threads", "intra_threads", "omp_num_threads"} <= set(facts)
+        assert all(by_rank(record["environment"]["ranks"]["affinity"], count))
         variables = record["environment"]["variables"]
         assert variables["TF_FROM_PROLOGUE"] == "here"
         assert variables["HOROVOD_CONTROLLER"] == controller
@@ -83,8 +78,7 @@ def test_ranks_read_on_as_many_nodes(cluster: Cluster, tmp_path: Path, controlle
         assert (asked["nodes"], asked["job_id"]) == (len(names), int(job["job_id"]))
         assert (job["state"], int(job["nodes"])) == ("COMPLETED", len(names))
         assert float(job["program_s"]) == pytest.approx(record["wall_s"], abs=1e-3)
-    report = (project.path / "results" / "report.html").read_text()
-    assert "4 of 4 runs done" in report and 'id="jobs"' in report
+    assert "4 of 4 runs done" in project.report() and 'id="jobs"' in project.report()
     # Staging was a job; planning, tables, figures and the report were not.
     logs = project.path / "results" / "logs" / "slurm" / "test_cluster"
     assert {path.name for path in logs.iterdir()} == {*ids.values(), "stage"}

@@ -1,9 +1,5 @@
-"""What queues and nodes do to a campaign: full, suspended; and runs that are alone.
+"""What queues and nodes do to a campaign: full and suspended at once, for Slurm takes its time."""
 
-Each test combines what can happen at once, because Slurm takes its time.
-"""
-
-import itertools
 import re
 from functools import partial
 from pathlib import Path
@@ -64,28 +60,3 @@ def test_a_full_queue_is_waited_for_and_the_users_options_hold(
     ids = [path.stem for path in project.path.glob("results/logs/slurm/*/*/*.log")]
     nodes = cluster.run("sacct", "-nXP", f"-j{','.join(ids)}", "--format=nodelist").split()
     assert len(nodes) == len(ids) == 5 and set(nodes) <= {"node2", "node4"}
-
-
-def test_runs_of_an_experiment_alone_never_overlap(cluster: Cluster, tmp_path: Path) -> None:
-    """By the times of Slurm's accounting; jobs of the other experiment do."""
-    project = slurm_project(tmp_path / "p", cluster, "{}", "prologue: [sleep 2]\n")
-    project.write(
-        "c.yaml",
-        "campaign: alone\nsite: toy_cluster\norder: as_written\nexperiments:\n"
-        "  alone: {benchmark: toy, axes: {size: [1, 2, 3]}, concurrent_runs: 1}\n"
-        "  others: {benchmark: toy, axes: {size: [4, 5, 6]}}\n",
-    )
-    code, said = project.slurm("--configfile", "c.yaml")
-    assert code == 0, said
-    spans: dict[bool, list[list[str]]] = {True: [], False: []}
-    for run_id in project.records():
-        (job,) = project.jobs(run_id)
-        words = ("sacct", "-nXP", f"-j{job['job_id']}", "--format=Start,End")
-        size = project.result(run_id, "order.json")["params"]["size"]
-        spans[size <= 3].append(cluster.run(*words).strip().split("|"))
-    overlaps = {
-        alone: [b[0] < a[1] for a, b in itertools.pairwise(sorted(of_kind))]
-        for alone, of_kind in spans.items()
-    }
-    assert overlaps[True] == [False, False]
-    assert any(overlaps[False])  # the cluster has room for several
