@@ -25,6 +25,8 @@ experiments:
   behaviours: {benchmark: toy, axes: {behaviour: [exit3, hang_once, noisy]}}
 """
 SECONDS = 240.0
+# More often than a user would.
+QUICK = ("--seconds-between-status-checks", "1", "--latency-wait", "5")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def queue() -> Iterator[Mapping[str, str]]:
 
 
 def _start(project: Project, queue: Mapping[str, str], *words: str) -> "subprocess.Popen[str]":
-    call = [sys.executable, "-P", "-m", "snakemake", *words, "--configfile", "campaign.yaml"]
+    call = [sys.executable, "-P", "-m", "snakemake", *words, *QUICK, "--configfile", "c.yaml"]
     home = project.path / "home"
     home.mkdir(exist_ok=True)
     with (project.path / "out").open("w") as out:
@@ -74,7 +76,7 @@ def _times(project: Project) -> dict[tuple[int, int], float]:
 
 def test_a_campaign_on_grid_engine(tmp_path: Path, queue: Mapping[str, str]) -> None:
     project = make_project(tmp_path / "there")
-    project.write("campaign.yaml", CAMPAIGN)
+    project.write("c.yaml", CAMPAIGN)
     with _start(project, queue, "plan") as process:
         assert process.wait(SECONDS) == 0
     said = (project.path / "out").read_text()

@@ -145,7 +145,7 @@ def project(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Slurm
     project = slurm_project(tmp_path_factory.mktemp("refused") / "p", cluster)
     sites = project.path / "config" / "sites"
     base = (sites / "toy_cluster.yaml").read_text()
-    for name, key in (("nowhere", "partition"), ("poor", "account"), ("flat", "constraint")):
+    for name, key in (("nowhere", "partition"), ("poor", "account"), ("hbm", "constraint")):
         text = base.replace("site: toy_cluster", f"site: {name}")
         (sites / f"{name}.yaml").write_text(text.replace("slurm: {}", f"slurm: {{{key}: {name}}}"))
     (project.path / "bin").mkdir()
@@ -161,7 +161,7 @@ def project(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Slurm
     [
         ("nowhere", {}, "Slurm refuses .*--partition=nowhere.*: .*[Ii]nvalid partition"),
         ("poor", {}, "Slurm refuses sbatch --nodes=4 .*--account=poor.*: Invalid account"),
-        ("flat", {}, "Slurm refuses .*--nodes=4 .*--constraint=flat.*: .*Requested node config"),
+        ("hbm", {}, "Slurm refuses .*--constraint=hbm.*: Invalid feature specification"),
         (
             "toy_cluster",
             {"PATH": "bin"},

@@ -69,10 +69,8 @@ def test_a_second_snakemake_is_refused_and_a_killed_one_hinders_nobody(
     first.communicate(timeout=60)
     said = again.communicate(timeout=120)[1]
     assert again.returncode == 0, said
-    assert sorted(path.name for path in attempt.parent.glob("attempt-*")) == [
-        "attempt-1",
-        "attempt-2",
-    ]
+    attempts = sorted(path.name for path in attempt.parent.glob("attempt-*"))
+    assert attempts == ["attempt-1", "attempt-2"]
     assert (attempt.parent / "record.json").exists()
 
 
@@ -96,17 +94,16 @@ def test_ctrl_c_while_the_campaign_is_read_is_one_line(project: Project) -> None
 
 @pytest.mark.slow
 def test_a_record_outlives_the_failure_of_its_job(project: Project) -> None:
-    project.write("c.yaml", CAMPAIGN.format("[1]"))
     launch = project.path / "scalesweep" / "commands" / "launch.py"
     # Killed between its record and its end, which are milliseconds apart.
     whole, then = launch.read_text(), "    if marker and (code == 0 or forgive):\n"
     assert then in whole
     launch.write_text(whole.replace(then, f"    import os\n    os.kill(os.getpid(), 9)\n{then}"))
-    failed = project.snakemake(*WORDS, "--until", "run")
-    assert failed.returncode == 1 and "a job execution failed" in failed.stderr
+    said = project.campaign(CAMPAIGN.format("[1]"), "--until", "run", code=1)
+    assert "a job execution failed" in said
     (record,) = project.path.glob("results/runs/toy/*/record.json")
-    launch.write_text(whole)  # the next call has nothing to run
-    assert project.snakemake(*WORDS).returncode == 0
+    launch.write_text(whole)
+    project.campaign(CAMPAIGN.format("[1]"), "--until", "run")  # has nothing to run
     assert [path.name for path in record.parent.glob("attempt-*")] == ["attempt-1"]
 
 

@@ -165,11 +165,9 @@ def test_a_bad_result_names_metric_and_pattern(
 ) -> None:
     code, path = run(campaign(extra="nan"))
     failure = read_failure(path)
-    assert code == 1 and failure is not None
-    assert failure["cause"] == "BAD_RESULT"
-    assert (
-        failure["detail"] == "metric total_rate: 'nan' in line 5 of stdout.log is no finite number"
-    )
+    assert code == 1 and failure is not None and failure["cause"] == "BAD_RESULT"
+    said = "metric total_rate: 'nan' in line 5 of stdout.log is no finite number"
+    assert failure["detail"] == said
     edited({"pattern": "TOTAL (.*)"})
     _, path = run(campaign())
     failure = read_failure(path)

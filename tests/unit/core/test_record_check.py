@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from scalesweep.core.errors import UserError
-from scalesweep.core.files import digest_of
 from scalesweep.core.record import read_record, write_record
 from scalesweep.core.record_check import BadRecordError
-from tests.fakes.records import make_record
+from tests.fakes.records import make_record, write_unchecked
 
 METRIC = {"value": 1.5, "unit": "s", "better": "lower", "scope": "total"}
 RATE = {"value": 1.5, "unit": "images/s", "better": "higher", "scope": "total"}
@@ -71,10 +70,7 @@ def test_what_records_have_held_is_fine(tmp_path: Path, changes: dict[str, Any])
 
 
 def test_a_record_of_another_schema_ends_the_call(tmp_path: Path) -> None:
-    path = write_record(tmp_path / "a", make_record("a"))
-    other = {**json.loads(path.read_bytes()), "schema": 5}
-    del other["digest"]
-    path.write_text(json.dumps({**other, "digest": digest_of(other)}))
+    path = write_unchecked(tmp_path, "a", schema=5)
     with pytest.raises(UserError, match=r"a: another version .* \(schema 5, this") as caught:
         read_record(path)
     assert not isinstance(caught.value, BadRecordError)

@@ -19,6 +19,7 @@ from scalesweep.smk.submission import Submission
 from scalesweep.state.run_state import INDEX
 from scalesweep.state.stock import STATE, note_state, take_stock
 from tests.fakes.folder_tree import tree
+from tests.fakes.records import make_record
 
 Load = Callable[..., Campaign]
 
@@ -38,13 +39,7 @@ def campaign(campaign_of: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def record_of(run: Any, **more: Any) -> dict[str, Any]:
-    return {
-        "run_id": run.run_id, "benchmark": "toy", "version": 1, "point": dict(run.point),
-        "repeat": 0, "site": "toy", "source": "measured", "started": "2026-01-01T00:00:00+00:00",
-        "ended": "2026-01-01T00:00:01+00:00", "wall_s": 1.0, "attempt": 1, "phases": {},
-        "metrics": {}, "work": {}, "resources": {}, "environment": {}, "notes": {}, "git": None,
-        "command": [], **more,
-    }  # fmt: skip
+    return make_record(run.run_id, benchmark="toy", point=dict(run.point), **more)
 
 
 def call(campaign: Campaign, **options: str) -> SnakemakeContext:
@@ -62,7 +57,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def damage(campaign: Campaign) -> None:
-    edit(runs_of(campaign)[0] / RECORD, '"wall_s": 1.0', '"wall_s": 2.0')
+    edit(runs_of(campaign)[0] / RECORD, '"wall_s": 200.5', '"wall_s": 2.0')
 
 
 def other(campaign: Campaign) -> None:
