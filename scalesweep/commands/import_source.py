@@ -2,12 +2,10 @@
 
 import argparse
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from scalesweep.ab.commits import Repository, top_of
-from scalesweep.commands.interface import parser_of
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
 from scalesweep.config.log_patterns import load_reader
@@ -34,8 +32,7 @@ from scalesweep.importers.which_importer import kind_of
 from scalesweep.importers.write_campaign import Rules
 from scalesweep.state.results_folder import claim_folder
 
-_DIGITS = re.compile(r"[0-9a-f]{7,64}", re.IGNORECASE)
-# The options that only some kinds of sources need; the first kind is read for it.
+# The kinds of sources that an option is read for.
 _READ_BY = {
     "map": (TABLE,), "test": (LOGS,), "reader": (LOGS,), "benchmark": (PROFILES,),
     "ranks": (LOGS, PROFILES, COSMOFLOW),
@@ -49,60 +46,41 @@ def run(args: argparse.Namespace) -> None:
     keep the runs in a history if one is named.
 
     What cannot be trusted is named and does not fail the rest. Of a table without a map a draft of
-    one is printed.
+    one is printed. Raises UserError for an option that this kind does not read, an unknown site,
+    and a results folder that is not ours or holds the imports of another site.
     """
-    asked = [
-        kinds[0] for option, kinds in _READ_BY.items() if getattr(args, option) and len(kinds) == 1
-    ]
-    kind = args.kind or next(iter(asked), "") or kind_of(Path(args.source))
-    check_arguments(args, kind)
-    args.measured = _measured_commit(args.commit, args.repository)
-    if args.baseline and not args.history:
-        raise UserError("--baseline: is of a history; add --history FOLDER")
+    asked = {option: kinds for option, kinds in _READ_BY.items() if getattr(args, option)}
+    alone = next((kinds[0] for kinds in asked.values() if len(kinds) == 1), "")
+    kind = args.kind or alone or kind_of(Path(args.source))
+    for option, kinds in asked.items():
+        if kind not in kinds:
+            ways = ", ".join(f"--as {each}" for each in kinds)
+            raise UserError(f"--{option}: {args.source} is read as {kind}; it is for: {ways}")
+    load_site(args.site, "--site")
+    args.ranks = read_ranks(args.ranks)
+    args.measured = measured_commit(args.commit, args.repository)
+    claim_folder(Path(args.results), "--results", write=False)
+    campaign = Path(args.results) / cli.CAMPAIGN
+    there = load_yaml(campaign) if campaign.is_file() else {"site": args.site}
+    if there["site"] != args.site:
+        raise UserError(f"{campaign}: is of site {there['site']}; add --results FOLDER, another")
     if args.history:
         claim_folder(Path(args.history), "--history", write=False)
     if kind == TABLE and not args.map:
-        _print_draft(args)
+        _print_draft(Path(args.source), Path(args.results))
         return
     read = {LOGS: _logs, COSMOFLOW: _cosmoflow, PROFILES: _profiles, TABLE: _table}[kind]
-    items, rules = read(args)
-    cli.deliver(args, kind, items, rules)
+    cli.deliver(args, kind, *read(args))
     if args.history:
         _check_kept(args)
         print(f"history: {Path(args.history) / PAGE}")
 
 
-def check_arguments(args: argparse.Namespace, kind: str) -> None:
-    """Check the arguments for a source of this kind; ``args.ranks`` becomes a RankMap, or None.
-
-    Raises UserError for an option that this kind does not read, an unknown site, a number of ranks
-    that is none, and a results folder that is not ours or holds the imports of another site.
-    """
-    for option, readers in _READ_BY.items():
-        if getattr(args, option) and kind not in readers:
-            ways = ", ".join(f"--as {reader}" for reader in readers)
-            what = f"{args.source} is read as {kind}, which does not need it; read by: {ways}"
-            raise UserError(f"--{option}: {what}")
-    load_site(args.site, "--site")
-    args.ranks = read_ranks(args.ranks)
-    claim_folder(Path(args.results), "--results", write=False)
-    campaign = Path(args.results) / cli.CAMPAIGN
-    there = load_yaml(campaign) if campaign.is_file() else None
-    site = there.get("site") if isinstance(there, dict) else None
-    if site not in (None, args.site):
-        raise UserError(
-            f"{campaign}: holds the imports of site {site}; name that site, or another folder: "
-            f"--site {args.site} --results FOLDER"
-        )
-
-
 def _logs(args: argparse.Namespace) -> Found:
     reader = load_reader(Path(args.reader)) if args.reader else None
     ranks, test = args.ranks or RankMap({}), check_test(args.test)
-    own = Path(args.reader).resolve()  # which may lie beside the logs
-    every = detect_logs.read_items(Path(args.source), ranks, test, reader)
-    items = (item for item in every if not reader or item.file.resolve() != own)
     rules = {reader.benchmark: lines.rules_of(reader)} if reader else {}
+    items = detect_logs.read_items(Path(args.source), ranks, test, reader)
     return items, {**detect_logs.RULES, **rules}
 
 
@@ -142,43 +120,31 @@ def _table(args: argparse.Namespace) -> Found:
     return [*table.refusals, *table.runs], rules
 
 
-def _print_draft(args: argparse.Namespace) -> None:
+def _print_draft(source: Path, results: Path) -> None:
     """Print a draft of a map, and keep it as a file unless there is one."""
-    source = Path(args.source)
     text = draft_of(read_table(source)).text(source.name)
     print(text, end="")
-    claim_folder(Path(args.results), "--results")
-    path = Path(args.results) / f"{source.stem}.map.yaml"
-    if path.exists():
-        print(f"# {path} exists and was left as it is.")
-    else:
+    claim_folder(results, "--results")
+    path = results / f"{source.stem}.map.yaml"
+    if not path.exists():
         write_atomic(path, text)
-        print(f"# Written to {path}.")
-    words = ["scalesweep", "import", str(source), "--map", str(path)]
-    defaults = parser_of("import")
-    for name in ("site", "results"):
-        if getattr(args, name) != defaults.get_default(name):
-            words += [f"--{name}", getattr(args, name)]
-    print(f"# Check and complete it, then: {shlex.join(words)}")
+    print(f"# Check and complete {path}, then add to this line: --map {path}")
 
 
-def _measured_commit(commit: str, repository: str) -> MeasuredCommit | None:
+def measured_commit(commit: str, repository: str) -> MeasuredCommit | None:
     """The commit that a source was measured of; None where it is not named. Raises UserError."""
     if not commit:
-        if repository:
-            raise UserError("--repository: is that of a commit; add --commit COMMIT")
         return None
-    if not repository:
-        if not _DIGITS.fullmatch(commit):
-            raise UserError(
-                f"--commit {commit}: not a commit's hexadecimal digits (7 or more of them); for a "
-                "tag or branch add --repository FOLDER"
-            )
-        return MeasuredCommit(commit.lower(), "")
-    top = top_of(Path(repository)) if Path(repository).is_dir() else None
-    if top is None:
-        raise UserError(f"--repository {repository}: no git repository")
-    return MeasuredCommit(Repository(top).commit(commit, "--commit"), str(top))
+    if repository:
+        if not Path(repository).is_dir() or not (top := top_of(Path(repository))):
+            raise UserError(f"--repository {repository}: no git repository")
+        return MeasuredCommit(Repository(top).commit(commit, "--commit"), str(top))
+    if not re.fullmatch(r"[0-9a-f]{7,64}", commit.lower()):
+        raise UserError(
+            f"--commit {commit}: not a commit's hexadecimal digits (7 or more of them); for a "
+            "tag or branch add --repository FOLDER"
+        )
+    return MeasuredCommit(commit.lower(), "")
 
 
 def _check_kept(args: argparse.Namespace) -> None:
@@ -191,6 +157,5 @@ def _check_kept(args: argparse.Namespace) -> None:
     for run in kept_as_others(history, sessions_of(campaign)).to_dict("records"):
         raise UserError(
             f"{history}: has run {run['run_id']} of {run['started']} as a run of commit "
-            f"{run['kept'] or 'unknown'}, not of {run['commit']}: import the commits into the same "
-            "--results folder, or give the file another time (touch)"
+            f"{run['kept'] or 'unknown'}, not of {run['commit']}: `touch` the file of the new one"
         )

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> NoReturn:
         if slurm:
             await_jobs(plan.campaign.runs_folder)
         # Only the runs, and what follows from them: the report is made once.
-        code = _call(["snakemake", "block", *words[1:]], round_)
+        code = call(["snakemake", "block", *words[1:]], round_)
         plan = open_plan(args)
         before, left, failed, round_ = left, new_runs(plan), failed or code == 1, LATER
         more = left not in (set(), before)
@@ -61,10 +61,10 @@ def run(args: argparse.Namespace) -> NoReturn:
             sys.exit(code)
     if slurm:
         await_jobs(plan.campaign.runs_folder)
-    sys.exit(_call(words, "" if round_ == FIRST else LAST) or int(failed))
+    sys.exit(call(words, "" if round_ == FIRST else LAST) or int(failed))
 
 
-def _call(words: Sequence[str], round_: str) -> int:
+def call(words: Sequence[str], round_: str = "") -> int:
     """Exit code of a call of Snakemake. It is told of SIGTERM, all that it has started too of
     Ctrl-C; both end this process once it has ended."""
     print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)

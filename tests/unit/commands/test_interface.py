@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from snakemake.cli import get_argument_parser, parse_config
 
-from scalesweep.commands import import_source
 from scalesweep.commands.interface import COMMANDS, overview, read
 from scalesweep.commands.snakemake_call import words_of
 from scalesweep.core.errors import UserError
@@ -130,18 +129,3 @@ def test_help_and_launches_import_little() -> None:
     )
     loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
     assert not loaded & {"numpy", "pandas", "pyarrow", "scipy", "snakemake", "yaml", "pydantic"}
-
-
-def test_the_draft_of_a_map_is_used_with_the_options_that_it_was_made_with(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Without them the runs would go to results/imported, as those of another site."""
-    table = tmp_path / "t.csv"
-    table.write_text("ranks,throughput\n1,100\n2,190\n")
-    where = ["--site", "local", "--results", f"{tmp_path}/my results"]
-    import_source.run(read(["import", f"{table}", *where])[1])
-    line = capsys.readouterr().out.strip().splitlines()[-1].partition("then: ")[2]
-    _, args = read(shlex.split(line)[1:])
-    assert [args.site, args.results, args.map] == [
-        "local", f"{tmp_path}/my results", f"{tmp_path}/my results/t.map.yaml"
-    ]  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-CALL = "from scalesweep.commands.snakemake_call import _call; _call(['waits'], '')"
+CALL = "from scalesweep.commands.snakemake_call import call; call(['waits'])"
 # In place of Snakemake: both signals end it. What it has started is told of Ctrl-C by the call.
 WAITS = """\
 import signal, subprocess, sys
