@@ -1,14 +1,11 @@
 """Advise what to measure next with so many node-hours, from the points measured so far."""
 
 import argparse
-import math
-from collections.abc import Sequence
 
 import pandas as pd
 
-from scalesweep.adaptive.advice import Candidate, advise
+from scalesweep.adaptive.advice import advise
 from scalesweep.adaptive.advised_campaign import advised_campaign, write_advised
-from scalesweep.config.campaign import Campaign
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
@@ -38,12 +35,14 @@ def run(args: argparse.Namespace) -> None:
     plan, summary = read_now(campaign)
     states = take_stock(campaign, campaign.unique_runs())
     candidates = advise(campaign, plan, summary, states, budget)
-    print(advice_text(campaign, candidates, budget))
+    rows = [{**vars(each), "reason": each.refused or each.reason} for each in candidates]
+    table = pd.DataFrame(rows, columns=_COLUMNS).astype({"chosen": bool})
+    table = table.rename(columns={"words": "point", "runs": "more_runs"})
+    spent = f"what to measure next with {hours(budget)} node-hours"
+    print(f"campaign {campaign.name} on site {campaign.site.name}: {spent}")
+    print(advice_text(table))
     folder = campaign.results
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [{**vars(each), "reason": each.refused or each.reason} for each in candidates]
-    names = {"words": "point", "runs": "more_runs"}
-    table = pd.DataFrame(rows, columns=_COLUMNS).rename(columns=names)
     write_atomic(folder / TABLE, table.to_csv(index=False))
     chosen = [(each.experiment, each.point, each.runs) for each in candidates if each.chosen]
     path = folder / CAMPAIGN
@@ -56,30 +55,21 @@ def run(args: argparse.Namespace) -> None:
     print(f"\nto measure it: snakemake --configfile {path}")
 
 
-def advice_text(campaign: Campaign, candidates: Sequence[Candidate], budget: float) -> str:
-    """The advice for people."""
-    chosen = [each for each in candidates if each.chosen]
-    others = [each for each in candidates if not each.chosen]
-    lines = [
-        f"campaign {campaign.name} on site {campaign.site.name}: what to measure next with "
-        f"{hours(budget)} node-hours",
-        *(_table(chosen) if chosen else ["nothing to measure"]),
-    ]
-    if chosen:
-        cost = math.fsum(each.node_hours for each in chosen)
-        runs = sum(each.runs for each in chosen)
-        lines.append(f"{counted(runs, 'run')}: {hours(cost)} node-hours at most")
-    if others:
-        lines += ["", "not chosen", *_table(others[:SHOWN])]
-        lines += [f"and {len(others) - SHOWN:,} more (advice.csv)"] * (len(others) > SHOWN)
-    return "\n".join(lines)
+def advice_text(table: pd.DataFrame) -> str:
+    """The candidates for people: those that are chosen, then the first of the others."""
+    chosen, others = table[table["chosen"]], table[~table["chosen"]]
+    lines = ["nothing to measure"]
+    if len(chosen):
+        runs, cost = counted(chosen["more_runs"].sum(), "run"), hours(chosen["node_hours"].sum())
+        lines = [*_lines(chosen), f"{runs}: {cost} node-hours at most"]
+    if len(others):
+        lines += ["", "not chosen", *_lines(others[:SHOWN])]
+    more = [f"and {len(others) - SHOWN:,} more ({TABLE})"] if len(others) > SHOWN else []
+    return "\n".join([*lines, *more])
 
 
-def _table(candidates: Sequence[Candidate]) -> list[str]:
-    head = ("experiment", "point", "measured", "more runs", "node-hours", "value", "why")
-    rows = [
-        (each.experiment, each.words, str(each.measured), str(each.runs), hours(each.node_hours),
-         f"{each.value:.2f}", each.refused or each.reason)
-        for each in candidates
-    ]  # fmt: skip
-    return aligned([head, *rows], left={0, 1, 6})
+def _lines(rows: pd.DataFrame) -> list[str]:
+    shown = rows.drop(columns="chosen").assign(
+        node_hours=rows["node_hours"].map(hours), value=rows["value"].map("{:.2f}".format)
+    )
+    return aligned([[*shown], *shown.astype(str).to_numpy().tolist()], left={0, 1, 6})
