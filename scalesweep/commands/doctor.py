@@ -1,7 +1,6 @@
 """Check what a campaign needs on its site: software, launcher, Slurm, results folder, counters."""
 
 import argparse
-import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -34,24 +33,22 @@ def examine_programs(campaign: Campaign, cluster: bool) -> Check:
     """Whether what the campaign's runs start is there, as far as this machine can tell."""
     missing: dict[str, str] = {}
     for experiment in campaign.experiments:
-        if lacks_framework(campaign.site, experiment.benchmark) is not None:
-            continue  # said with its mend by the check of the launcher
         benchmark = experiment.benchmark
-        for point in experiment.points:
-            missing |= missing_programs(campaign, benchmark, point, not cluster)
-        for run in experiment.profiles:
-            missing |= missing_programs(campaign, benchmark, run.point, not cluster, run.profile)
+        if lacks_framework(campaign.site, benchmark) is None:  # else the launcher's check says it
+            for run in (*experiment.runs, *experiment.profiles):
+                missing |= missing_programs(
+                    campaign, benchmark, run.point, not cluster, run.profile
+                )
     if not missing:
         return Check("programs", OK, "what the campaign starts is there")
     keys = f"programs, launch or container in {campaign.site.file}, or programs in {campaign.file}"
-    mend = f"correct {keys}"
-    return Check("programs", FAILED, "; ".join(missing.values()), mend)
+    return Check("programs", FAILED, "; ".join(missing.values()), f"correct {keys}")
 
 
 def line_of(check: Check) -> str:
     """An outcome as one line: state, name, what was found, and what to do."""
     mend = f"; to do: {check.mend}" if check.mend else ""
-    return " ".join(f"{check.state:8} {check.name}: {check.detail}{mend}".split("\n"))
+    return f"{check.state:8} {check.name}: {check.detail}{mend}".replace("\n", " ")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -62,12 +59,11 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{site.file}: has no 'launch': nothing is started there")
     how = "runs are jobs of Slurm" if in_slurm else "runs start on this machine"
     print(f"doctor: campaign {campaign.name} on site {site.name} ({site.file}); {how}", flush=True)
-    begin = time.monotonic()
     counts: Counter[str] = Counter()
     for check in examine(campaign, in_slurm):
         print(line_of(check), flush=True)
         counts[check.state] += 1
     tally = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    print(f"doctor: {tally}; {time.monotonic() - begin:.0f} s")
+    print(f"doctor: {tally}")
     if counts[FAILED]:
         raise UserError(f"the doctor found {counts[FAILED]} check(s) failed on site {site.name}")

@@ -7,15 +7,12 @@ from pathlib import Path
 
 from scalesweep.ab.commits import Repository, top_of
 from scalesweep.config.benchmark import load_benchmark
-from scalesweep.config.campaign import load_campaign
 from scalesweep.config.log_patterns import load_reader
 from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.history.page import PAGE
-from scalesweep.history.session import sessions_of
-from scalesweep.history.store import kept_as_others
 from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cli, detect_logs, lines
 from scalesweep.importers.collective_logs import check_test
 from scalesweep.importers.cosmoflow import read_tree
@@ -72,7 +69,6 @@ def run(args: argparse.Namespace) -> None:
     read = {LOGS: _logs, COSMOFLOW: _cosmoflow, PROFILES: _profiles, TABLE: _table}[kind]
     cli.deliver(args, kind, *read(args))
     if args.history:
-        _check_kept(args)
         print(f"history: {Path(args.history) / PAGE}")
 
 
@@ -145,17 +141,3 @@ def measured_commit(commit: str, repository: str) -> MeasuredCommit | None:
             "tag or branch add --repository FOLDER"
         )
     return MeasuredCommit(commit.lower(), "")
-
-
-def _check_kept(args: argparse.Namespace) -> None:
-    """Raise UserError for runs that the history has as runs of another commit: it knows a run by
-    its id and time, which of a profile is that of its file."""
-    history = Path(args.history)
-    campaign = load_campaign(
-        Path(args.results) / cli.CAMPAIGN, args.site, args.results, history=args.history
-    )
-    for run in kept_as_others(history, sessions_of(campaign)).to_dict("records"):
-        raise UserError(
-            f"{history}: has run {run['run_id']} of {run['started']} as a run of commit "
-            f"{run['kept'] or 'unknown'}, not of {run['commit']}: `touch` the file of the new one"
-        )

@@ -14,8 +14,6 @@ from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
 from scalesweep.core.paths import RESOURCES
 
-SAID = 20  # points with a sentence of their own
-
 
 def run(args: argparse.Namespace) -> None:
     """Write a table into the results folder, and print a sentence for each point."""
@@ -25,11 +23,9 @@ def run(args: argparse.Namespace) -> None:
     published = pd.read_csv(RESOURCES / "published_rates.csv")
     points = points_of(Path(args.folder), args.device, args.dtype)
     rows = [place(point, published) for point in points]
-    said = [row for row in rows if row["published"]]
-    for row in said[:SAID]:
-        print(sentence(row))
-    if len(said) > SAID:
-        print(f"and {len(said) - SAID} more, in the table")
+    for row in rows:
+        if row["published"]:
+            print(sentence(row))
     for reason, count in Counter(row["reason"] for row in rows if not row["published"]).items():
         print(f"not judged: {counted(count, 'point')}: {reason}")
     if not rows:

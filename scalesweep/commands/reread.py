@@ -9,8 +9,6 @@ from scalesweep.state.agreement import OTHER_PATTERNS
 from scalesweep.state.reextract import reread
 from scalesweep.state.stock import take_stock
 
-SHOWN = 10
-
 
 def run(args: argparse.Namespace) -> None:
     """Write new records; a run whose logs are gone or lack a value stays as it is."""
@@ -26,13 +24,8 @@ def run(args: argparse.Namespace) -> None:
             reread(campaign.runs_folder / run_id, extract)
         except (UserError, OSError) as error:
             failed.append(f"{run_id}: {error}")
-    for line in failed[:SHOWN]:
-        print(f"failed: {line}")
-    print(
-        f"logs of {counted(len(rereads), 'run')} read again, {len(failed)} failed; nothing was run"
-    )
+    read = len(rereads) - len(failed)
+    print(f"logs of {counted(read, 'run')} read again, {len(failed)} failed; nothing was run")
     if failed:
-        raise UserError(
-            f"{counted(len(failed), 'run')} could not be read again and stay as they are: fix the "
-            "patterns, or measure them again (scalesweep run --again EXPERIMENT)"
-        )
+        mend = "fix the patterns, or measure again: scalesweep run --again EXPERIMENT"
+        raise UserError(*failed, f"runs that failed stay as they are: {mend}")

@@ -15,7 +15,7 @@ def session(campaign: str, out: Path) -> None:
     """Keep the finished points of a campaign in its history, and write the history's page again.
     ``out``: file that names what was written."""
     from scalesweep.core.files import write_atomic
-    from scalesweep.history.page import PAGE, write_history
+    from scalesweep.history.page import write_history
     from scalesweep.history.session import sessions_of
     from scalesweep.history.store import append
     from scalesweep.smk.campaign_args import plan_of
@@ -26,7 +26,6 @@ def session(campaign: str, out: Path) -> None:
     if written:
         write_history(settings)
     write_atomic(out, "".join(f"{path}\n" for path in written), durable=False)
-    print(f"{settings.folder / PAGE}: {len(written)} files added")
 
 
 def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
@@ -41,8 +40,7 @@ def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
     from scalesweep.core.status import Status
     from scalesweep.planning.plan import note_failures
     from scalesweep.state.run_state import set_aside
-    from scalesweep.state.stock import tell_set_aside
-    from scalesweep.tables.derived import missing_everywhere, with_derived
+    from scalesweep.tables.derived import with_derived
     from scalesweep.tables.summary import ROWS, build_summary
 
     # What is read is kept to the end: looking for garbage takes a tenth of the time and finds none.
@@ -63,20 +61,15 @@ def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
         # The plan counts them as done, as it was made before they were read. Snakemake will make
         # all of it again with the next call, for the states have changed.
         note_failures(plan, {i: (Cause.BAD_RECORD, why) for i, why in broken.items()})
-        print(tell_set_aside(broken))
     summary = with_derived(summary, experiments)
-    for line in missing_everywhere(summary, experiments):
-        print(line)
     write_parquet(summary, out, {})
     from scalesweep.report.export_tables import note_inputs
 
     note_inputs(summary, read_plan(plan), runs, out.parent)
-    print(f"{len(summary)} finished runs summarised in {out}")
 
 
 def accounting(plan: Path, runs: Path, out: Path) -> None:
     """Ask Slurm's accounting for the jobs of a campaign: one row each, as CSV."""
-    from scalesweep.core.formatting import counted
     from scalesweep.slurm.job_table import collect
 
     run_ids = {
@@ -87,7 +80,6 @@ def accounting(plan: Path, runs: Path, out: Path) -> None:
     jobs = collect(run_ids, runs, out)
     if jobs.note:
         print(f"accounting: {jobs.note}")
-    print(f"{counted(len(jobs.rows), 'job')} in {out}")
 
 
 def tables(
@@ -108,14 +100,7 @@ def tables(
     # Figures are many small objects that live long: looking for garbage took a tenth of the time.
     gc.freeze()
     gc.set_threshold(20_000)
-    files, drawn = write_all(frame, whole, runs, out, experiments, processes, figures)
-    for entry in drawn:
-        if "missing" in entry:
-            name = f"{entry['experiment']}/{entry['name']}"
-            print(f"warning: figure {name} not drawn: {entry['missing']}")
-    print(f"{files} files in {out}")
-    if figures:
-        print(f"{sum('missing' not in entry for entry in drawn)} figures in {figures}")
+    write_all(frame, whole, runs, out, experiments, processes, figures)
 
 
 def page(

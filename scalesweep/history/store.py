@@ -135,16 +135,6 @@ def _table(files: Sequence[str], columns: Sequence[str]) -> pa.Table:
     return ds.dataset(list(files), schema=SCHEMA, format="parquet").to_table(columns=list(columns))
 
 
-def kept_as_others(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
-    """Runs that a history has as runs of another commit: ``run_id``, ``started``, ``commit`` of the
-    rows and ``kept``, that in the history (empty if it is not known)."""
-    kept = load(folder, [*RUN, "commit"]).drop_duplicates(RUN)
-    kept = kept.astype({"site": str, "run_id": str, "commit": object})[[*RUN, "commit"]]
-    both = rows.drop_duplicates(RUN).merge(kept.rename(columns={"commit": "kept"}), on=RUN)
-    both = both.fillna({"kept": "", "commit": ""})
-    return both[(both["commit"] != "") & (both["commit"] != both["kept"])]
-
-
 def keep_alternate(folder: Path, table: pd.DataFrame) -> None:
     """Write what two commits have shown (columns ``VERDICT``) into a history, once.
 

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -100,9 +99,8 @@ def _parts(summary: pd.DataFrame, plan: Plan, runs: Path) -> dict[str, _Part]:
     return parts
 
 
-def _write(work: tuple[Path, Path | None, int], part: _Part) -> tuple[int, list[dict[str, Any]]]:
-    """Make and write tables and figures of an experiment, for which there are so many processes:
-    how many files, and the index."""
+def _write(work: tuple[Path, Path | None, int], part: _Part) -> None:
+    """Make and write tables and figures of an experiment, for which there are so many processes."""
     out, figures, processes = work
     (entry,) = part.plan["experiments"]
     name = entry["name"]
@@ -112,20 +110,18 @@ def _write(work: tuple[Path, Path | None, int], part: _Part) -> tuple[int, list[
             f"{of.unit}, {of.better} is better, {of.scope}, in {each}" for each, of in meant.items()
         )
         _log.warning("%s: metric %s is left out: it is %s", name, metric, listed([*of_each]))
-    files = write_tables(tables, out)
+    write_tables(tables, out)
     # As the page reads them: what is there of an earlier call beside these is none of them.
     results = load_results(entry, out, tables[name])
     table = findings_table(results, find(results))
-    files += write_tables({name: {FINDINGS: table}}, out)
+    write_tables({name: {FINDINGS: table}}, out)
     for kind in NAMES:
         if text := latex_table(results, kind, part.plan["campaign"]):
-            files.append(out / name / f"{kind}.tex")
-            write_atomic(files[-1], text, durable=False)
-    if figures is None:
-        return len(files), []
-    from scalesweep.aspects.draw import write_figures
+            write_atomic(out / name / f"{kind}.tex", text, durable=False)
+    if figures:
+        from scalesweep.aspects.draw import write_figures
 
-    return len(files), write_figures(results, figures, processes=processes)
+        write_figures(results, figures, processes=processes)
 
 
 def note_inputs(summary: pd.DataFrame, plan: Plan, runs: Path, results: Path) -> None:
@@ -156,9 +152,9 @@ def write_all(
     only: Collection[str] = (),
     processes: int = 1,
     figures: Path | None = None,
-) -> tuple[int, list[dict[str, Any]]]:
+) -> None:
     """Write the tables of all experiments, or of these, and their figures if there is a folder for
-    them; how many files of tables, and the index of figures.
+    them.
 
     ``runs`` is the folder of the site's runs. Raises UserError if plan and summary do not belong
     together.
@@ -169,8 +165,7 @@ def write_all(
     if figures is not None:  # which the processes below have then
         import scalesweep.aspects.draw  # noqa: F401
     work = out, figures, processes if len(parts) == 1 else 1
-    written = shared_map(_write, work, parts, processes)
-    return sum(files for files, _ in written), [each for _, index in written for each in index]
+    shared_map(_write, work, parts, processes)
 
 
 def latex_text(text: str) -> str:

@@ -11,7 +11,6 @@ from scalesweep.analysis.types import Floats
 from scalesweep.config.derived_metrics import FACTS, FIRST
 from scalesweep.config.formula import Formula
 from scalesweep.core.plan_format import PlanExperiment
-from scalesweep.core.status import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,22 +58,6 @@ def _value(formula: Formula, known: Mapping[str, Any]) -> float:
         return float(formula(numbers))
     except (ValueError, OverflowError):  # a division by zero
         return math.nan
-
-
-def missing_everywhere(summary: "pd.DataFrame", experiments: Iterable[PlanExperiment]) -> list[str]:
-    """A line for each derived metric that no finished run of its experiment has."""
-    lines = []
-    for entry in experiments:
-        done = [run["run_id"] for run in entry["runs"] if run["status"] == Status.DONE]
-        rows = summary["run_id"].isin(done)
-        for name, stated in entry.get("derived", {}).items():
-            if rows.any() and summary[column(name, "mean", "run")][rows].isna().all():
-                reads = ", ".join(stated["reads"].values())
-                lines.append(
-                    f"{entry['name']}: metric {name} is missing everywhere: no run has all of "
-                    f"{reads}, or its formula has no finite value"
-                )
-    return lines
 
 
 def _column(summary: "pd.DataFrame", source: str) -> Floats:

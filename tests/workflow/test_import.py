@@ -42,7 +42,3 @@ def test_a_profile_of_each_commit_is_a_session(project: Project) -> None:
     assert set(verdicts["verdict"]) == {"cannot judge yet"} and "mpi" not in set(verdicts["metric"])
     campaign = (project.path / "results" / "imported" / "campaign.yaml").read_text()
     assert campaign.count("benchmark: profile_tau") == 2  # not repeats of one another
-    # The same file as one of another commit.
-    done = project.scalesweep("import", "pprof.txt", "--ranks", "8", "--history", "kept",
-                              "--commit", "HEAD~1", "--repository", "program")  # fmt: skip
-    assert done.returncode == 1 and "as a run of commit" in done.stderr

@@ -14,12 +14,11 @@ rule plan:
     params:
         script=f"{SCRIPT} inventory",
         campaign=SWEEP.campaign_arguments(),
-        slurm="--ask-slurm" if SWEEP.submission else "",
         batch=lambda _: workflow.executor_settings.submit_cmd if SWEEP.batch else "",
     message:
         "Planning"
     shell:
-        "{params.script} {params.campaign} {params.slurm} --submit-cmd={params.batch:q}"
+        "{params.script} {params.campaign} --submit-cmd={params.batch:q}"
         " 2>&1 | tee {log:q}"
 
 
