@@ -12,19 +12,15 @@ PROCESSES = 2
 
 def step_words(made: Made) -> dict[str, list[str]]:
     """Arguments of the script of each step, in the order of the rules."""
-    plan, summary = ["--plan", "results/plan.json"], ["--summary", "results/summary.parquet"]
-    runs, several = ["--runs", f"results/runs/{made.runs.name}"], ["--processes", str(PROCESSES)]
-    tables, figures = "results/tables", "results/figures"
+    folders = ["--results", "results", "--runs", f"results/runs/{made.runs.name}"]
+    several = ["--processes", str(PROCESSES)]
     return {
         "inventory": ["--campaign", json.dumps([str(made.campaign), {}]), "--write"],
-        "summarise": [*plan, *runs, "--out", summary[1], *several],
-        "accounting": [*plan, *runs, "--out", "results/jobs.csv"],
-        "tables": [*plan, *summary, *runs, "--out", tables, "--figures", figures, *several],
-        "page": [
-            *plan, *summary, *runs, "--jobs", "results/jobs.csv", "--tables", tables,
-            "--figures", figures, "--out", "results/report.html",
-        ],
-    }  # fmt: skip
+        "summarise": [*folders, *several],
+        "accounting": folders,
+        "tables": [*folders, "--draw", *several],
+        "page": folders,
+    }
 
 
 def take_steps(made: Made, *names: str) -> dict[str, Cost]:

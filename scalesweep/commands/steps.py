@@ -1,20 +1,23 @@
 """The steps from records to the report, each called by a rule of the workflow.
 
-The arguments of a function are those of its verb, ``step.py tables --plan ...``. Each imports what
-it needs: processes that read records start before pandas is imported.
+The arguments of a function are those of its verb, ``step.py tables --results ...``: the campaign's
+results folder, and that of the site's runs. Each imports what it needs: processes that read
+records start before pandas is imported.
 """
 
 import gc
 from collections.abc import Sequence
 from pathlib import Path
 
-from scalesweep.core.plan_format import read_plan
+from scalesweep.core.files import write_atomic
+from scalesweep.core.plan_format import PLAN, read_plan
+
+SUMMARY = "summary.parquet"
 
 
 def session(campaign: str, out: Path) -> None:
     """Keep the finished points of a campaign in its history, and write the history's page again.
     ``out``: file that names what was written."""
-    from scalesweep.core.files import write_atomic
     from scalesweep.history.page import write_history
     from scalesweep.history.session import sessions_of
     from scalesweep.history.store import append
@@ -28,7 +31,7 @@ def session(campaign: str, out: Path) -> None:
     write_atomic(out, "".join(f"{path}\n" for path in written), durable=False)
 
 
-def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
+def summarise(results: Path, runs: Path, processes: int = 1) -> None:
     """Summarise the finished runs of a plan: one row each, as Parquet.
 
     A run whose record or samples turn out to be damaged has failed from here on: plan.json and
@@ -39,13 +42,14 @@ def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
     from scalesweep.core.record import RECORD
     from scalesweep.core.status import Status
     from scalesweep.planning.plan import note_failures
+    from scalesweep.report.export_tables import note_inputs
     from scalesweep.state.run_state import set_aside
     from scalesweep.tables.derived import with_derived
     from scalesweep.tables.summary import ROWS, build_summary
 
     # What is read is kept to the end: looking for garbage takes a tenth of the time and finds none.
     gc.disable()
-    experiments = read_plan(plan)["experiments"]
+    experiments = read_plan(results / PLAN)["experiments"]
     finished = dict.fromkeys(
         run["run_id"]
         for experiment in experiments
@@ -60,71 +64,61 @@ def summarise(plan: Path, runs: Path, out: Path, processes: int = 1) -> None:
     if broken:
         # The plan counts them as done, as it was made before they were read. Snakemake will make
         # all of it again with the next call, for the states have changed.
-        note_failures(plan, {i: (Cause.BAD_RECORD, why) for i, why in broken.items()})
+        note_failures(results / PLAN, {i: (Cause.BAD_RECORD, why) for i, why in broken.items()})
     summary = with_derived(summary, experiments)
-    write_parquet(summary, out, {})
-    from scalesweep.report.export_tables import note_inputs
-
-    note_inputs(summary, read_plan(plan), runs, out.parent)
+    write_parquet(summary, results / SUMMARY, {})
+    note_inputs(summary, read_plan(results / PLAN), runs, results)
 
 
-def accounting(plan: Path, runs: Path, out: Path) -> None:
+def accounting(results: Path, runs: Path) -> None:
     """Ask Slurm's accounting for the jobs of a campaign: one row each, as CSV."""
-    from scalesweep.slurm.job_table import collect
+    from scalesweep.slurm.job_table import JOBS, collect
 
     run_ids = {
         run["run_id"]
-        for experiment in read_plan(plan)["experiments"]
+        for experiment in read_plan(results / PLAN)["experiments"]
         for run in (*experiment["runs"], *experiment["profiles"])
     }
-    jobs = collect(run_ids, runs, out)
+    jobs = collect(run_ids, runs, results / JOBS)
     if jobs.note:
         print(f"accounting: {jobs.note}")
 
 
 def tables(
-    summary: Path,
-    plan: Path,
+    results: Path,
     runs: Path,
-    out: Path,
-    figures: Path | None = None,
     experiments: Sequence[str] = (),
     processes: int = 1,
+    draw: bool = False,
 ) -> None:
     """Make tables and figures of experiments (of all, or of these) from the summary: CSV, Parquet,
-    and LaTeX for papers; SVG, PDF and PNG, and an index of them, if there is a folder for them."""
+    and LaTeX for papers; to ``draw``: SVG, PDF and PNG, and an index of them."""
     from scalesweep.analysis.table_io import read_table
     from scalesweep.report.export_tables import write_all
 
-    frame, whole = read_table(summary), read_plan(plan)
+    frame, plan = read_table(results / SUMMARY), read_plan(results / PLAN)
     # Figures are many small objects that live long: looking for garbage took a tenth of the time.
     gc.freeze()
     gc.set_threshold(20_000)
-    write_all(frame, whole, runs, out, experiments, processes, figures)
+    figures = results / "figures" if draw else None
+    write_all(frame, plan, runs, results / "tables", experiments, processes, figures)
 
 
-def page(
-    plan: Path,
-    summary: Path,
-    tables: Path,
-    figures: Path,
-    runs: Path,
-    out: Path,
-    jobs: Path | None = None,
-) -> None:
+def page(results: Path, runs: Path) -> None:
     """Write the report of a campaign: one self-contained HTML page. Its first lines go to the log,
     which the end of a campaign prints."""
     from scalesweep.analysis.table_io import read_table
-    from scalesweep.core.files import write_atomic
     from scalesweep.core.joined_experiments import shown
     from scalesweep.experiment.load import load_results
     from scalesweep.report.page import OF_SUMMARY, glance, page_content, render_page
+    from scalesweep.slurm.job_table import JOBS
 
     # All that a page is made of is needed to the end: looking for garbage is a sixth of the time.
     gc.disable()
-    whole = shown(read_plan(plan))
-    rows = read_table(summary, OF_SUMMARY)
-    studies = [load_results(entry, tables) for entry in whole["experiments"]]
-    content = page_content(whole, studies, rows, tables, figures, runs, out, jobs)
+    plan, out = shown(read_plan(results / PLAN)), results / "report.html"
+    rows = read_table(results / SUMMARY, OF_SUMMARY)
+    studies = [load_results(entry, results / "tables") for entry in plan["experiments"]]
+    folders = {"tables": results / "tables", "figures": results / "figures", "runs": runs}
+    content = page_content(plan, studies, rows, **folders, out=out, jobs=results / JOBS)
     write_atomic(out, render_page(content))
     print("\n".join(glance(content)))

@@ -24,6 +24,7 @@ rule accounting:
         f"{RESULTS}/logs/accounting.log",
     params:
         script=f"{SCRIPT} accounting",
+        results=RESULTS,
         runs=RUNS,
     message:
         (
@@ -32,5 +33,4 @@ rule accounting:
             else "Writing {output}: no Slurm job yet"
         )
     shell:
-        "{params.script} --plan {input.plan:q} --runs {params.runs:q} --out {output:q}"
-        " > {log:q} 2>&1"
+        "{params.script} --results {params.results:q} --runs {params.runs:q} > {log:q} 2>&1"

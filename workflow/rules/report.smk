@@ -34,15 +34,12 @@ rule page:
         f"{RESULTS}/logs/report.log",
     params:
         script=f"{SCRIPT} page",
+        results=RESULTS,
         runs=RUNS,
-        tables=f"{RESULTS}/tables",
-        figures=f"{RESULTS}/figures",
     message:
         "Writing {output}"
     shell:
-        "{params.script} --plan {input.plan:q} --summary {input.summary:q}"
-        " --jobs {input.jobs:q} --tables {params.tables:q} --figures {params.figures:q} --runs {params.runs:q}"
-        " --out {output:q} > {log:q} 2>&1"
+        "{params.script} --results {params.results:q} --runs {params.runs:q} > {log:q} 2>&1"
 
 
 # `snakemake report`: the report of whatever is there, while runs are pending or have failed.

@@ -16,9 +16,10 @@ checkpoint summarise:
     threads: 4
     params:
         script=f"{SCRIPT} summarise",
+        results=RESULTS,
         runs=RUNS,
     message:
         "Summarising finished runs"
     shell:
-        "{params.script} --plan {input.plan:q} --runs {params.runs:q} --out {output:q}"
+        "{params.script} --results {params.results:q} --runs {params.runs:q}"
         " --processes {threads} > {log:q} 2>&1"

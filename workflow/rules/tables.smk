@@ -22,9 +22,8 @@ rule tables:
     message:
         "Making the tables"
     shell:
-        "{params.script} --plan {params.results:q}/plan.json"
-        " --summary {params.results:q}/summary.parquet --runs {params.runs:q}"
-        " --out {params.results:q}/tables --processes {threads} > {log:q} 2>&1"
+        "{params.script} --results {params.results:q} --runs {params.runs:q}"
+        " --processes {threads} > {log:q} 2>&1"
 
 
 rule experiment:
@@ -64,10 +63,8 @@ rule experiment:
     message:
         "Making tables and figures of {params.experiments}"
     shell:
-        "{params.script} --plan {params.results:q}/plan.json"
-        " --summary {params.results:q}/summary.parquet --runs {params.runs:q}"
-        " --out {params.results:q}/tables --figures {params.results:q}/figures"
-        " --processes {threads} --experiments {params.experiments:q} > {log:q} 2>&1"
+        "{params.script} --results {params.results:q} --runs {params.runs:q}"
+        " --processes {threads} --draw --experiments {params.experiments:q} > {log:q} 2>&1"
 
 
 # To start a process takes longer than the tables of most experiments.
