@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import re
 from collections.abc import Sequence
+from textwrap import indent
 from typing import Any, NamedTuple, NoReturn
 
 from scalesweep import __version__
@@ -64,12 +65,12 @@ def metric(text: str) -> dict[str, str]:
 
 
 class Command(NamedTuple):
-    """A command: its module, a line on what it does, its arguments, and examples."""
+    """A command: its module, a line on what it does, its arguments, and a line per example."""
 
     module: str
     text: str
     arguments: tuple[tuple[str, dict[str, Any]], ...]
-    examples: tuple[str, ...]
+    examples: str
 
 
 def _arg(name: str, text: str, default: Any = "", **more: Any) -> tuple[str, dict[str, Any]]:
@@ -97,7 +98,7 @@ _DRY = _arg("-n --dry-run", "say what it costs, run nothing", False, action="sto
 _CALL = (
     _CAMPAIGN[0],
     *_settings(*(key for key in OVERRIDES if key != "campaign")),
-    _arg("--profile", "profile of Snakemake, such as slurm", None),
+    _arg("--profile", "of Snakemake, such as slurm; its other options follow after `--`", None),
     _DRY,
 )
 _COMMITS = (
@@ -126,69 +127,57 @@ COMMANDS = {
          _arg("--out", "folder of campaign, site, benchmark and results; default: sweep", "sweep"),
          _arg("--slurm", "runs are jobs of Slurm", False, action="store_true"),
          _arg("--ranks-per-node", "ranks on a node of Slurm; default: 1", 1, type=int)),
-        ("scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app",
-         "scalesweep sweep --param threads=1,2,4 --scale threads"
-         " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),
-    ),
+        "scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app\n"
+        "scalesweep sweep --param threads=1,2,4 --scale threads"
+        " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),
     "run": Command(
         "snakemake_call", "run what is pending of a campaign, and write its report",
         (*_CALL,
          _arg("--again", "set records aside and measure again: 'disturbed' runs, or those of an "
               "experiment", None)),
-        ("scalesweep run", "scalesweep run cosmoflow_io --profile slurm -- --jobs 20"),
-    ),
+        "scalesweep run\nscalesweep run cosmoflow_io --profile slurm -- --jobs 20"),
     "cancel": Command(
         "cancel", "cancel the Slurm jobs of a campaign's runs", _CAMPAIGN,
-        ("scalesweep cancel cosmoflow_io",),
-    ),
+        "scalesweep cancel cosmoflow_io"),
     "reread": Command(
         "reread", "read logs again after the patterns of a benchmark.yaml have changed", _CAMPAIGN,
-        ("scalesweep reread my_campaign.yaml",),
-    ),
+        "scalesweep reread my_campaign.yaml"),
     "plan": Command(
         "snakemake_call", "print what would run, and what it would cost", _CALL,
-        ("scalesweep plan --profile slurm",),
-    ),
+        "scalesweep plan --profile slurm"),
     "report": Command(
         "snakemake_call", "write the report of what is there, whatever is pending", _CALL,
-        ("scalesweep report",),
-    ),
+        "scalesweep report"),
     "predict": Command(
         "predict", "predict rank counts that were not measured",
         (*_CAMPAIGN,
          _arg("--ranks", "such as 256,512; default: the campaign's", (), type=whole_numbers)),
-        ("scalesweep predict --ranks 256,512",),
-    ),
+        "scalesweep predict --ranks 256,512"),
     "advise": Command(
         "advise", "choose what to measure next with so many node-hours",
         (*_CAMPAIGN, _arg("--budget", "node-hours; default: the campaign's", None, type=float)),
-        ("scalesweep advise --budget 50",),
-    ),
+        "scalesweep advise --budget 50"),
     "compare": Command(
         "compare", "compare two campaigns, sites or results folders",
         (_arg("BASE", "side to compare with: FOLDER, FOLDER@SITE or @SITE"),
          _arg("NEW", "side to compare, as BASE; default: the campaign's results", nargs="?"),
          *_NAMED),
-        ("scalesweep compare results/2025", "scalesweep compare @piz_daint @alps"),
-    ),
+        "scalesweep compare results/2025\nscalesweep compare @piz_daint @alps"),
     "history": Command(
         "history", "write the page of what became slower or faster over time",
         (*_CAMPAIGN, *_HISTORY,
          _arg("--fail-on", "end with exit code 1 if there is one", choices=("regression",))),
-        ("scalesweep history --fail-on regression",),
-    ),
+        "scalesweep history --fail-on regression"),
     "ab": Command(
         "ab", "measure two commits of a program alternately, and judge each point",
         (_arg("BASE", "the commit to compare with"), _arg("NEW", "the commit to compare"),
          *_COMMITS),
-        ("scalesweep ab v1.2 HEAD -n", "scalesweep ab v1.2 HEAD --points 'ranks == 2'"),
-    ),
+        "scalesweep ab v1.2 HEAD -n\nscalesweep ab v1.2 HEAD --points 'ranks == 2'"),
     "bisect": Command(
         "ab", "find the commit that made a program slower",
         (_arg("GOOD", "a commit that was as fast as wanted"), _arg("BAD", "a later, slower one"),
          *_COMMITS),
-        ("scalesweep bisect v1.2 HEAD",),
-    ),
+        "scalesweep bisect v1.2 HEAD"),
     "import": Command(
         "import_source", "import published results: logs, profiles, tables",
         (_arg("source", "file or folder of published results"),
@@ -206,26 +195,22 @@ COMMANDS = {
          _arg("--as", "what the source is, where it may be several", dest="kind", choices=SOURCES),
          _arg("--no-report", "of imports into one folder only the last needs a report", True,
               action="store_false", dest="report")),
-        ("scalesweep import logs/ --ranks '{n128: 128, n256: 256}'",
-         "scalesweep import table.csv --map table.map.yaml"),
-    ),
+        "scalesweep import logs/ --ranks '{n128: 128, n256: 256}'\n"
+        "scalesweep import table.csv --map table.map.yaml"),
     "normal": Command(
         "normal", "place training rates beside comparable published ones",
         (_arg("folder", "results folder with finished trainings"),
          _arg("--device", "what ranks compute on, such as h100_sxm, where a benchmark is silent"),
          _arg("--dtype", "type of numbers in products, such as bfloat16, likewise")),
-        ("scalesweep normal results", "scalesweep normal results --device h100_sxm"),
-    ),
+        "scalesweep normal results --device h100_sxm"),
     "doctor": Command(
         "doctor", "check what a campaign needs on a machine",
         (*_CAMPAIGN, *_settings("profile"),
          _arg("--profile", "runs are jobs of Slurm", None, choices=("slurm",))),
-        ("scalesweep doctor --site piz_daint --profile slurm",),
-    ),
+        "scalesweep doctor --site piz_daint --profile slurm"),
     "study": Command(
         "study", "make a study: a campaign, a site and a benchmark that run at once",
-        (_arg("folder", "folder to make, new or empty"),), ("scalesweep study ~/my_study",),
-    ),
+        (_arg("folder", "folder to make, new or empty"),), "scalesweep study ~/my_study"),
 }  # fmt: skip
 
 
@@ -256,13 +241,13 @@ def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
 def parser_of(name: str) -> Parser:
     """The parser of a command's arguments."""
     command = COMMANDS[name]
-    examples = "\n".join(f"  {example}" for example in command.examples)
-    after = "Options of Snakemake may follow after `--`.\n\n"
     parser = Parser(
-        prog=f"scalesweep {name}", description=f"{command.text[0].upper()}{command.text[1:]}.",
-        allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=f"{after * (command.module == 'snakemake_call')}examples:\n{examples}",
-    )  # fmt: skip
+        f"scalesweep {name}",
+        description=command.text,
+        epilog=f"examples:\n{indent(command.examples, '  ')}",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     for names, keys in command.arguments:
         parser.add_argument(*names.split(), **keys)
     return parser
