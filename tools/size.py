@@ -20,7 +20,6 @@ GENERATED = re.compile(
     r"|<!-- [^>]*tools/\S+ writes[^>]*-->\s*(?:^\|[^\n]*\n?)+",
     re.DOTALL | re.MULTILINE,
 )
-BESIDE = {".yaml": "YAML", ".yml": "YAML", ".js": "JavaScript", ".j2": "templates", ".css": "CSS"}
 
 
 def lines(*paths: str, suffix: str = ".py") -> dict[Path, int]:
@@ -54,17 +53,9 @@ def table() -> str:
     every = lines("scalesweep", "plugins", "workflow", "bench", "tools", "tests")
     for file, count in every.items():
         packages["/".join(file.parts[: min(2, len(file.parts) - 1)])] += count
-    beside = dict.fromkeys(BESIDE.values(), 0)
-    for suffix, kind in BESIDE.items():
-        beside[kind] += sum(lines(suffix=suffix).values())
-    largest = Counter({str(file): count for file, count in every.items()}).most_common(10)
-    for title, rows in (
-        ("lines of Python by package", sorted(packages.items())),
-        ("lines beside Python", beside.items()),
-        ("largest files", largest),
-    ):
-        text += [f"\n{title}", *(f"{name:<30} {count:>8,}" for name, count in rows)]
-    return "\n".join(text)
+    for suffix in (".yaml", ".js", ".j2", ".css"):
+        packages[f"*{suffix}"] = sum(lines(suffix=suffix).values())
+    return "\n".join([*text, "", *(f"{name:<30} {n:>8,}" for name, n in packages.items())])
 
 
 def main() -> None:

@@ -20,9 +20,6 @@ from scalesweep.smk.context import FIRST, LAST, LATER, ROUND
 from scalesweep.smk.snakemake_facts import setting
 
 SLURM = "slurm"  # the name of the profile
-# Where Snakemake looks for a Snakefile.
-_SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
-
 # Options of Snakemake that scalesweep has, of which Snakemake would read only one.
 _OWN = ("--config", "-C", "--profile")
 
@@ -39,8 +36,7 @@ def run(args: argparse.Namespace) -> NoReturn:
         if args.dry_run:  # Snakemake still finds their records
             sys.exit(0)
     if args.command != "run" or args.dry_run:
-        print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
-        os.execv(sys.executable, [sys.executable, "-m", *words])
+        sys.exit(call(words))
     from scalesweep.adaptive.policy import new_runs  # here, as a plan needs none of it
     from scalesweep.slurm.commands import await_jobs
     from scalesweep.smk.campaign_args import open_plan
@@ -116,6 +112,6 @@ def words_of(args: argparse.Namespace) -> list[str]:
 
 def _snakefile(here: Path) -> list[str]:
     """``-s SNAKEFILE``, unless Snakemake finds it here, or a study's that uses it."""
-    there = [here / name for name in _SNAKEFILES if (here / name).is_file()]
+    there = [it for it in (here / "Snakefile", here / "workflow" / "Snakefile") if it.is_file()]
     text = "".join(file.read_text(errors="replace") for file in there)
     return [] if "scalesweep" in text or str(SNAKEFILE) in text else ["-s", str(SNAKEFILE)]
