@@ -121,7 +121,7 @@ def _benchmark(args: argparse.Namespace, values: Values) -> dict[str, Any]:
     # The program starts in the study's folder: the command is meant for the caller's.
     files = {it for it in args.words if {"/", "."} & set(it) and Path(it).is_file()}
     words = [str(Path(word).absolute()) if word in files else word for word in args.words]
-    read = {"stamps": {"from": "stdout", "warmup": 10}} if args.stamps else {}
+    read = {"stamps": "stdout", "warmup": 10} if args.stamps else {}
     read |= {"extract": args.metric} if args.metric else {}
     return {
         "version": 1,

@@ -50,8 +50,7 @@ class Benchmark(BenchmarkKeys):
         for variable, name in self.env.items():
             if name not in self.parameters:
                 raise UserError(f"{path}: env.{variable}: {name!r} is not a parameter")
-        nullable = [name for name, of in self.parameters.items() if "null" in of.types]
-        self.command.check_words(self.parameters, nullable, f"{path}: command")
+        self.command.check_words(self.parameters, f"{path}: command")
         for word in chain.from_iterable((self.launch or {}).values()):
             fill(word, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
         if self.data:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr, Tag
 
-from scalesweep.config.command_template import Command, program_named
+from scalesweep.config.command_template import Command
 from scalesweep.config.log_patterns import Kind, Result
 from scalesweep.config.models import (
     FILLED,
@@ -238,14 +238,12 @@ class BenchmarkKeys(Model):
     container: Container | None = None
     """words that start a container, instead of the site's ([containers](../guide/containers.md))
     """
-    python: Annotated[
-        Text,
-        checked(
-            lambda word: f"{word!r} is no path, name in PATH, or {{program:NAME}}"
-            if "{" in word and program_named(word) is None
-            else None
-        ),
-    ] | None = None  # fmt: skip
+    python: (
+        Annotated[
+            Text, matching(r"[^{]+|\{program:[^}]+\}", "a path, name in PATH, or {program:NAME}")
+        ]
+        | None
+    ) = None
     """a path, a name in PATH, or `{program:NAME}`: what `{python}` means in the command and in the
     benchmark's own `launch`; default: the site's"""
     framework: Literal["tensorflow", "torch"] | None = None

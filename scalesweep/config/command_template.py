@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Collection, Mapping
+from itertools import product
 from typing import Annotated, Any, ClassVar
 
 from pydantic_core import core_schema
@@ -59,36 +60,30 @@ class Command(tuple[Part, ...]):
         named = ((part, _named(word, "program")) for part in self for word in part.words)
         return {name for part, names in named for name in names if any(map(part.applies, points))}
 
-    def check_words(self, parameters: Collection[str], nullable: Collection[str], at: str) -> None:
-        """Raise UserError for a place that no parameter fills, and for one without a condition
-        whose parameter may be null. ``at``: file and key."""
+    def check_words(self, parameters: Collection[str], at: str) -> None:
+        """Raise UserError for a place that no parameter fills. ``at``: file and key."""
         known = [*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters]
         for index, part in enumerate(self):
             for word in part.words:
-                for name in sorted(_named(word, "name")):
-                    if name not in known:
-                        raise UserError(
-                            f"{at}[{index}]: {word!r}: {name!r} is not a parameter; allowed: "
-                            + ", ".join(known)
-                        )
-                    if name in nullable and part.when is None:
-                        raise UserError(
-                            f"{at}[{index}]: {word!r}: {name} may be null; write "
-                            f"{{when: {name} is not null, words: [{word!r}]}}"
-                        )
-
-    def check(self, points: Collection[Mapping[str, Any]]) -> None:
-        """Raise UserError where a parameter is null in a word that is to be there."""
-        for part in self:
-            names = {name for word in part.words for name in _named(word, "name")}
-            for point in points if part.when else ():
-                null = [name for name in sorted(names & point.keys()) if point[name] is None]
-                if part.when and null and part.when(point):
+                for name in sorted(_named(word, "name") - {*known}):
                     raise UserError(
-                        f"{part.when.where.removesuffix('.when')}: {null[0]} is null where "
-                        f"'{part.when.text}' holds, in {list(part.words)}; leave these words out "
-                        "there"
+                        f"{at}[{index}]: {word!r}: {name!r} is not a parameter; allowed: "
+                        + ", ".join(known)
                     )
+
+    def check(
+        self, points: Collection[Mapping[str, Any]], nullable: Collection[str], where: str
+    ) -> None:
+        """Raise UserError where one of the ``nullable`` parameters is null in a word that is to be
+        there."""
+        for part in self:
+            for word in part.words:
+                for name, point in product(_named(word, "name") & {*nullable}, points):
+                    if point[name] is None and part.applies(point):
+                        raise UserError(
+                            f"{where}: {name} is null in {word!r} of the command; in "
+                            f"benchmark.yaml write {{when: {name} is not null, words: [{word!r}]}}"
+                        )
 
     def fill(
         self,

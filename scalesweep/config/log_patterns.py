@@ -22,7 +22,6 @@ from scalesweep.config.models import (
     Text,
     Whole,
     checked,
-    instead_of,
     is_pattern,
     matching,
 )
@@ -60,16 +59,6 @@ def _no_metric_pattern(pattern: str) -> str | None:
 
 
 _Source = Annotated[Text, checked(_no_source)]
-
-
-class Stamps(Model):
-    """How stamps are read."""
-
-    FORM: ClassVar[str] = "stdout, stderr or a file in {out}, or {from: ..., warmup: ...}"
-    source: _Source = Field(alias="from")
-    """`stdout`, `stderr`, or files in `{out}` (`spans-*.jsonl`)"""
-    warmup: Annotated[Whole, Field(ge=0)] = 0
-    """steps that are left out first, beside those that the program marks"""
 
 
 class ExtractedMetric(Model):
@@ -134,9 +123,11 @@ class Result(Model):
     reader: Text | None = None
     """how its log is read: a shipped reader (`torchtitan`), or a file beside benchmark.yaml
     (`my_trainer.yaml`)"""
-    stamps: Annotated[Stamps, instead_of("from", str)] | None = None
-    """the program prints [stamps](stamps.md) of its steps: `{from, warmup}`, or a text, which
-    is `from`"""
+    stamps: _Source | None = None
+    """the program prints [stamps](stamps.md) of its steps: on `stdout`, `stderr`, or to files in
+    `{out}` (`spans-*.jsonl`)"""
+    warmup: Annotated[Whole, Field(ge=0)] = 0
+    """steps that stamps leave out first, beside those that the program marks"""
     extract: Annotated[tuple[ExtractedMetric, ...], FILLED] | None = None
     """patterns for what it prints"""
 
@@ -175,7 +166,7 @@ class Result(Model):
         metrics = [entry.model_dump(exclude={"kind"}) for entry in self.metrics]
         order: Patterns = {"metrics": metrics, "digest": ""}
         if self.stamps:
-            order["stamps"] = {"source": self.stamps.source, "warmup": self.stamps.warmup}
+            order["stamps"] = {"source": self.stamps, "warmup": self.warmup}
         if self._read_by:
             order["reader"] = self._read_by.declared
         return {**order, "digest": digest_of([READER, order], 8)}

@@ -300,7 +300,8 @@ def _check_points(benchmark: Benchmark, site: Site, points: Sequence[Point], whe
             check_gpus(benchmark, site, point, where)
         site.check_point(point, where)
     if starts:
-        benchmark.command.check(points)
+        nullable = [name for name, of in benchmark.parameters.items() if "null" in of.types]
+        benchmark.command.check(points, nullable, where)
     if benchmark.transformer:  # of every point that would take as long as all other checks
         benchmark.transformer.at(points[0], f"{where}: {benchmark.name}")
 

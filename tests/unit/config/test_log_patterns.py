@@ -4,6 +4,7 @@ import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,6 +23,20 @@ def test_the_main_metric(edited: Callable[..., Benchmark]) -> None:
     assert edited(keyed, main_metric="total_rate_8").main_metric == "total_rate_8"
     with pytest.raises(UserError, match=r"'total_rate' is not one of total_rate_\*, rate, peak"):
         edited(main_metric="total_rate")
+
+
+def test_a_parameter_that_is_null_is_in_no_word(edited: Callable[..., Benchmark]) -> None:
+    text = (
+        r"e: extra is null in '--x=\{extra\}' of the command; in benchmark.yaml write \{when: ext"
+    )
+    plain, under = "--x={extra}", {"when": "ranks > 1", "words": ["--x={extra}"]}
+    points: list[dict[str, Any]] = [{"ranks": 1, "extra": "fail"}, {"ranks": 2, "extra": None}]
+    for word in (plain, under):
+        command = edited(command=[word]).command
+        command.check(points[:1], ["extra"], "e")
+        with pytest.raises(UserError, match=text):
+            command.check(points, ["extra"], "e")
+    edited(command=[under]).command.check([{"ranks": 1, "extra": None}], ["extra"], "e")
 
 
 def test_the_digest_is_of_what_is_read(edited: Callable[..., Benchmark]) -> None:
