@@ -232,8 +232,7 @@ class Benchmark(BenchmarkKeys):
     def size_parameters(self) -> frozenset[str]:
         """Those of ``work_parameters`` that set an amount, and not how ranks share it: layouts at
         the same work are series of their own."""
-        layout = self.mesh.names - {"ranks"} if self.mesh else frozenset()
-        return self.work_parameters - layout
+        return self.work_parameters - (self.mesh.names - {"ranks"} if self.mesh else set())
 
     def run_id(self, point: Mapping[str, Any], repeat: int, identity: str = "") -> str:
         """``<benchmark>-r<ranks>-<digest>``: what was measured, whatever campaign asked for it.
@@ -252,11 +251,9 @@ class Benchmark(BenchmarkKeys):
 
     def identity_of(self, point: Mapping[str, Any]) -> str:
         """What the ids of a point cover of it: canonical JSON of what is not the default."""
-        defaults = self.defaults
-        differing = {name: value for name, value in point.items() if value != defaults[name]}
-        for name in self.quantities & differing.keys():
-            del differing[name]
-        return canonical_json(differing)
+        defaults, own = self.defaults, self.quantities
+        differing = {n: value for n, value in point.items() if value != defaults[n]}
+        return canonical_json({n: v for n, v in differing.items() if n not in own})
 
 
 def load_benchmark(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, Tag
 
@@ -93,10 +93,6 @@ class Workers(Model):
 class DefinedMetric(Model):
     """A metric."""
 
-    FORM: ClassVar[str] = (
-        "a definition, or {definition: text, compare: always, same_training or never, kind: "
-        "extensive, intensive or latency}"
-    )
     definition: str
     """the sentence that the report prints"""
     compare: Literal["always", "same_training", "never"] | None = None

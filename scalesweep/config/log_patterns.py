@@ -137,7 +137,11 @@ class Result(Model):
         """Find the reader, and check the metrics beside each other, of a benchmark's file; raises
         UserError."""
         if self.reader:
-            self._read_by = find_reader(self.reader, path.parent, f"{path}: result.reader")
+            own, shipped = self.reader.endswith(".yaml"), shipped_readers()
+            if not own and self.reader not in shipped:
+                known = f"{choices(self.reader, shipped)}, or a file NAME.yaml"
+                raise UserError(f"{path}: result.reader: {known}")
+            self._read_by = load_reader(path.parent / self.reader) if own else shipped[self.reader]
         names = [entry.metric for entry in self.metrics]
         for place, name in enumerate(names):
             if name in names[:place] or name in self.given:
@@ -208,15 +212,6 @@ class Result(Model):
 def shipped_readers() -> dict[str, Reader]:
     """The readers that come with scalesweep, by the names of their files."""
     return {path.stem: load_reader(path) for path in sorted((RESOURCES / "readers").glob("*.yaml"))}
-
-
-def find_reader(named: str, folder: Path, where: str) -> Reader:
-    """A shipped reader by its name, or that in a file below ``folder``. Raises UserError."""
-    if named.endswith(".yaml"):
-        return load_reader(folder / named)
-    if named not in shipped_readers():
-        raise UserError(f"{where}: {choices(named, shipped_readers())}, or a file NAME.yaml")
-    return shipped_readers()[named]
 
 
 def load_reader(path: Path) -> Reader:
