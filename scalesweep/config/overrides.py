@@ -37,13 +37,11 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
         where = f"--config {key}"
         if key not in OVERRIDES:
             raise UserError(f"{where}: unknown; {choices(key, OVERRIDES)}")
-        if not isinstance(value, str):
+        if not value or not isinstance(value, str):
             raise UserError(
                 f"{where}: Snakemake reads {value!r}, which is no text: write "
                 f"'{key}= \"TEXT\" ', or `scalesweep`, which takes texts as they are"
             )
-        if not value:
-            raise UserError(f"{where}: is empty; leave it out, or name a value")
         if value not in ALLOWED.get(key, (value,)):
             raise UserError(f"{where}={value}: {choices(value, ALLOWED[key])}")
     return dict(overrides)

@@ -23,7 +23,6 @@ from scalesweep.config.models import (
     matching,
     one_of,
 )
-from scalesweep.config.sbatch_options import no_extra
 from scalesweep.core.paths import CHECKOUT
 
 DEFAULT = "tensorflow"  # the framework of a single Python
@@ -31,6 +30,26 @@ Templates = Mapping[str, tuple[str, ...]]
 _OfSlurm = Annotated[str, Short(lambda _: "", (type(None),))]
 _Flops = Annotated[Number, Field(gt=0, le=1e24)]
 _GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
+# Option of sbatch -> where to say that instead; empty: nowhere, scalesweep needs it for itself.
+_INSTEAD = {
+    "account": "slurm.account", "partition": "slurm.partition", "qos": "slurm.qos",
+    "constraint": "slurm.constraint", "gres": "slurm.gres", "gpus": "gpus_per_node",
+    "gpus-per-task": "gpus_per_node", "nodes": "ranks_per_node", "ntasks": "ranks",
+    "ntasks-per-node": "ranks_per_node", "ntasks-per-gpu": "gpus_per_node",
+    "cpus-per-task": "cores_per_node", "cpus-per-gpu": "cores_per_node",
+    "time": "time_limit_minutes", "mem": "memory_gib_per_rank",
+    "mem-per-cpu": "memory_gib_per_rank", "dependency": "concurrent_runs",
+    "job-name": "", "output": "", "error": "", "comment": "", "export": "", "chdir": "",
+    "parsable": "", "wrap": "", "array": "", "test-only": "", "wait": "", "clusters": "",
+    "hold": "",
+}  # fmt: skip
+
+
+def _no_extra(word: str) -> str | None:
+    """Why a site must not add an option of sbatch; None if it may."""
+    name = word.removeprefix("--").partition("=")[0]
+    instead = f"write {_INSTEAD.get(name)}" if _INSTEAD.get(name) else "scalesweep sets it"
+    return f"{word}: must not be set here: {instead}" if name in _INSTEAD else None
 
 
 class Staging(Model):
@@ -63,11 +82,10 @@ class SlurmSite(Model):
     """let Slurm start a job again after its node failed or it was preempted; needed where jobs are
     preempted"""
     extra: tuple[
-        Annotated[str, matching("--[a-z].*", "an option as --name=value"), checked(no_extra)], ...
+        Annotated[str, matching("--[a-z].*", "an option as --name=value"), checked(_no_extra)], ...
     ] = ()
-    """further options of sbatch, such as `--switches=1`. `--exclude` and `--dependency` are added
-    to scalesweep's own; `--requeue`, `--exclusive`, `--gpus-per-node` and `--reservation` replace
-    them; options that have a key of their own are refused"""
+    """further options of sbatch, such as `--switches=1` and `--exclude=NODE`. Options that have a
+    key of their own are refused"""
     startup_minutes: Annotated[Number, Field(gt=0)] = 1.0
     """added to the limit for the start of a job and its end"""
     margin: Annotated[Number, Field(ge=1)] = 2.0

@@ -1,8 +1,7 @@
 """A study of one's own: the working folder, where it has campaigns, sites or benchmarks.
 
-``snakemake -s CLONE/Snakefile --directory STUDY`` works in STUDY, whose files are found before the
-shipped ones. A name means one file: where both have it, it is refused, unless the files are the
-same (``snakedeploy`` copies the shipped configuration).
+``snakemake -s CLONE/Snakefile --directory STUDY`` works in STUDY, whose files come before the
+shipped ones of the same name.
 """
 
 from collections.abc import Iterable
@@ -26,34 +25,21 @@ def study_folder() -> Path | None:
 
 
 def named_file(kind: str, name: str, files: Iterable[Path], where: str) -> Path:
-    """The file of a site, a campaign or a benchmark, which has the name of its folder, by its name;
-    ``files``: those that there are, the study's first.
-
-    Raises UserError that begins with ``where`` for an unknown name, and for files that differ.
-    """
-    named: dict[str, list[Path]] = {}
+    """The first file of a site, a campaign or a benchmark (which has the name of its folder) by its
+    name. Raises UserError that begins with ``where`` for an unknown name."""
+    named: dict[str, Path] = {}
     for file in files:
-        own = file.parent.name if file.name == "benchmark.yaml" else file.stem
-        named.setdefault(own, []).append(file)
+        named.setdefault(file.parent.name if file.name == "benchmark.yaml" else file.stem, file)
     if name not in named:
         raise UserError(f"{where}: no {kind} {name!r}; {choices(name, sorted(named))}")
-    here, *others = named[name]
-    for there in others:
-        # A benchmark is more than its file.
-        copy = here.name != "benchmark.yaml" and here.read_bytes() == there.read_bytes()
-        if here != there and not copy:
-            raise UserError(
-                f"{shown(here)}: {there} has this name too; rename the one in your study, "
-                "so that the name means one file"
-            )
-    return here
+    return named[name]
 
 
 def file_names(own: Path, shipped: Path, pattern: str) -> list[Path]:
     """Files that fit the pattern, of the study's folder ``own`` and of ``shipped``."""
     study = study_folder()
     folders = [shipped] if study is None else [study / own, shipped]
-    return [path for folder in folders for path in folder.glob(pattern)]
+    return [path for folder in folders for path in sorted(folder.glob(pattern))]
 
 
 def find_campaign(name: str) -> Path:
@@ -62,20 +48,15 @@ def find_campaign(name: str) -> Path:
     return named_file("campaign", name, files, "config/campaigns")
 
 
-def default_campaign() -> Path:
-    """The campaign to run if none is named: the study's ``config/config.yaml``, or the demo."""
-    own = (study_folder() or REPO) / DEFAULT_CAMPAIGN
-    return own if own.is_file() else REPO / DEFAULT_CAMPAIGN
-
-
 def campaign_file(named: str | None, results: str | None = None) -> Path:
     """The file of a campaign that is named by its path or name; else that of an import in the
-    folder ``results``, or the default one."""
-    if not named and results and (made := Path(results) / "campaign.yaml").is_file():
-        return shown(made)
-    if not named:
-        return shown(default_campaign())
-    return shown(Path(named) if is_file(named) else find_campaign(named))
+    folder ``results``, the study's ``config/config.yaml``, or the demo."""
+    if named:
+        return shown(Path(named) if is_file(named) else find_campaign(named))
+    files = [(study_folder() or REPO) / DEFAULT_CAMPAIGN, REPO / DEFAULT_CAMPAIGN]
+    if results:
+        files.insert(0, Path(results, "campaign.yaml"))
+    return shown(next((file for file in files if file.is_file()), files[-1]))
 
 
 def is_file(named: str) -> bool:

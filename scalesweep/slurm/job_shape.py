@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.config.sbatch_options import split_extra
 from scalesweep.config.site import Site
 from scalesweep.config.site_keys import SlurmSite
 from scalesweep.core.errors import UserError
@@ -14,6 +13,7 @@ MB_PER_GB = 1024
 # The launcher, its samplers and srun take less than this on the first node of a job, beside the
 # ranks (measured: 60 MiB).
 STARTUP_MB = 128
+_EXCLUDE = "--exclude"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,9 @@ class Shape:
             if value := getattr(self, name):
                 words.append(f"--{name}={value}")
         words.append(f"--ntasks-per-node={self.tasks_per_node}")
-        kinds = {word.removeprefix("--").partition("=")[0] for word in self.extra}
-        if self.gpus_per_node and "gpus-per-node" not in kinds:
+        if self.gpus_per_node:
             words.append(f"--gpus-per-node={self.gpus_per_node}")
-        if self.exclusive and "exclusive" not in kinds:
+        if self.exclusive:
             words.append("--exclusive")
         if self.exclude:
             words.append(f"--exclude={self.exclude}")
@@ -111,7 +110,7 @@ def run_shape(
         gpus_per_node=0 if slurm.gres else site.gpus_per_node,
         gres=slurm.gres,
         exclusive=slurm.exclusive,
-        exclude=",".join(split_extra(slurm.extra).exclude),
+        exclude=_excluded(slurm),
         constraint=features(slurm.constraint, (constraint or "").format_map(point)),
         account=slurm.account,
         partition=slurm.partition,
@@ -130,7 +129,7 @@ def staging_shape(site: Site) -> Shape:
         cpus_per_task=min(site.stage_workers, site.cores_per_node),
         minutes=math.ceil(slurm.staging.minutes),
         mem_mb=math.ceil(slurm.staging.memory_gib * MB_PER_GB),
-        exclude=",".join(split_extra(slurm.extra).exclude),
+        exclude=_excluded(slurm),
         constraint=slurm.constraint,
         account=slurm.account,
         partition=slurm.partition,
@@ -157,17 +156,19 @@ def features(site: str, own: str) -> str:
     return "&".join(part if single or "|" not in part else f"({part})" for part in parts)
 
 
+def _excluded(slurm: SlurmSite) -> str:
+    """The nodes that the site leaves out."""
+    given = (word.partition("=") for word in slurm.extra)
+    return ",".join(nodes for name, _, nodes in given if name == _EXCLUDE)
+
+
 def _extra(site: Site, alone: bool = False) -> tuple[str, ...]:
-    """Further options: scalesweep's with what the user says of the same, then the user's others."""
+    """Further options: scalesweep's, then the user's; of two alike Slurm takes the last."""
     slurm = of_slurm(site)
-    given = split_extra(slurm.extra)
     # Requeued, a job would start again two minutes later, behind the workflow's back.
-    own = {"requeue": "--requeue" if slurm.requeue else "--no-requeue"}
+    words = ["--requeue" if slurm.requeue else "--no-requeue"]
     if slurm.reservation:
-        own["reservation"] = f"--reservation={slurm.reservation}"
-    words = list((own | given.instead).values())
-    # All jobs of one Snakemake have one name; all dependencies must hold.
-    singleton = ["singleton"] if alone or site.concurrent_runs == 1 else []
-    if needs := [*singleton, *given.dependency]:
-        words.append(f"--dependency={','.join(needs)}")
-    return (*words, *given.others)
+        words.append(f"--reservation={slurm.reservation}")
+    if alone or site.concurrent_runs == 1:
+        words.append("--dependency=singleton")  # all jobs of one Snakemake have one name
+    return (*words, *(word for word in slurm.extra if not word.startswith(f"{_EXCLUDE}=")))

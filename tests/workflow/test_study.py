@@ -58,7 +58,7 @@ def test_a_new_study_runs_to_its_report_at_once(study: Project) -> None:
 
 def test_rules_of_its_own_work_beside_ours(study: Project, tmp_path: Path) -> None:
     deployed = Project(shutil.copytree(study.path, tmp_path / "deployed", symlinks=True))
-    # What snakedeploy copies too: sites have the names of those that are shipped, and are the same.
+    # What snakedeploy copies too: sites have the names of those that are shipped.
     shutil.copytree(ROOT / "config" / "sites", deployed.path / "config/sites", dirs_exist_ok=True)
     deployed.write("Snakefile", INCLUDED + OWN)
     lost = next(deployed.path.glob("results/runs/my_machine/monte_carlo-r1-*"))
@@ -70,14 +70,7 @@ def test_rules_of_its_own_work_beside_ours(study: Project, tmp_path: Path) -> No
     assert int((deployed.path / "words.txt").read_text().split()[0]) > 100
 
 
-def test_a_second_file_of_a_name_is_one_line(study: Project) -> None:
-    site = study.write("config/sites/local.yaml", "site: local\nnodes: 1\n")
-    done = study.snakemake("plan", "--config", "site=local")
-    site.unlink()
-    assert done.returncode != 0 and "Traceback" not in done.stderr
-    shipped = ROOT / "config" / "sites" / "local.yaml"
-    said = f"error: config/sites/local.yaml: {shipped} has this name too; rename"
-    assert said in done.stderr
+def test_shipped_files_are_there_by_name(study: Project) -> None:
     words = ("--config", "campaign=nt3_small", "site=local")
     plan = study.snakemake("plan", *words, "results=other")
     assert "campaign nt3_small on site local" in plan.stdout

@@ -1,4 +1,4 @@
-"""A study of one's own: outside of one there are the shipped files; what of it is in no commit."""
+"""A study of one's own: its files before the shipped ones; what of it is in no commit."""
 
 import subprocess
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.config.site import load_site
-from scalesweep.config.study import default_campaign, study_folder
+from scalesweep.config.study import campaign_file, find_campaign, study_folder
 from scalesweep.core.errors import UserError
 from scalesweep.core.host import git_state
 from scalesweep.core.paths import REPO
@@ -18,11 +18,15 @@ def test_outside_of_a_study_there_are_the_shipped_files_only(
     assert study_folder() is None  # this repository
     monkeypatch.chdir(tmp_path)
     assert study_folder() is None
-    assert default_campaign() == REPO / "config" / "config.yaml"
+    assert campaign_file(None) == REPO / "config" / "config.yaml"
     with pytest.raises(UserError, match="no site 'here'; allowed: 7gforce, az_2xm60, "):
         load_site("here")
     (tmp_path / "config").mkdir()
     assert study_folder() == tmp_path
+    own = tmp_path / "config" / "campaigns" / "nt3_small.yaml"
+    own.parent.mkdir()
+    own.touch()
+    assert find_campaign("nt3_small") == own and find_campaign("nt3") != own
 
 
 def test_a_study_with_files_in_no_commit_is_dirty(tmp_path: Path) -> None:

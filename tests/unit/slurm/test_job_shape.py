@@ -102,21 +102,14 @@ def test_one_run_after_the_other_and_elsewhere(tmp_path: Path) -> None:
     assert run_shape(site(tmp_path, "{requeue: true}"), point(1), 60).extra == ("--requeue",)
 
 
-def test_what_the_user_adds_is_merged_with_what_is_added_here(tmp_path: Path) -> None:
+def test_what_the_user_adds_comes_last_where_slurm_takes_it(tmp_path: Path) -> None:
     options = (
-        "{requeue: false, exclusive: true, reservation: '', extra: ['--exclude=n[1-2]',"
-        " --exclude=n9, --requeue, '--exclusive=user', '--dependency=afterok:7',"
-        " '--gpus-per-node=a100:4', '--switches=1']}"
+        "{exclusive: true, extra: ['--exclude=n[1-2]', --exclude=n9, --requeue,"
+        " '--exclusive=user', '--gpus-per-node=a100:4', '--switches=1']}"
     )
-    here = site(tmp_path, options, gpus=4).model_copy(update={"concurrent_runs": 1})
-    for shape, exclude in (
-        (run_shape(here, point(2), 60), "n[1-2],n9"),
-        (staging_shape(here), "n[1-2],n9"),
-    ):
+    here = site(tmp_path, options, gpus=4)
+    for shape in (run_shape(here, point(2), 60), staging_shape(here)):
         words = shape.sbatch_words()
-        assert {
-            *(f"--exclude={exclude}", "--dependency=singleton,afterok:7", "--requeue"),
-            *("--exclusive=user", "--gpus-per-node=a100:4", "--switches=1"),
-        } < {*words}
-        kinds = [word.partition("=")[0] for word in words]
-        assert "--no-requeue" not in kinds and len(kinds) == len({*kinds})
+        added = ["--requeue", "--exclusive=user", "--gpus-per-node=a100:4", "--switches=1"]
+        assert words[-4:] == added and "--no-requeue" in words[:-4]
+        assert [word for word in words if "exclude" in word] == ["--exclude=n[1-2],n9"]
