@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +30,7 @@ from scalesweep.config.models import (
 )
 from scalesweep.config.site_keys import (
     DEFAULT,
+    TORCH,
     Container,
     Launch,
     Peaks,
@@ -56,7 +58,7 @@ class Site(Model):
     """a point takes ceil(ranks / ranks_per_node) of them"""
     cores_per_node: Annotated[
         Count, Short(lambda _: len(os.sched_getaffinity(0)), (type(None),))
-    ] = Field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    ] = Field(None, validate_default=True)
     """cores that runs may use; null: this machine's"""
     memory_gib_per_node: Positive | None = None
     """GiB that a job may take of a node"""
@@ -94,7 +96,7 @@ class Site(Model):
     programs: dict[ProgramName, Text] = Field({})
     """name -> path of programs of your own that benchmarks start
     ([external programs](../guide/external_programs.md))"""
-    launches: Launch | None = Field(None, alias="launch")
+    launch: Launch | None = None
     """the launcher command: words put before a benchmark's command, for one rank and for more
     ([launchers](../guide/slurm.md#the-launcher-command)). A benchmark may have its own. A site
     without `launch` holds imported runs only"""
@@ -118,20 +120,6 @@ class Site(Model):
 
     _file: Path = PrivateAttr(Path())
 
-    @model_validator(mode="before")
-    @classmethod
-    def _with_defaults(cls, given: Any) -> Any:
-        """Defaults that depend on other keys."""
-        slurm = given.get("slurm") if isinstance(given, Mapping) else None
-        if not isinstance(slurm, Mapping):
-            # On a cluster each run has its own nodes; on one machine two would disturb each other.
-            own = not isinstance(given, Mapping) or "slurm" in given
-            return given if own else {"concurrent_runs": 1, **given}
-        limit = given.get("time_limit_minutes", 60)
-        if not isinstance(limit, int | float):
-            return given
-        return {**given, "slurm": {"max_minutes": min(4.0 * limit, 1e6), **slurm}}
-
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> "Site":
         self._file = shown((info.context or {}).get("file", Path()))
@@ -139,19 +127,11 @@ class Site(Model):
             raise WrongKeyError("container", "set python too, to the image's: python: python3")
         if self.data_sheet.device and not self.gpus_per_node:
             raise WrongKeyError("peaks.device", "a node has no GPUs; set gpus_per_node")
-        if self.slurm is None:
-            return self
-        if self.concurrent_runs not in (1, None):
+        if self.slurm and self.concurrent_runs not in (1, None):
+            raise WrongKeyError("concurrent_runs", "with a slurm section it is 1 or absent")
+        if self.slurm and self.oversubscribe:
             raise WrongKeyError(
-                "concurrent_runs",
-                "with a slurm section it is 1 (one run after the other) or absent (as many as "
-                "Slurm starts)",
-            )
-        if self.oversubscribe:
-            raise WrongKeyError(
-                "oversubscribe",
-                "not with a slurm section; Slurm gives each rank its CPUs (raise cores_per_node to "
-                "the hardware threads)",
+                "oversubscribe", "not with a slurm section: Slurm gives each rank its CPUs"
             )
         return self
 
@@ -166,13 +146,6 @@ class Site(Model):
         return self.pythons.tensorflow or sys.executable
 
     @property
-    def launch(self) -> Templates | None:
-        """The launcher templates by name; None: the site starts nothing."""
-        if self.launches is None:
-            return None
-        return {"single": self.launches.single, "multi": self.launches.multi}
-
-    @property
     def peaks(self) -> Mapping[str, Any]:
         """What data sheets state of a node: ``flops`` by type, ``bytes_per_s``, and ``devices``,
         how many of a node share them where the file names a device; its own numbers come first."""
@@ -181,11 +154,9 @@ class Site(Model):
             return stated
         count, device = self.gpus_per_node, DEVICES[self.data_sheet.device]
         flops = {dtype: value * count for dtype, value in device.flops.items()}
-        return {
-            "flops": {**flops, **stated.get("flops", {})},
-            "bytes_per_s": stated.get("bytes_per_s", device.bytes_per_s * count),
-            "devices": count,
-        }
+        flops |= stated.get("flops", {})
+        usual = {"bytes_per_s": device.bytes_per_s * count, "devices": count}
+        return {**usual, **stated, "flops": flops}
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
         """Nodes that a point takes: ceil(ranks / ranks_per_node)."""
@@ -213,38 +184,35 @@ class Site(Model):
 
     def threads_per_core(self, point: Mapping[str, Any], threads: int | None) -> float | None:
         """Threads for each core of a point's fullest node, if each rank has so many (None: not
-        known, but at least one).
+        known, but at least one); above 1 the node is oversubscribed.
 
-        Above 1 the node is oversubscribed. None where that is not known, and on a site that starts
-        nothing: its ``nodes`` and cores are not those of the machines that its runs were imported
-        from.
+        None where it is not known, and of imported runs: their machines are not this site.
         """
-        if self.launch is None:
-            return None
         load = self.ranks_on_node(point) * (threads or 1) / self.cores_per_node
-        return None if threads is None and load <= 1 else load
+        return None if self.launch is None or (threads is None and load <= 1) else load
 
-    def own_python(self, framework: str) -> str | None:
+    def own_python(self, framework: str | None) -> str | None:
         """The Python that the site names for a framework."""
-        return self.python if framework == DEFAULT else self.pythons.torch
+        return self.pythons.torch if framework == TORCH else self.python
 
     def python_for(self, framework: str | None) -> str:
-        """What starts the programs of a framework; without one, or where the site names no Python
-        for it, the site's own."""
-        return self.own_python(framework or DEFAULT) or self.python
+        """What starts the programs of a framework; the site's own where it names none for it."""
+        return self.own_python(framework) or self.python
 
-    def launch_for(self, framework: str | None) -> Mapping[str, tuple[str, ...]]:
+    def launch_for(self, framework: str | None) -> Templates:
         """The launcher templates for programs of a framework; empty if the site starts nothing."""
-        own = self.launches.torch if self.launches and framework == "torch" else None
+        if self.launch is None:
+            return {}
+        own = self.launch.torch if framework == TORCH else None
         return {
-            **(self.launch or {}),
-            **{name: words for name, words in own or () if words is not None},
+            **self.launch.model_dump(exclude={TORCH}),
+            **(own.model_dump(exclude_none=True) if own else {}),
         }
 
     def launcher(
         self,
         point: Mapping[str, Any],
-        own: Mapping[str, tuple[str, ...]] | None = None,
+        own: Templates | None = None,
         python: str | None = None,
         framework: str | None = None,
         container: Sequence[str] | None = None,
@@ -257,12 +225,12 @@ class Site(Model):
         """
         if self.launch is None:
             raise UserError(f"{self.file}: has no 'launch', so no run can start there")
-        ranks, per_node = int(point["ranks"]), self.ranks_on_node(point)
-        name, launch = template_for(ranks), own or self.launch_for(framework)
-        replaced = launch[name] is not self.launch[name]
-        interpreter = (python or self.python) if replaced else self.python
+        name, per_node = template_for(int(point["ranks"])), self.ranks_on_node(point)
+        template = (own or self.launch_for(framework))[name]
+        replaced = template != getattr(self.launch, name)
+        interpreter = (python if replaced else None) or self.python
         values = {
-            "ranks": ranks,
+            "ranks": int(point["ranks"]),
             "nodes": self.nodes_for(point),
             "ranks_per_node": per_node,
             "cpus_per_rank": max(1, self.cores_per_node // per_node),
@@ -270,7 +238,7 @@ class Site(Model):
             "bin": str(Path(interpreter).parent),
             "launchers": str(LAUNCHERS),
         }
-        words = [fill(word, values, f"{self.file}: launch") for word in launch[name]]
+        words = [fill(word, values, f"{self.file}: launch") for word in template]
         return [*words, *(self.container if container is None else container)]
 
 
@@ -285,10 +253,8 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
     site = read(Site, load_yaml(path), path)
     if site.name != name:
         raise UserError(f"{path}: site: {site.name!r} differs from the file name {name!r}")
-    if site.launch is not None:
-        for ranks in (1, 2):
-            for framework in (DEFAULT, "torch"):
-                site.launcher({"ranks": ranks, "ranks_per_node": 2}, framework=framework)
+    for ranks, framework in product((1, 2), (DEFAULT, TORCH)) if site.launch else ():
+        site.launcher({"ranks": ranks, "ranks_per_node": 2}, framework=framework)
     return site
 
 

@@ -25,7 +25,7 @@ from scalesweep.config.models import (
 )
 from scalesweep.core.paths import CHECKOUT
 
-DEFAULT = "tensorflow"  # the framework of a single Python
+DEFAULT, TORCH = "tensorflow", "torch"  # frameworks; the first is that of a single Python
 Templates = Mapping[str, tuple[str, ...]]
 _OfSlurm = Annotated[str, Short(lambda _: "", (type(None),))]
 _Flops = Annotated[Number, Field(gt=0, le=1e24)]
@@ -94,7 +94,7 @@ class SlurmSite(Model):
     max_attempts: Annotated[Count, Field(le=20)] = 3
     """jobs of one run in one call of Snakemake, if another attempt may succeed
     ([causes](causes.md))"""
-    max_minutes: Minutes = 0.0
+    max_minutes: Minutes | None = None
     """the longest limit that is requested after TIMEOUT; default: four times `time_limit_minutes`
     """
     staging: Staging = Staging.model_construct()
@@ -152,13 +152,11 @@ def image_of(words: Sequence[str]) -> str:
 
 
 def _with_image(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Words of a container, the path of its image made absolute; raises ValueError without one."""
+    """Words of a container, the path of its image made absolute."""
     image = image_of(words)
-    if words and not image:
-        raise ValueError("names no image: write the words that start it, [apptainer, exec, IMAGE]")
     path = Path(image).expanduser()
-    return tuple(str(path.absolute()) if word == image and path.exists() else word
-                 for word in words)  # fmt: skip
+    here = str(path.absolute()) if path.exists() else image
+    return tuple(here if word == image else word for word in words)
 
 
 Container = Annotated[tuple[str, ...], AfterValidator(_with_image)]

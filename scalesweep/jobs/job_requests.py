@@ -150,8 +150,9 @@ def shapes_for(
 
 def longest_s(campaign: Campaign, experiment: Experiment) -> float:
     """The most that a run of an experiment may ever be given, in seconds."""
-    limit, slurm = experiment.time_limit_minutes, campaign.site.slurm
-    return 60 * (limit if slurm is None else max(limit, slurm.max_minutes))
+    limit, site = experiment.time_limit_minutes, campaign.site
+    longest = site.slurm and (site.slurm.max_minutes or 4 * site.time_limit_minutes)
+    return 60 * max(limit, longest or 0)
 
 
 def _largest_mb(campaign: Campaign) -> int:

@@ -281,7 +281,7 @@ def _wall_s(
     if len(known) < len(pending):
         return None
     site = campaign.site
-    at_once = 1 if alone else site.concurrent_runs
+    at_once = 1 if alone else site.concurrent_runs or (None if site.slurm else 1)
     if at_once is None:
         # As many at once as there are nodes: the least time, if no other user has any.
         node_seconds = sum(nodes * seconds for nodes, seconds in known)
