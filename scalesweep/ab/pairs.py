@@ -117,7 +117,7 @@ def repository_of(campaign: Campaign, targets: Sequence[Target]) -> Repository:
 
     Raises UserError where there is none, or there are several.
     """
-    named = campaign.track.repository
+    named = campaign.keys.track.repository
     if named is not None:
         top = top_of(named)
         if top is None:
@@ -175,7 +175,7 @@ class Pairs:
         point = target.run_id(0)
         if point not in self._places:
             order = {**self._spec(target, 0), "folder": ""}
-            how = [order, list(self.campaign.track.build), str(self.repository.top)]
+            how = [order, list(self.campaign.keys.track.build), str(self.repository.top)]
             self._places[point] = self.folder / f"{point}-{digest_of(how, 3)}"
         return self._places[point]
 

@@ -50,7 +50,7 @@ class AbSession:
         plan = build_plan(campaign, states)
         self._entries = {entry["name"]: entry for entry in plan["experiments"]}
         folder = campaign.results / FOLDER / CHECKOUTS
-        build, prologue = campaign.track.build, campaign.site.prologue
+        build, prologue = campaign.keys.track.build, campaign.site.prologue
         self._checkouts = Checkouts(self.repository, folder, build, prologue)
 
     def pairs(self, base: str, new: str) -> Pairs:

@@ -151,7 +151,8 @@ def _doublings(source: _Source, machine: Any) -> Iterator[Candidate]:
     """The next doubling of each measured series that is not planned; none if ``stop`` says how far
     series go."""
     data, experiment = source.data, source.experiment
-    if experiment.scaling not in OF_SAMPLES or data.scale not in data.axes or experiment.stop:
+    keys = experiment.keys
+    if keys.scaling not in OF_SAMPLES or data.scale not in data.axes or keys.stop:
         return
     points = data.points()
     groups = [[points[i] for i in group] for group in series_of(data, points)]

@@ -14,7 +14,6 @@ import yaml
 
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
-from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.core.files import write_atomic
 from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
@@ -85,11 +84,9 @@ def _experiment(
     worked_out = experiment.derivation.derived.keys()
     names = sorted((set_here | differ) - worked_out, key=lambda name: (name != "ranks", name))
     fixed = {name: value for name, value in spec.get("fixed", {}).items() if name not in names}
-    env = {n: v for n, v in spec.get("env", {}).items() if f"{VARIABLE_PREFIX}{n}" not in names}
     return {
-        **{key: value for key, value in spec.items() if key not in (*_GRID, "fixed", "env")},
+        **{key: value for key, value in spec.items() if key not in (*_GRID, "fixed")},
         **({"fixed": fixed} if fixed else {}),
-        **({"env": env} if env else {}),
         "linked": [{name: point[name] for name in names} for point, _ in points.values()],
         "repeats": [sorted(numbers) for _, numbers in points.values()],
     }

@@ -53,18 +53,19 @@ class RunPlan:
 
 def plan_runs(campaign: Campaign) -> RunPlan:
     """The campaign, with any number of repeats, with those that are planned by what is on disk."""
-    folder, open_ones = campaign.runs_folder, [e for e in campaign.experiments if e.until_precise]
-    widest = with_repeats(campaign, {e.name: most_repeats(e, folder) for e in open_ones})
-    if not any(each.until_precise or each.stop for each in widest.experiments):
+    open_ones = [each for each in campaign.experiments if each.keys.until_precise]
+    most = {each.name: most_repeats(each, campaign.runs_folder) for each in open_ones}
+    widest = with_repeats(campaign, most)
+    if not any(each.keys.until_precise or each.keys.stop for each in widest.experiments):
         return RunPlan(campaign)
     states = take_stock(widest, widest.unique_runs())
     entries, tables = _measured(widest, states)
     repeats, series = {}, list[StopSeries]()
     for each in widest.experiments:
         entry, data = entries[each.name], tables.get(each.name)
-        if each.until_precise:
+        if each.keys.until_precise:
             repeats[each.name] = planned_repeats(each, entry, states, data)
-        if each.stop:
+        if each.keys.stop:
             series += stop_series(each, entry, data)
     counts = {name: [it["planned"] for it in of["points"]] for name, of in repeats.items()}
     planned = without_stopped(with_repeats(widest, counts), series, states)
@@ -76,7 +77,7 @@ def _measured(
 ) -> tuple[dict[str, PlanExperiment], dict[str, "ExperimentData"]]:
     """By experiment its entry in the plan and, once runs of it have finished and it has a rule,
     what they have measured, as tables are made of it."""
-    ruled = {e.name: e for e in campaign.experiments if e.until_precise or e.stop}
+    ruled = {e.name: e for e in campaign.experiments if e.keys.until_precise or e.keys.stop}
     runs = dict.fromkeys(run.run_id for e in ruled.values() for run in e.runs)
     done = [run_id for run_id in runs if states[run_id].status == Status.DONE]
     if not done:
@@ -90,8 +91,8 @@ def _measured(
     known = {i: s._replace(status=Status.FAILED) if i in broken else s for i, s in states.items()}
     entries = {e["name"]: e for e in build_plan(campaign, known)["experiments"]}
     for name, experiment in ruled.items():
-        if experiment.until_precise:
-            entries[name]["repeats"] = rule_entry(experiment.until_precise)
+        if experiment.keys.until_precise:
+            entries[name]["repeats"] = rule_entry(experiment.keys.until_precise)
     return entries, {name: ExperimentData(summary, entries[name]) for name in ruled}
 
 

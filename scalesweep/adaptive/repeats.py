@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 def most_repeats(experiment: Experiment, runs: Path) -> list[int]:
     """Repeats that each point may have: the maximum, and what there is beyond it (in ``runs``)."""
-    assert experiment.until_precise is not None
+    assert experiment.keys.until_precise is not None
     benchmark, counts = experiment.benchmark, []
     for point in experiment.points:
-        count = experiment.until_precise.most
+        count = experiment.keys.until_precise.most
         while (runs / benchmark.run_id(point, count)).exists():
             count += 1
         counts.append(count)
@@ -53,8 +53,8 @@ def planned_repeats(
 
     ``entry``: its entry in the plan; ``data``: what finished runs have measured.
     """
-    assert experiment.until_precise is not None
-    repeats = rule_entry(experiment.until_precise)
+    assert experiment.keys.until_precise is not None
+    repeats = rule_entry(experiment.keys.until_precise)
     runs_of: dict[int, list[Run]] = {id(point): [] for point in experiment.points}
     for run in experiment.runs:
         runs_of[id(run.point)].append(run)
@@ -62,10 +62,10 @@ def planned_repeats(
     for runs in runs_of.values():
         values_of = experiment.benchmark.scaled(runs[0].point)
         point = of_point.get(axes_key(entry, values_of))
-        metric, values = _measured(experiment.until_precise, data, point)
+        metric, values = _measured(experiment.keys.until_precise, data, point)
         repeats["metric"] = repeats["metric"] or metric
         mine = [states[run.run_id] for run in runs]
-        repeats["points"].append(_looked_at(experiment.until_precise, values_of, mine, values))
+        repeats["points"].append(_looked_at(experiment.keys.until_precise, values_of, mine, values))
     return repeats
 
 

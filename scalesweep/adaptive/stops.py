@@ -75,7 +75,7 @@ def _points_below(experiment: Experiment, data: "ExperimentData") -> Iterator[tu
     from scalesweep.tables.points import point_id
     from scalesweep.tables.scaling import scaling_rows
 
-    rule, points = experiment.stop, {point_id(point): point for point in data.points()}
+    rule, points = experiment.keys.stop, {point_id(point): point for point in data.points()}
     assert rule is not None
     for row in scaling_rows(data, data.points()):
         judged = row.quantity == EFFICIENCY and row.decides_high is not None
@@ -108,7 +108,7 @@ def without_stopped(
         if count > each.last
     }
     stay = {run_id for run_id, state in states.items() if state.settled}
-    experiments = (_without(e, reasons, stay) if e.stop else e for e in campaign.experiments)
+    experiments = (_without(e, reasons, stay) if e.keys.stop else e for e in campaign.experiments)
     return replace(campaign, experiments=tuple(experiments))
 
 
@@ -116,13 +116,11 @@ def _without(experiment: Experiment, reasons: Mapping[int, str], stay: Set[str])
     runs = tuple(r for r in experiment.runs if id(r.point) not in reasons or r.run_id in stay)
     there = {id(run.point) for run in runs}
     gone = [point for point in experiment.points if id(point) not in there]
-    dropped = {run.run_id for run in experiment.runs} - {run.run_id for run in runs}
     return replace(
         experiment,
         runs=runs,
         points=tuple(point for point in experiment.points if id(point) in there),
         profiles=tuple(run for run in experiment.profiles if id(run.point) in there),
-        left_out=experiment.left_out | dropped,
         excluded=(*experiment.excluded, *((point, reasons[id(point)]) for point in gone)),
     )
 
@@ -140,7 +138,7 @@ def held_runs(
             mine = left & {run.run_id for run in runs}
             held |= mine if waiting else set()
             waiting = waiting or bool(mine)
-    others = [experiment for experiment in campaign.experiments if not experiment.stop]
+    others = [experiment for experiment in campaign.experiments if not experiment.keys.stop]
     held -= {run.run_id for experiment in others for run in experiment.runs}
     held |= {run_id for run_id in left if split_name(run_id)[0] in held}
     positions = campaign.positions()

@@ -182,18 +182,6 @@ def unnamed_convention(name: str) -> str | None:
     return f"which FLOP are counted is part of the name; allowed: {allowed}"
 
 
-def unsure_convention(name: str) -> str | None:
-    """Why a metric cannot be compared between programs: which FLOP it counts is not said; None
-    where it can."""
-    metric = flop_metric(name)
-    if metric is None or metric.named not in ("", UNSTATED):
-        return None
-    return (
-        "which FLOP it counts is not stated, and conventions differ by up to a factor of two; it "
-        "is not compared"
-    )
-
-
 def mixed_conventions(names: Iterable[str]) -> str | None:
     """Why metrics cannot be put together: the first two of different conventions; None where they
     can, those without one among them."""

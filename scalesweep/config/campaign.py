@@ -1,31 +1,22 @@
 """Campaigns: experiments on a site, their runs and the order of these."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from scalesweep.config.campaign_keys import (
-    CampaignKeys,
-    ControlKeys,
-    HistorySettings,
-    Sites,
-    TrackKeys,
-)
+from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings, Sites
 from scalesweep.config.command_template import program_named
-from scalesweep.config.derived_metrics import check_same
 from scalesweep.config.executables import Programs, named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment, variables_of
 from scalesweep.config.models import read
-from scalesweep.config.points import varying_parameters
 from scalesweep.config.repeats import Run, runs_of
-from scalesweep.config.run_order import arranged, control_repeats
-from scalesweep.config.several_benchmarks import check_parts, parts
+from scalesweep.config.run_order import arranged
+from scalesweep.config.several_benchmarks import check_parts, check_same, parts
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
-from scalesweep.core.plan_format import TARGET_EFFICIENCY
 from scalesweep.core.profilers import NOEXCHANGE, NONE
 
 CONTROL = "control"  # name of the experiment that the control point is
@@ -33,33 +24,26 @@ CONTROL = "control"  # name of the experiment that the control point is
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign file, checked and expanded; ``budget_node_hours`` is None without a budget.
+    """A campaign file, checked and expanded; ``keys``: as it is written.
 
-    ``programs``: paths of the users' programs by the names in commands. ``seed``: of the order in
-    which runs are started, None where it is that of the file. The control comes last.
-    ``accept_stale``: experiments whose runs count whatever their records are of.
-    ``imported``: what an importer says of the runs that it left out. ``history``: where finished
-    points are kept as a session; None: nowhere. ``track``: the repository that is measured.
-    ``control``: what the file says of the control point.
+    ``programs``: paths of the users' programs by the names in commands. The control comes last
+    among the experiments. ``history``: where finished points are kept as a session; None: nowhere.
     """
 
     name: str
-    description: str
+    keys: CampaignKeys
     file: Path
     site: Site
     results: Path
     experiments: tuple[Experiment, ...]
     digest: str
     programs: Programs
-    budget_node_hours: float | None
-    seed: int | None
-    control: ControlKeys | None = None
-    accept_stale: frozenset[str] = frozenset()
-    target_efficiency: float = TARGET_EFFICIENCY  # as a share
-    imported: Mapping[str, Any] = field(default_factory=dict)
-    consumer: str | None = None  # results folder of training that reading is held against
     history: HistorySettings | None = None
-    track: TrackKeys = field(default_factory=TrackKeys)
+
+    @property
+    def budget_node_hours(self) -> float | None:
+        """What its jobs may cost; None: anything."""
+        return self.keys.budget.node_hours if self.keys.budget else None
 
     @property
     def runs_folder(self) -> Path:
@@ -79,15 +63,14 @@ class Campaign:
         return unique
 
     def _stages(self) -> dict[str, int]:
-        """Runs that wait for others, by how many counts come before; none without ``stop``."""
+        """By how many counts of an experiment with ``stop`` each run waits for, 0 for most."""
         stages: dict[str, int] = {}
-        for experiment in self.experiments:
-            for run_id, stage in experiment.stages().items():
-                stages[run_id] = min(stage, stages.get(run_id, stage))
-        if stages:
-            for experiment in self.experiments:
-                for run in () if experiment.stop else experiment.runs:
-                    stages.pop(run.run_id, None)
+        for each in self.experiments:
+            stops, scale_of = each.keys.stop, each.benchmark.scale_of
+            scales = [scale_of(run.point) if stops else 0 for run in each.runs]
+            places = {scale: place for place, scale in enumerate(sorted({*scales}))}
+            for run, scale in zip(each.runs, scales, strict=True):
+                stages[run.run_id] = min(places[scale], stages.get(run.run_id, places[scale]))
         return stages
 
     def positions(self) -> dict[str, int]:
@@ -95,16 +78,11 @@ class Campaign:
 
         Runs without exchange are compared with the measured ones, so they are in the same blocks.
         """
-        control = [run.run_id for e in self.experiments if e.control for run in e.runs]
-        apart = set(control)
-        repeats: dict[str, int] = {}
-        profiled: list[str] = []
-        for run_id, (_, run) in self.unique_runs().items():
-            if run.profile not in (NONE, NOEXCHANGE):
-                profiled.append(run_id)
-            elif run_id not in apart:
-                repeats[run_id] = run.repeat
-        order = arranged(repeats, self.seed, control, profiled, self._stages())
+        control = {run.run_id: run for e in self.experiments if e.control for run in e.runs}
+        runs = {i: run for i, (_, run) in self.unique_runs().items() if i not in control}
+        repeats = {i: it.repeat for i, it in runs.items() if it.profile in (NONE, NOEXCHANGE)}
+        profiled = [run_id for run_id in runs if run_id not in repeats]
+        order = arranged(repeats, self.keys.order.seed, [*control], profiled, self._stages())
         return {run_id: place for place, run_id in enumerate(order, 1)}
 
 
@@ -141,9 +119,6 @@ def load_campaign(
     if keys.concurrent_runs:
         machine = machine.model_copy(update={"concurrent_runs": 1})
     experiments = _experiments(keys, machine, path, profile)
-    if keys.control:
-        control = control_experiment(experiments, keys.control, f"{path}: control")
-        experiments = (*experiments, control)
     programs = named_programs({**machine.programs, **keys.programs})
     unknown: dict[str, str] = {}
     for experiment in experiments:
@@ -152,30 +127,19 @@ def load_campaign(
     # What tables say of metrics is in the files of the benchmarks.
     files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
     made_of = [content, *(file.read_text() for file in files)]
-    digest = digest_of([*made_of, site_name, *([] if profile is None else [profile])])
     stated = {"folder": history and Path(history).expanduser(), "baseline": baseline}
     stated = {key: value for key, value in stated.items() if value is not None}
-    kept = keys.history and keys.history.model_copy(update=stated)
-    if kept is None and history:
-        kept = HistorySettings.model_validate(stated)
+    kept = keys.history or (HistorySettings.model_construct() if history else None)
     return Campaign(
         name=keys.campaign,
-        description=keys.description,
+        keys=keys,
         file=path,
         site=machine,
         results=Path(results or keys.results),
-        experiments=experiments,
-        digest=digest,
+        experiments=_with_control(experiments, keys, path),
+        digest=digest_of([*made_of, site_name, *([] if profile is None else [profile])]),
         programs=Programs(programs, unknown),
-        budget_node_hours=keys.budget.node_hours if keys.budget else None,
-        seed=keys.order.seed,
-        control=keys.control,
-        accept_stale=frozenset(keys.accept_stale),
-        target_efficiency=keys.target_efficiency,
-        imported=keys.imported,
-        consumer=keys.consumer,
-        history=kept,
-        track=keys.track,
+        history=kept and kept.model_copy(update=stated),
     )
 
 
@@ -196,13 +160,11 @@ def _experiments(
             part = expand_experiment(name, spec, machine, known, where, path.parent, profile)
             made.append(replace(part, part_of=whole))
         except UserError as error:
-            of = f" ({spec.benchmark})" if whole and spec.benchmark not in str(error) else ""
-            mistakes.setdefault(whole or name, f"{error}{of}")
+            mistakes.setdefault(whole or name, str(error))
     if mistakes:
         raise UserError(*mistakes.values())
     check_parts(made, keys.experiments, path)
-    stated = [(e.name, e.benchmark.name, e.derived) for e in made]
-    check_same(stated, f"{path}: experiments")
+    check_same(made, f"{path}: experiments")
     for name in keys.accept_stale:
         if name not in keys.experiments:
             allowed = choices(name, keys.experiments)
@@ -223,14 +185,27 @@ def _without_path(
     """Programs that an experiment starts and that have no path, each with what to do, in words.
     What only plans can do without."""
     benchmark = experiment.benchmark
-    needed = benchmark.command.programs(experiment.points) if site.launch is not None else set()
-    if site.launch is not None and (python := program_named(benchmark.python or "")):
-        needed.add(python)
+    python = program_named(benchmark.python or "")
+    needed = {*benchmark.command.programs(experiment.points), *([python] if python else [])}
     return {
         name: f"{where}: benchmark {benchmark.name} starts the program '{name}', whose path is "
         f"unknown; add to {site.file}, or to this file, 'programs: {{{name}: /path}}'"
-        for name in sorted(needed - programs.keys())
+        for name in sorted(needed - programs.keys() if site.launch else ())
     }
+
+
+def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
+    """The site of a campaign that names one, or one for each way to run."""
+    if isinstance(site, str):
+        return site
+    key, way = ("slurm", "with") if cluster else ("local", "without")
+    name: str | None = getattr(site, key)
+    if name is None:
+        raise UserError(
+            f"{where}: names no site {way} --profile slurm; add '{key}: NAME', or name one "
+            "(--config site=NAME; of scalesweep: --site NAME)"
+        )
+    return name
 
 
 def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Campaign:
@@ -240,90 +215,56 @@ def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Cam
     """
     if not counts:
         return campaign
-    experiments = []
-    for experiment in campaign.experiments:
-        if experiment.name in counts:
-            benchmark = experiment.benchmark
-            points = {benchmark.identity_of(point): point for point in experiment.points}
-            runs = runs_of(benchmark, points, map(range, counts[experiment.name]))
-            experiment = replace(experiment, runs=runs)  # noqa: PLW2901
-        if not experiment.control:
-            experiments.append(experiment)
-    if campaign.control is not None:
-        where = f"{campaign.file}: control"
-        experiments.append(control_experiment(experiments, campaign.control, where))
-    return replace(campaign, experiments=tuple(experiments))
+    experiments = {each.name: each for each in campaign.experiments if not each.control}
+    for name, numbers in counts.items():
+        benchmark, points = experiments[name].benchmark, experiments[name].points
+        by_identity = {benchmark.identity_of(point): point for point in points}
+        runs = runs_of(benchmark, by_identity, map(range, numbers))
+        experiments[name] = replace(experiments[name], runs=runs)
+    made = _with_control([*experiments.values()], campaign.keys, campaign.file)
+    return replace(campaign, experiments=made)
 
 
-def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
-    """The site of a campaign that names one, or one for each way to run."""
-    if isinstance(site, str):
-        return site
-    for key, named in (("local", site.local), ("slurm", site.slurm)):
-        if named:  # told also of the one that this call does not use
-            load_site(named, f"{where}.{key}")
-    key, other, way = ("slurm", "local", "with") if cluster else ("local", "slurm", "without")
-    name: str | None = getattr(site, key)
-    if name is None:
-        raise UserError(
-            f"{where}: names no site {way} --profile slurm; add '{key}: NAME' next to "
-            f"'{other}: {getattr(site, other)}', or name one (--config site=NAME; of scalesweep: "
-            "--site NAME)"
-        )
-    return name
+def _with_control(
+    experiments: Sequence[Experiment], keys: CampaignKeys, path: Path
+) -> tuple[Experiment, ...]:
+    """Experiments, and the control point as one of its own, with as many repeats as they need."""
+    if keys.control is None:
+        return tuple(experiments)
+    control = _control(experiments, keys.control, f"{path}: control")
+    benchmark, point = control.benchmark, control.points[0]
+    ids = {run.run_id for experiment in experiments for run in experiment.runs}
+    others = ids - {benchmark.run_id(point, repeat) for repeat in range(len(ids))}
+    repeats = range(1 + math.ceil(len(others) / keys.control.every))
+    runs = runs_of(benchmark, {benchmark.identity_of(point): point}, [repeats])
+    return (*experiments, replace(control, runs=runs))
 
 
-def control_experiment(
-    experiments: Sequence[Experiment], spec: ControlKeys, where: str
-) -> Experiment:
-    """The control point as an experiment of its own, with as many repeats as the others need.
+def _control(experiments: Sequence[Experiment], spec: ControlKeys, where: str) -> Experiment:
+    """The control point as an experiment, with the runs of the one that it is of.
 
-    ``spec`` is what the campaign file says of it, ``where`` what messages name. Raises UserError if
-    no experiment has such a point, or several fit.
+    Raises UserError if no experiment has such a point, or several fit.
     """
     by_name = {experiment.name: experiment for experiment in experiments}
     if CONTROL in by_name:
         raise UserError(f"{where}: experiments.{CONTROL}: this name is reserved for it")
-    source = by_name.get(spec.experiment)
-    if source is None:
+    if (source := by_name.get(spec.experiment)) is None:
         raise UserError(
             f"{where}.experiment: {spec.experiment!r} is not an experiment of this campaign; "
             + choices(spec.experiment, by_name)
         )
-    benchmark = source.benchmark
-    wanted = benchmark.normalised(spec.point, f"{where}.point")
+    wanted = source.benchmark.normalised(spec.point, f"{where}.point")
     points = [point for point in source.points if point.items() >= wanted.items()]
     if len(points) != 1:
-        differing = ", ".join(varying_parameters(benchmark, points or source.points))
         raise UserError(
             f"{where}.point: {len(points)} points of {source.name} fit; it must be one: set values "
-            f"of {differing or 'none'} that one of its points has"
+            f"of {', '.join(source.axes) or 'none'} that one of its points has"
         )
-    (point,) = points
-    # The control's runs do not become fewer while others are left out.
-    others: set[str] = set().union(*(experiment.left_out for experiment in experiments))
-    runs = {run.run_id: run for experiment in experiments for run in experiment.runs}
-    own = {benchmark.run_id(point, repeat) for repeat in range(len(runs))} & runs.keys()
-    shared = max((runs[run_id].repeat + 1 for run_id in own), default=0)
-    repeats = control_repeats(len(others | (runs.keys() - own)), spec.every, shared)
-    varying = ", ".join(f"{name} {point[name]}" for name in source.axes if name in point)
+    varying = ", ".join(f"{name} {points[0][name]}" for name in source.axes if name in points[0])
+    said = f"A point of {source.name}{varying and f' ({varying})'}, measured repeatedly between "
+    said += "all other runs: what changes here is the machine."
+    plain = {"description": said, "scaling": "none", "repeats": 1, "predict": None, "stop": None}
     return replace(
-        source,
-        name=CONTROL,
-        description=f"A point of {source.name}{varying and f' ({varying})'}, measured "
-        "repeatedly between all other runs: what changes here is the machine.",
-        scaling="none",
-        axes=(),
-        linked=(),
-        points=(point,),
-        runs=runs_of(benchmark, {benchmark.identity_of(point): point}, [range(repeats)]),
-        profiles=(),
-        excluded=(),
-        until_precise=None,
-        control=True,
-        predict=(),
-        stop=None,
-        left_out=frozenset(),
-        part_of="",
-        rules=(),
-    )
+        source, name=CONTROL, control=True, keys=source.keys.model_copy(update=plain), axes=(),
+        linked=(), points=tuple(points), profiles=(), excluded=(), rules=(), part_of="",
+    )  # fmt: skip

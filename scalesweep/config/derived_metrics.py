@@ -3,7 +3,7 @@
 They are part of no run id: what is measured is the same with and without them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,22 +55,6 @@ def derived_metrics(
     place, _, key = where.rpartition(".")
     check_metrics({*measured, *derived}, Path(place), key)
     return derived
-
-
-def check_same(
-    experiments: Iterable[tuple[str, str, Mapping[str, MetricKeys]]], where: str
-) -> None:
-    """Raise UserError where experiments of one benchmark, which may share runs, mean different
-    things by one name. ``experiments``: name, benchmark and derived metrics of each."""
-    known: dict[tuple[str, str], tuple[str, MetricKeys]] = {}
-    for experiment, benchmark, derived in experiments:
-        for name, metric in derived.items():
-            other, same = known.setdefault((benchmark, name), (experiment, metric))
-            if same != metric:
-                raise UserError(
-                    f"{where}.{experiment}.metrics.{name}: differs from that of {other}, which "
-                    f"measures {benchmark} too; give one of them another name"
-                )
 
 
 def _measured(benchmark: Benchmark) -> list[str]:

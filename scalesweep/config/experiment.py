@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.command_template import fill
 from scalesweep.config.derived_metrics import derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
-from scalesweep.config.experiment_keys import ExperimentKeys, MetricKeys, StopRule, UntilPrecise
+from scalesweep.config.experiment_keys import ExperimentKeys, MetricKeys
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.points import expand_points, varying_parameters
 from scalesweep.config.repeats import Run, planned_runs, profiled_runs
@@ -28,15 +28,9 @@ from scalesweep.core.scaling_kinds import OF_SAMPLES
 class Experiment:
     """A benchmark with axes, expanded: its points, runs, and what was excluded and why.
 
-    ``profiles`` are runs of the points once more, under a profiler.
-
-    ``memory_gib_per_rank`` is in GiB; ``constraint`` is a Slurm feature expression that may name
-    parameters in braces. ``control`` is set for the control point, repeated between all others.
-    ``predict``: counts of what it scales over whose results are to be predicted.
-    With ``until_precise`` each point has as many ``runs`` as are planned so far: those that are
-    needed in any case, until ``adaptive.repeats`` has looked at what they have measured.
-    With ``stop`` smaller counts are measured before larger ones, which ``adaptive.stops`` may leave
-    out: ``left_out`` are the ids of the runs that it has.
+    ``keys`` is what the file says of it, for one benchmark. ``profiles`` are runs of the points
+    once more, under a profiler. ``control`` is set for the control point, repeated between all
+    others. With repeats until precise each point has as many ``runs`` as are planned so far.
     ``alone``: no run of it starts while another of its runs lasts (``concurrent_runs: 1``).
     ``derivation``: which parameters are worked out from others; they are none of ``axes``.
     ``rules``: what it excludes, whatever points it has.
@@ -44,9 +38,8 @@ class Experiment:
     """
 
     name: str
+    keys: ExperimentKeys
     benchmark: Benchmark
-    description: str
-    scaling: str
     axes: tuple[str, ...]
     linked: tuple[str, ...]
     points: Sequence[Mapping[str, Any]]
@@ -54,28 +47,13 @@ class Experiment:
     profiles: tuple[Run, ...]
     excluded: tuple[tuple[Mapping[str, Any], str], ...]
     time_limit_minutes: float
-    expected_minutes: float | None
-    memory_gib_per_rank: float | None
-    constraint: str | None
     main_metric: str | None
-    until_precise: UntilPrecise | None = None
+    derived: Mapping[str, MetricKeys]
+    derivation: Derivation
+    rules: tuple[Expression, ...]
+    alone: bool
     control: bool = False
-    predict: tuple[int, ...] = ()
-    stop: StopRule | None = None
-    derived: Mapping[str, MetricKeys] = field(default_factory=dict)
-    left_out: frozenset[str] = frozenset()
-    alone: bool = False
-    derivation: Derivation = field(default_factory=Derivation)
     part_of: str = ""
-    rules: tuple[Expression, ...] = ()
-
-    def stages(self) -> dict[str, int]:
-        """Of an experiment with ``stop``: which count each run is of, from 0 for the smallest."""
-        if self.stop is None:
-            return {}
-        counts = {run.run_id: self.benchmark.scale_of(run.point) for run in self.runs}
-        places = {count: place for place, count in enumerate(sorted(set(counts.values())))}
-        return {run_id: places[count] for run_id, count in counts.items()}
 
 
 def expand_experiment(
@@ -98,22 +76,20 @@ def expand_experiment(
     check_variables(benchmark, spec, where)
     benchmark = benchmark.scaled_over(spec.scale, f"{where}.scale").with_variables(variables)
     benchmark, derivation = derived_parameters(benchmark, spec, where)
-    env = {f"{VARIABLE_PREFIX}{name}": value for name, value in spec.env.items()}
-    made = expand_points(benchmark, derivation, spec, env, site, where)
+    made = expand_points(benchmark, derivation, spec, site, where)
     points = tuple(made.kept.values())
     varied = varying_parameters(benchmark, points)
     check_varying(varied, where)
     axes = tuple(name for name in varied if name not in derivation.derived)
-    check_scaling(benchmark, spec.scaling, axes, points, where, made.whole)
+    check_scaling(benchmark, spec.scaling, axes, points, where)
     derived = derived_metrics(benchmark, spec.metrics, f"{where}.metrics")
     check_rules(benchmark, spec, derived, where)
     fill(spec.constraint or "", benchmark.defaults, f"{where}.constraint")
     runs = planned_runs(benchmark, made.kept, spec)
     return Experiment(
         name=name,
+        keys=spec,
         benchmark=benchmark,
-        description=spec.description,
-        scaling=spec.scaling,
         axes=axes,
         linked=made.linked,
         points=points,
@@ -121,26 +97,18 @@ def expand_experiment(
         profiles=profiled_runs(benchmark, spec.profile, profile, points, runs, where),
         excluded=tuple(made.excluded),
         time_limit_minutes=spec.time_limit_minutes or site.time_limit_minutes,
-        expected_minutes=spec.expected_minutes,
-        memory_gib_per_rank=spec.memory_gib_per_rank,
-        constraint=spec.constraint,
         main_metric=check_metric(benchmark, spec.main_metric, f"{where}.main_metric", derived),
-        until_precise=spec.repeats if isinstance(spec.repeats, UntilPrecise) else None,
-        predict=tuple(sorted(spec.predict.ranks)) if spec.predict else (),
-        stop=spec.stop,
-        alone=spec.concurrent_runs is not None,
         derived=derived,
         derivation=derivation,
         rules=made.rules,
+        alone=spec.concurrent_runs is not None,
     )
 
 
 def variables_of(spec: ExperimentKeys) -> set[Any]:
-    """Environment variables that an experiment sets: under ``env`` by their names, elsewhere as
-    ``env.NAME``."""
+    """Environment variables that an experiment sets, as ``env.NAME``."""
     keys = map(str, chain(spec.axes, spec.fixed, *(spec.linked or ()), *spec.extra))
-    named = (key.partition(VARIABLE_PREFIX) for key in keys)
-    return {*spec.env, *(name for before, prefix, name in named if prefix and not before)}
+    return {key.removeprefix(VARIABLE_PREFIX) for key in keys if key.startswith(VARIABLE_PREFIX)}
 
 
 def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
@@ -177,7 +145,7 @@ def check_rules(
 ) -> None:
     """Raise UserError where ``repeats``, ``stop`` and ``predict`` are about what no run measures:
     a metric of ``derived`` is worked out later, in the tables."""
-    until = spec.repeats if isinstance(spec.repeats, UntilPrecise) else None
+    until = spec.until_precise
     late = spec.main_metric if spec.main_metric in derived else None
     if until and until.metric:
         check_metric(benchmark, until.metric, f"{where}.repeats.metric", EPOCH_METRICS)

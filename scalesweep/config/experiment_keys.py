@@ -18,7 +18,6 @@ from scalesweep.config.models import (
     Real,
     Share,
     Text,
-    Variable,
     Whole,
     WrongKeyError,
     either,
@@ -208,7 +207,7 @@ class ExperimentKeys(Model):
     """shown in the report"""
     scaling: Literal["weak", "strong", "model", "none"] = "none"
     """weak: the work per rank must be the same at every rank count; strong: the work in all;
-    model: the parameters of the model must grow with the ranks
+    model: the model grows with the ranks
     ([kinds](../guide/campaigns.md#kinds-of-scaling)). A campaign that contradicts this is refused
     """
     scale: Name | None = None
@@ -237,10 +236,6 @@ class ExperimentKeys(Model):
     `{that, reason}`; points that do not are excluded, and counted with the reason"""
     extra: _Entries = ()
     """single points in addition to the grid; each sets every parameter that takes several values"""
-    env: dict[Variable, str] = Field({})
-    """environment variables of the runs with one value, before the site's (several values:
-    `env.NAME` under `axes` or `linked`). They are part of the point (as `env.NAME`) and of the run
-    id"""
     main_metric: str | None = None
     """the metric that figures and findings are about: one of the benchmark's `metrics`, or of the
     experiment's; default: the benchmark's"""
@@ -284,3 +279,8 @@ class ExperimentKeys(Model):
     def benchmark(self) -> str:
         """The benchmark, of several the first."""
         return self.benchmarks[0]
+
+    @property
+    def until_precise(self) -> UntilPrecise | None:
+        """Until when runs are repeated; None: a fixed number of times."""
+        return self.repeats if isinstance(self.repeats, UntilPrecise) else None

@@ -1,11 +1,10 @@
-"""The runs of points: a number of repeats of each, or the numbers of those that each one has; and
-those beside the measured ones, under a profiler or without exchange."""
+"""The runs of points, and those beside the measured ones, under a profiler or without exchange."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.experiment_keys import ExperimentKeys, UntilPrecise
+from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.profilers import (
     FOREIGN_KINDS,
@@ -38,7 +37,7 @@ def planned_runs(
     repeats = spec.repeats
     if isinstance(repeats, tuple):
         return runs_of(benchmark, points, [numbers for numbers in repeats if numbers])
-    count = repeats.least if isinstance(repeats, UntilPrecise) else repeats
+    count = repeats if isinstance(repeats, int) else repeats.least
     return runs_of(benchmark, points, [range(count)] * len(points))
 
 
@@ -75,25 +74,15 @@ def profiled_runs(
     if kind == NONE:
         return ()
     framework = benchmark.framework or UNSAID
-    allowed = [
-        each
-        for each in (FOREIGN_KINDS if benchmark.extract else KINDS)
-        if benchmark.extract
-        or (
-            OF_FRAMEWORK.get(each, framework) == framework
-            and (each != NOEXCHANGE or benchmark.noexchange)
-        )
-    ]
+    allowed: Sequence[str] = FOREIGN_KINDS
+    if not benchmark.extract:
+        own = [each for each in KINDS if OF_FRAMEWORK.get(each, framework) == framework]
+        allowed = [each for each in own if each != NOEXCHANGE or benchmark.noexchange]
     if kind not in allowed:
         if asked:
             return ()
-        what = f"runs on {framework}"
-        if benchmark.extract:
-            what = "is an external program"
-        elif kind == NOEXCHANGE:
-            what = "has no exchange that it can leave out"
         known = choices(kind, (NONE, *allowed))
-        raise UserError(f"{where}.profile: {kind!r}: benchmark {benchmark.name} {what}; {known}")
+        raise UserError(f"{where}.profile: benchmark {benchmark.name} has no {kind!r}; {known}")
     if kind == NOEXCHANGE:
         return tuple(
             run._replace(run_id=folder_name(run.run_id, kind), profile=kind) for run in runs

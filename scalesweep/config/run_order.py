@@ -14,6 +14,7 @@ is done already; which of two runs comes first (control runs apart) stays when o
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
 from types import MappingProxyType
 
 # Fractional part of the golden ratio: of its multiples (modulo 1) any first few lie evenly spread.
@@ -49,26 +50,15 @@ def _drawn(seed: int, run_id: str) -> bytes:
     return hashlib.blake2b(f"{seed}/{run_id}".encode(), digest_size=8).digest()
 
 
-def control_repeats(others: int, every: int, shared: int) -> int:
-    """How often the control point is measured: first, last, and after at most ``every`` others.
-
-    ``shared`` of its repeats belong to experiments too; these are all control runs.
-    """
-    return max(1 + math.ceil(others / every), shared)
-
-
 def _with_control(others: Sequence[str], control: Sequence[str]) -> list[str]:
     """The control's runs spread evenly among the others, the first and the last being control runs.
 
-    Which position each repeat has: any first few of them (those that an experiment shares) are
-    spread over the whole campaign too.
+    Any first few of its repeats (those that an experiment shares) are spread over the campaign too.
     """
     if not control:
         return list(others)
     spread = sorted(range(len(control)), key=lambda repeat: repeat * GOLDEN % 1)
     gaps = max(len(control) - 1, 1)
-    result: list[str] = []
-    for place, repeat in enumerate(spread):
-        low, high = (round(len(others) * (place + step) / gaps) for step in (0, 1))
-        result += [control[repeat], *others[low:high]]
-    return result
+    ends = [round(len(others) * place / gaps) for place in range(len(control) + 1)]
+    parts = zip(spread, pairwise(ends), strict=True)
+    return list(chain.from_iterable([control[n], *others[a:b]] for n, (a, b) in parts))

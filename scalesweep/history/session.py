@@ -60,7 +60,9 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
             taken.add(run_id)
             benchmark = by_name[entry["name"]].benchmark
             head = head_of(campaign, entry, record, run["point"])
-            head |= _commit_of(campaign, tracked_of(record, benchmark, campaign.track.repository))
+            head |= _commit_of(
+                campaign, tracked_of(record, benchmark, campaign.keys.track.repository)
+            )
             profiler = str((record.get("notes") or {}).get("importer") or "run")
             # Two tools see different parts.
             rows += [

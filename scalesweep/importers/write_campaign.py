@@ -175,7 +175,7 @@ def _experiment(
     if math.prod(map(len, axes.values())) > MOST_COMBINATIONS:
         linked = [{name: point[name] for name in (*axes, *fixed)} for point in ordered]
         return entry | {"linked": linked, "repeats": list(repeats.values())}
-    grid = grid_points({**benchmark.defaults, **fixed}, axes, [])
+    grid = grid_points({**benchmark.defaults, **fixed}, axes, [{}])
     every = [repeats.get(key(point), []) for point in grid]
     return entry | {"axes": axes, "fixed": fixed, "repeats": every}
 

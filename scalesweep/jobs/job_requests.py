@@ -72,8 +72,8 @@ def request_for(
         if next_job is NextJob.MORE_MEMORY and mem_mb is not None:
             mem_mb = min(2 * mem_mb, _largest_mb(campaign))
     shape = run_shape(
-        site, run.point, limit_s, experiment.memory_gib_per_rank,
-        mem_mb, experiment.constraint, experiment.alone,
+        site, run.point, limit_s, experiment.keys.memory_gib_per_rank,
+        mem_mb, experiment.keys.constraint, experiment.alone,
     )  # fmt: skip
     return Request(shape, limit_s)
 

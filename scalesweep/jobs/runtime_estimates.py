@@ -69,8 +69,8 @@ class Estimates:
             seconds, basis = median(self._points[point]), SAME_POINT
         elif (scaled := self._scaled(experiment.benchmark, run.point)) is not None:
             seconds, basis = scaled, SCALED
-        elif experiment.expected_minutes is not None:
-            seconds, basis = experiment.expected_minutes * 60, CAMPAIGN
+        elif experiment.keys.expected_minutes is not None:
+            seconds, basis = experiment.keys.expected_minutes * 60, CAMPAIGN
         least_s = self._least_s.get(point, 0.0)
         return (least_s, TIMED_OUT) if least_s > (seconds or 0.0) else (seconds, basis)
 

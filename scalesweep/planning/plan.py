@@ -68,24 +68,24 @@ def build_plan(
     seen: set[str] = set()
     plan: Plan = {
         "campaign": campaign.name,
-        "description": campaign.description,
+        "description": campaign.keys.description,
         "file": str(campaign.file),
         "site": campaign.site.name,
         "results": str(campaign.results),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "order": {"seed": campaign.seed, "of": len(positions)},
+        "order": {"seed": campaign.keys.order.seed, "of": len(positions)},
         "experiments": [
             _experiment_entry(campaign, experiment, states, positions, estimates, seen)
             for experiment in campaign.experiments
         ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
     }
-    others = {"consumer": campaign.consumer, "ceilings": campaign.site.ceilings}
+    others = {"consumer": campaign.keys.consumer, "ceilings": campaign.site.ceilings}
     more = {
         "data_sets": data_sets(campaign),
         **{key: path for key, path in others.items() if path and Path(path) != campaign.results},
         "peaks": dict(campaign.site.peaks),
-        "imported": dict(campaign.imported),
+        "imported": dict(campaign.keys.imported),
     }
     return cast(Plan, {**plan, **{key: value for key, value in more.items() if value}})
 
@@ -144,7 +144,7 @@ def _experiment_entry(
     kinds = {name: metric.kind for name, metric in experiment.derived.items() if metric.kind}
     entry: PlanExperiment = {
         "name": experiment.name,
-        "description": experiment.description,
+        "description": experiment.keys.description,
         "control": experiment.control,
         "benchmark": benchmark.name,
         "summary": benchmark.summary,
@@ -153,8 +153,8 @@ def _experiment_entry(
         "metrics": {**benchmark.metrics, **definitions},
         "compare": dict(benchmark.compare),
         "kinds": {**benchmark.kinds, **kinds},
-        "scaling": experiment.scaling,
-        "target_efficiency": campaign.target_efficiency,
+        "scaling": experiment.keys.scaling,
+        "target_efficiency": campaign.keys.target_efficiency,
         "scale": benchmark.scale,
         "scale_parameters": sorted(benchmark.scale_parameters),
         "axes": list(experiment.axes),
@@ -201,13 +201,13 @@ def _run(
 def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment) -> dict[str, Any]:
     """What only some entries have; left out where it is empty."""
     benchmark = experiment.benchmark
-    refused = campaign.imported.get("refused", ())
+    refused = campaign.keys.imported.get("refused", ())
     mesh, transformer = benchmark.mesh, benchmark.transformer
-    memory = memory_on(benchmark, campaign.site, experiment.memory_gib_per_rank)
+    memory = memory_on(benchmark, campaign.site, experiment.keys.memory_gib_per_rank)
     return {
         "part_of": experiment.part_of,
-        "predict": list(experiment.predict or ()),
-        "stop": experiment.stop.text if experiment.stop else "",
+        "predict": sorted(experiment.keys.predict.ranks) if experiment.keys.predict else [],
+        "stop": experiment.keys.stop.text if experiment.keys.stop else "",
         "ceiling": benchmark.ceiling,
         "noexchange": benchmark.noexchange,
         "refused": sum(of["count"] for of in refused if of["benchmark"] == benchmark.name),

@@ -124,7 +124,7 @@ def run_request(site: Site, experiment: Experiment, run: Run) -> dict[str, int]:
     ranks, nodes = int(run.point["ranks"]), site.nodes_for(run.point)
     per_node = -(-ranks // nodes)
     cpus = max(1, site.cores_per_node // per_node)
-    memory = experiment.memory_gib_per_rank
+    memory = experiment.keys.memory_gib_per_rank
     gib = site.memory_gib_per_node or 0 if memory is None else memory * per_node
     return {
         "nodes": nodes,

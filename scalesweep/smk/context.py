@@ -176,7 +176,7 @@ class SnakemakeContext:
     @property
     def history_digest(self) -> str:
         """Which history the campaign's points are kept in, and as of which repository."""
-        kept, repository = self.campaign.history, self.campaign.track.repository
+        kept, repository = self.campaign.history, self.campaign.keys.track.repository
         return digest_of([str(kept.folder.resolve()), str(repository)] if kept else [], 6)
 
     def session(self) -> list[str]:

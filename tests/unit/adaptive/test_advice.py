@@ -126,7 +126,7 @@ def test_what_takes_longer_than_its_limit_is_refused(load: Load) -> None:
 
 def test_variables_that_are_axes_or_in_extra_points(campaign_of: Load, tmp_path: Path) -> None:
     campaign = campaign_of(
-        "axes: {env.A: [null, x], size: [1, 2]}\nenv: {B: 'y', C: z}\n"
+        "axes: {env.A: [null, x], size: [1, 2]}\nfixed: {env.B: 'y', env.C: z}\n"
         "extra: [{env.A: w, env.B: v, size: 3}]"
     )
     states = dict.fromkeys(campaign.unique_runs(), RunState("done"))

@@ -1,5 +1,6 @@
 """Campaign files: what they expand to, and how mistakes are told."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,18 +35,16 @@ def test_axes_make_points_in_file_order(
 
 
 def test_what_a_product_cannot_combine_is_left_out_with_the_reason(campaign_of: Load) -> None:
-    """Points that the product made; a value that the campaign wrote for nothing is refused."""
-    axes = "axes: {rate: [200, 1], size: [4, 501, 600, 503]}\nexclude: ['size == 501'"
-    with pytest.raises(UserError, match=r"= 503 is not a multiple"):  # of one axis alone
-        campaign_of(f"{axes}]")
-    experiment = campaign_of(f"{axes}, size == 503]").experiments[0]
+    body = "axes: {rate: [200, 1], size: [4, 501, 600, 503]}\nexclude: ['size == 501']"
+    experiment = campaign_of(body).experiments[0]
     assert [(p["rate"], p["size"]) for p in experiment.points] == [(200, 4), (1, 4), (1, 600)]
-    reasons = [reason for _, reason in experiment.excluded]
-    assert sorted(set(reasons)) == ["size == 501", "size == 503", "toy: too much of both"]
-    assert len(reasons) == 5
+    reasons = Counter(reason for _, reason in experiment.excluded)
+    (divides,) = (reason for reason in reasons if reason.endswith("is not a multiple of 2"))
+    assert reasons == {"size == 501": 2, divides: 1, "toy: too much of both": 2}
     linked = "axes: {rate: [200, 1]}\nlinked: [{size: 4}, {size: 600}]"
     assert len(campaign_of(linked).experiments[0].points) == 3
-    assert len(campaign_of(f"{linked}\nextra: [{{rate: 2, size: 6}}]").experiments[0].points) == 4
+    extra = campaign_of(f"{linked}\nextra: [{{rate: 2, size: 6}}, {{rate: 2, size: 503}}]")
+    assert [len(extra.experiments[0].points), len(extra.experiments[0].excluded)] == [4, 2]
 
 
 def test_a_series_that_exclusions_cut_is_none_of_a_mix_up(campaign_of: Load) -> None:
@@ -58,8 +57,7 @@ def test_a_series_that_exclusions_cut_is_none_of_a_mix_up(campaign_of: Load) -> 
     ):
         assert len(campaign_of(f"{weak}{rule}]").experiments[0].points) == points
     diagonal = "threads == 2 and size * ranks != 8 and (ranks > 1 or size != 6)"
-    text = r"6 occurs at 1 rank only in the series threads = 2 \(2 at 4 ranks, 4 at 2 ranks, 6 at"
-    with pytest.raises(UserError, match=text):
+    with pytest.raises(UserError, match="but it is 6 at 1 and 4 at 2"):
         campaign_of(f"{weak}{diagonal}]")
 
 
@@ -111,13 +109,12 @@ def test_variables_are_part_of_what_is_measured_wherever_they_are_set(toy: Path)
         "  a: {benchmark: toy, axes: {env.OMP_PROC_BIND: [null, close], size: [1, 2]}}",
         "  b: {benchmark: toy, linked: [{env.A: x, env.B: 'y'}, {env.A: z, env.B: null}]}",
         "  c: {benchmark: toy, extra: [{env.OMP_PROC_BIND: spread}]}",
-        "  d: {benchmark: toy, env: {OMP_PROC_BIND: close}}",
-        "  same: {benchmark: toy, fixed: {env.OMP_PROC_BIND: close}}",
+        "  d: {benchmark: toy, fixed: {env.OMP_PROC_BIND: close}}",
     )
-    a, b, c, d, same = campaign.experiments
+    a, b, c, d = campaign.experiments
     assert a.axes == ("size", "env.OMP_PROC_BIND") and b.axes == ("env.A", "env.B")
     assert a.runs[0].run_id == c.runs[0].run_id == alone  # what sets none is what it was
-    assert d.runs == same.runs and d.runs[0].run_id in {run.run_id for run in a.runs}
+    assert d.runs[0].run_id in {run.run_id for run in a.runs}
     assert len(campaign.unique_runs()) == 4 + 2 + 1
     assert [[run_spec(campaign, e, run)["env"] for run in e.runs] for e in (b, c, d)] == [
         [{"A": "x", "B": "y"}, {"A": "z"}],

@@ -50,9 +50,10 @@ def test_points_that_cannot_be_are_excluded_with_the_reason(
     (experiment,) = campaign_of(GRID.replace("12, 24", "10, 12, 24")).experiments
     reasons = Counter(reason for _, reason in experiment.excluded)
     assert reasons == {
-        "threads take whole ranks": 6,
+        "threads take whole ranks": 3,
         "required: size < 24": 2,
-        "size = total / lanes is not a whole number": 2,
+        "size = total / lanes cannot be worked out": 3,
+        "size = total / lanes is not an integer from 1 to 1000": 2,
     }
     assert experiment.axes == ("ranks", "threads", "total")
     assert all(

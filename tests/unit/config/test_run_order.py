@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.run_order import arranged, control_repeats
+from scalesweep.config.run_order import arranged
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 
 Load = Callable[..., Campaign]
+HEAD = "campaign: test\nsite: toy\n"
+BODY = "axes: {ranks: [1, 2], size: [1, 3, 5]}\nrepeats: 2"
 
 
 def runs_of(points: int, repeats: int) -> dict[str, int]:
@@ -37,23 +39,20 @@ def test_as_written_keeps_the_file_and_profiled_runs_come_last() -> None:
     assert set(arranged(runs, 0, ["c0", "c1"], ["x", "w"])[-2:]) == {"x", "w"}
 
 
-@pytest.mark.parametrize(
-    ("others", "every", "shared", "seed"),
-    [(1, 1, 0, 0), (1, 30, 12, 1), (200, 1, 0, 2), (200, 30, 3, 3), (37, 10, 5, 0)],
-)
+@pytest.mark.parametrize("every", [1, 3, 10, 100])
+@pytest.mark.parametrize("repeats", [1, 5])
 def test_the_control_is_first_and_last_and_never_far(
-    others: int, every: int, shared: int, seed: int
+    campaign_of: Load, every: int, repeats: int
 ) -> None:
-    control = [f"c{repeat}" for repeat in range(control_repeats(others, every, shared))]
-    order = arranged(runs_of(others, 1), seed, control)
-    places = [place for place, name in enumerate(order) if name.startswith("c")]
-    assert len(places) == len(control) >= max(2, shared)
-    assert places[0] == 0 and places[-1] == len(order) - 1
+    """Of a point that is one of the experiment's own, too, whose runs are control runs."""
+    head = f"{HEAD}control: {{experiment: e, point: {{size: 3, ranks: 1}}, every: {every}}}\n"
+    campaign = campaign_of(BODY.replace("repeats: 2", f"repeats: {repeats}"), head)
+    own, controls = ({run.run_id for run in e.runs} for e in campaign.experiments)
+    positions = campaign.positions()
+    places = sorted(positions[run_id] for run_id in controls)
+    assert len(places) == 1 + -(-len(own - controls) // every)
+    assert places[0] == 1 and places[-1] == len(positions) == len(own | controls)
     assert max(b - a - 1 for a, b in pairwise(places)) <= every
-    assert sorted(order) == sorted([*runs_of(others, 1), *control])
-
-
-BODY = "axes: {ranks: [1, 2], size: [1, 3, 5]}\nrepeats: 2"
 
 
 def test_no_more_runs_at_once_than_the_site_allows(toy: Path, campaign_of: Load) -> None:

@@ -120,7 +120,10 @@ def test_a_main_metric_means_the_same_in_all_benchmarks(
     if not other:
         assert {each.main_metric for each in both().experiments} == {"fast"}
         return
-    with pytest.raises(UserError, match="main metric fast means different things"):
+    with pytest.raises(
+        UserError,
+        match=r"differ \(fast, unit items/s, better higher, scope to",
+    ):
         both()
     formulas = "{toy: 'fast', toy_fast: '1 / fast'}"
     stated = f"metrics: {{same: {{formula: {formulas}, unit: items/s}}}}\n    main_metric: same"
@@ -137,8 +140,3 @@ def test_flop_are_counted_by_one_convention(both: Callable[..., Campaign], toy: 
     formulas = "{toy: mfu_palm, toy_fast: mfu_megatron}"
     with pytest.raises(UserError, match="mfu_palm and mfu_megatron count FLOP by two conventions"):
         both("repeats: 2", stated.replace("FORMULAS", formulas))
-    for name, metric in metrics.items():
-        file = toy / "benchmarks" / name / "benchmark.yaml"
-        file.write_text(file.read_text().replace(metric, "mfu") + "main_metric: mfu\n")
-    with pytest.raises(UserError, match="main_metric: mfu: which FLOP it counts is not stated"):
-        both()

@@ -72,7 +72,7 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     campaign = SimpleNamespace(
         name="study", results=tmp_path / "results",
         history=HistorySettings(folder=tmp_path / "kept"),
-        track=TrackKeys(),
+        keys=SimpleNamespace(track=TrackKeys()),
         experiments=[SimpleNamespace(name="io", benchmark=benchmark)],
         site=SimpleNamespace(name=SITE, launch=None, launch_for=lambda _: {}),
         runs_folder=tmp_path / "results" / "runs" / SITE,

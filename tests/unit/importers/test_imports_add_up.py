@@ -331,7 +331,7 @@ def test_a_campaign_of_scaling_and_layouts(read: Read, tmp_path: Path) -> None:
     content = campaign_of(written, RULES, "imported", str(tmp_path))
     write_campaign(content, tmp_path / "campaign.yaml")
     (experiment,) = load_campaign(tmp_path / "campaign.yaml").experiments
-    assert (experiment.name, experiment.scaling) == ("tf_cnn_benchmarks", "weak")
+    assert (experiment.name, experiment.keys.scaling) == ("tf_cnn_benchmarks", "weak")
     assert (experiment.axes[0], len(experiment.points)) == ("devices", 6)
     # Each run that was imported, and no other: none is pending.
     assert {run.run_id for run in experiment.runs} == {

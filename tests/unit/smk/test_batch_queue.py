@@ -15,12 +15,13 @@ SITE: Any = SimpleNamespace(
     nodes_for=lambda point: 1, cores_per_node=4, memory_gib_per_node=None, gpus_per_node=0
 )
 RUN: Any = SimpleNamespace(point={"ranks": 2})
+KEYS = SimpleNamespace(memory_gib_per_rank=None)
 
 
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BatchQueue:
     monkeypatch.chdir(tmp_path)
-    experiment = SimpleNamespace(memory_gib_per_rank=None, time_limit_minutes=1)
+    experiment = SimpleNamespace(keys=KEYS, time_limit_minutes=1)
     campaign, runs = SimpleNamespace(site=SITE), {"a": (experiment, RUN)}
     context = SimpleNamespace(runs_folder="runs", campaign=campaign, runs=runs)
     rules: Any = SimpleNamespace(context=context, made=lambda job: Path("made", job.run_id))
@@ -63,7 +64,7 @@ def test_what_left_the_queue_is_over(queue: BatchQueue, caplog: pytest.LogCaptur
 
 
 def test_the_submit_command_names_resources() -> None:
-    experiment: Any = SimpleNamespace(memory_gib_per_rank=None, time_limit_minutes=1)
+    experiment: Any = SimpleNamespace(keys=KEYS, time_limit_minutes=1)
     request = run_request(SITE, experiment, RUN)
     assert filled("qsub {resources.slots} {resources.runtime}", request) == "qsub 4 3"
     for wrong in ("{resources.slot}", "{log}"):
