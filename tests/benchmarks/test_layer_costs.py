@@ -39,7 +39,7 @@ BY_HAND = {
     ),
     # Five channels: 10 FLOP for the product with the band.
     "lrn": (
-        lambda _: models.LocalResponseNormalization("NHWC"), [(2, 2, 5)],
+        lambda _: models.LocalResponseNormalization(), [(2, 2, 5)],
         (2 * 20 * 17, 2 * 20 * 24, 8 * 40, 8 * 80),
     ),
     "activation": (lambda layers: layers.ReLU(), [(6,)], (0, 0, 8 * 12, 8 * 18)),

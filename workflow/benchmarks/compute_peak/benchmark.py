@@ -39,12 +39,6 @@ class Program(Probe):
         moved = [self.params["ranks"] * least_bytes(self.params, int(n)) for n in self.sweep.values]
         return {"sweep": self.sweep.note() | {"moved": moved}}
 
-    def asked(self) -> str:
-        """Return what a machine may lack."""
-        params = self.params
-        words = f"{params['operation']} in dtype {params['dtype']}"
-        return words + ("" if params["operation"] == "matmul" else f", {params['data_format']}")
-
 
 def flop(params: dict[str, Any], size: int) -> int:
     """Return the FLOP of a call on one rank; a multiply-add counts as 2.

@@ -88,21 +88,6 @@ class Program(Probe):
         slowest = arrays[SECONDS].max(axis=2)
         return super().metrics(arrays) | {"latency": metric(float(np.median(slowest[0])), "s")}
 
-    def about_rank(self) -> list[str]:
-        """Return the names of this rank's GPUs."""
-        details = tf.config.experimental.get_device_details
-        gpus = tf.config.get_visible_devices("GPU")
-        return [str(details(gpu).get("device_name", gpu.name)) for gpu in gpus]
-
-    def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
-        """Return between what it copied."""
-        copied = {
-            "from": self.source.rpartition("device:")[2],
-            "to": self.target.rpartition("device:")[2],
-            "gpus": about_ranks,
-        }
-        return super().notes(about_ranks) | {"copies": copied}
-
 
 def through_graph(array: tf.Tensor, target: str) -> Callable[[], Any]:
     """Return a graph that copies an array to a device."""

@@ -61,11 +61,6 @@ class Program(Probe):
         made = kernels.tensorflow_kernels(size, lambda x: x)
         return {name: in_a_row(kernel) for name, kernel in made.items()}
 
-    def about_rank(self) -> str:
-        """Return the device of TensorFlow's arrays."""
-        details = tf.config.experimental.get_device_details
-        return str(details(self.gpus[0]).get("device_name", "GPU")) if self.gpus else "CPU"
-
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:
         """Return the best rate of all kernels, and of each kernel."""
         rate = rates(self.sweep, arrays[SECONDS])
@@ -77,9 +72,6 @@ class Program(Probe):
         }
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
-        """Return the sizes of arrays and caches too."""
-        cache = kernels.last_level_bytes(os.sched_getaffinity(0))
-        sizes = {"array_bytes": self.bytes, "last_level_cache_bytes": cache}
-        if self.gpus:
-            sizes["gpu_array_bytes"] = self.on_gpu
-        return super().notes(about_ranks) | {"memory": {**sizes, "devices": about_ranks}}
+        """Return the sizes of arrays too."""
+        sizes = {"array_bytes": self.bytes, "tensorflow_array_bytes": self.on_gpu}
+        return super().notes(about_ranks) | {"memory": sizes}

@@ -4,7 +4,6 @@ What the original times is timed apart: loading the tables, preprocessing, train
 after each epoch, evaluation.
 """
 
-import socket
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,12 @@ import tensorflow as tf
 
 from harness import no_exchange, ranks
 from harness.frame import Arrays
-from harness.hardware import cpu_model
 from harness.native import Metric, metric
 from harness.phases import Phases
-from harness.program import EXIT_UNSUPPORTED, Run
+from harness.program import Run
 from harness.tf_trainer import Training
 from harness.tf_training import Batches
-from nt3 import loading, memory, model, tables
+from nt3 import loading, model, tables
 
 
 class Program(Training):
@@ -35,11 +33,6 @@ class Program(Training):
         self.epochs, self.validates = params["total_epochs"] // shared, params["validate"]
         self.base_rate = params["learning_rate"]
         self.rate_factor = no_exchange.together(params["ranks"])
-
-    def start(self) -> None:
-        """Start the ranks, seed this one, and look at the memory of its host."""
-        super().start()
-        self.memory = look_at_memory(self.params["memory_mode"])
 
     def set_up(self) -> None:
         """Load and preprocess the tables; build the network, the same on every rank."""
@@ -83,20 +76,7 @@ class Program(Training):
         }
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
-        """Return each host's memory mode and what has read the tables too."""
+        """Return what has read the tables too."""
         data = self.data
         loaded = {"reader": data.reader, "package": data.package, "file_bytes": data.bytes}
-        return super().notes(about_ranks) | {"memory_mode": self.memory, "loading": loaded}
-
-
-def look_at_memory(asked: str) -> dict[str, str | None]:
-    """Return the mode of every host's memory by its name; ProgramError on all if one is in another.
-
-    A host is asked by its first rank.
-    """
-    host, first = socket.gethostname(), ranks.first_on_host()
-    there = memory.mode(cpu_model()) if first else None
-    problem = memory.mismatch(asked, there, host) if first else None
-    ranks.raise_together((EXIT_UNSUPPORTED, problem) if problem else None)
-    known = ranks.gather_json([host, first, there])
-    return {name: mode for name, first, mode in known if first}
+        return super().notes(about_ranks) | {"loading": loaded}

@@ -52,21 +52,17 @@ class Program(Benchmark):
         rounds, count = self.params["rounds"], len(self.parts)
         self.steps, self.launches = np.zeros((2, rounds))
         self.forward, self.both = np.zeros((2, rounds, count))
-        self.cores = np.zeros((rounds, 2))  # s of all cores: of the step, and of the layers
         with self.phases("timed"):
             for number in range(rounds):
                 ranks.barrier()
                 # Before and after the layers, of which some have warmed caches or heated cores.
                 first = self.step.seconds()
-                self.launches[number] = self.launch.seconds()[0]
+                self.launches[number] = self.launch.seconds()
                 for place, part in enumerate(self.parts):
-                    forward = part.forward.seconds()
-                    both = part.both.seconds() if part.both else forward
-                    self.forward[number, place], self.both[number, place] = forward[0], both[0]
-                    self.cores[number, 1] += part.count * both[1]
+                    self.forward[number, place] = forward = part.forward.seconds()
+                    self.both[number, place] = part.both.seconds() if part.both else forward
                     watch.advance()
-                last = self.step.seconds()
-                self.steps[number], self.cores[number, 0] = np.mean([first, last], axis=0)
+                self.steps[number] = (first + self.step.seconds()) / 2
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather ``[round, rank]`` of the step and of nothing, ``[round, layer, rank]``."""
@@ -75,7 +71,6 @@ class Program(Benchmark):
             "launch": self.launches,
             "forward": self.forward,
             "both": self.both,
-            "cores": self.cores,
         }
         return {f"layer_{name}": ranks.gather(array) for name, array in arrays.items()}
 
@@ -88,7 +83,6 @@ class Program(Benchmark):
         counts = np.array([part.count for part in self.parts])
         step = np.median(arrays["layer_step"], axis=0)
         layers = (counts[:, None] * np.median(arrays["layer_both"], axis=0)).sum(axis=0)
-        whole, apart = np.median(arrays["layer_cores"], axis=0)
         flop = sum(part.count * part.cost.flop for part in self.parts)
         samples = (self.params["batch_size"] / step).sum()
         return {
@@ -96,7 +90,6 @@ class Program(Benchmark):
             "step_time": metric(step.mean(), "s", scope="rank"),
             "layers_time": metric(layers.mean(), "s", scope="rank"),
             "layer_coverage": metric((layers / step).mean(), "1", "higher", "rank"),
-            "layer_core_coverage": metric((apart / whole).mean(), "1", "higher", "rank"),
             "step_flop": metric(flop, "FLOP", scope="rank"),
             "flop_per_second": metric((flop / step).mean(), "FLOP/s", "higher", "rank"),
         }

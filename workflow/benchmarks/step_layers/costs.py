@@ -102,9 +102,10 @@ def cost(layer: Any, batch: int, size: int = 4, by_input: bool = True) -> Cost:
     kept = {"dropout": 1, "lstm": KEPT}.get(kind, 0) * out
     # What backward reads besides the gradient by the output: input and output of the layer.
     read = into * (kind in (*PRODUCTS, "lstm", "batch_norm", "lrn", "max_pool"))
-    active = kind in PRODUCTS and layer.activation.__name__ != "linear"
-    # The output of an LSTM is all its states.
-    read += out * (active or kind in ("activation", "lstm", "max_pool", "lrn"))
+    # A layer ReLU is what it is called; the output of an LSTM is all its states.
+    activation = getattr(getattr(layer, "activation", None), "__name__", "relu")
+    active = kind in (*PRODUCTS, "activation") and activation != "linear"
+    read += out * (active or kind in ("lstm", "max_pool", "lrn"))
     moved = 0 if kind == "add" else out + read + into * by_input + kept
     weights = WEIGHT_BYTES * weights_of(layer.trainable_variables)
     return Cost(

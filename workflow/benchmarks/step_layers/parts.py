@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,11 +70,9 @@ class Timed:
             once = max(self.run(few) / few, 1e-9)
         self.turns = max(1, min(MOST_TURNS, round(least_s / once)))
 
-    def seconds(self) -> tuple[float, float]:
-        """Seconds of one turn, and those of all cores, as means over the turns of one timing."""
-        began = time.process_time()
-        seconds = self.run(self.turns)
-        return seconds / self.turns, (time.process_time() - began) / self.turns
+    def seconds(self) -> float:
+        """Seconds of one turn, the mean over the turns of one timing."""
+        return self.run(self.turns) / self.turns
 
 
 def _touch(tensors: Sequence[Any]) -> tf.Tensor:
@@ -113,7 +112,11 @@ def layer_parts(model: tf.keras.Model, batch: int, size: int) -> list[Part]:
             continue
         key = _alike(layer, by_input)
         if key not in parts:
-            parts[key] = _part(layer, costs.cost(layer, batch, size, by_input), batch, by_input)
+            cost = costs.cost(layer, batch, size, by_input)
+            inputs = [_values(batch, tensor) for tensor in tf.nest.flatten(layer.input)]
+            given, weights = _values(batch, layer.output), layer.trainable_variables
+            loops = _loops(partial(_call, layer), inputs, given, weights, by_input)
+            parts[key] = Part(layer.name, costs.kind_of(layer), cost, *loops)
         parts[key].count += 1
     return list(parts.values())
 
@@ -135,27 +138,32 @@ def _alike(layer: Any, by_input: bool) -> str:
     return json.dumps([type(layer).__name__, config, shapes, by_input], default=str)
 
 
-def _part(layer: Any, cost: costs.Cost, batch: int, by_input: bool) -> Part:
-    inputs = [_values(batch, tensor) for tensor in tf.nest.flatten(layer.input)]
-    given = _values(batch, layer.output)
-    weights = layer.trainable_variables
+def _call(layer: Any, *tensors: tf.Tensor) -> tf.Tensor:
+    return layer(tensors[0] if len(tensors) == 1 else list(tensors), training=True)
 
-    def call(tensors: Sequence[tf.Tensor]) -> tf.Tensor:
-        return layer(tensors[0] if len(tensors) == 1 else list(tensors), training=True)
+
+def _loops(
+    call: Callable[..., tf.Tensor],
+    inputs: Sequence[tf.Tensor],
+    given: tf.Tensor,
+    weights: Sequence[tf.Variable] = (),
+    by_input: bool = True,
+) -> tuple[Timed, Timed | None]:
+    """Forward, and both ways with a gradient by the output that is `given`."""
 
     def forward(*tensors: tf.Tensor) -> list[tf.Tensor]:
-        return [call(tensors)]
+        return [call(*tensors)]
 
     def both(given: tf.Tensor, *tensors: tf.Tensor) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
             if by_input:
                 tape.watch(tensors)
-            output = call(tensors)
+            output = call(*tensors)
         gradients = tape.gradient(output, [*(tensors if by_input else ()), *weights], given)
         return [output, *(each for each in gradients if each is not None)]
 
     backward = Timed(both, [given, *inputs]) if by_input or weights else None
-    return Part(layer.name, costs.kind_of(layer), cost, Timed(forward, inputs), backward)
+    return Timed(forward, inputs), backward
 
 
 def _values(batch: int, like: Any) -> tf.Tensor:
@@ -181,19 +189,10 @@ def loss_of(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
 
 def loss_part(model: tf.keras.Model, labels: tf.Tensor, batch: int) -> Part:
     """The loss of a batch, and its gradient by the model's output."""
-    inputs = [_values(batch, model.output), labels]
-
-    def forward(outputs: tf.Tensor, labels: tf.Tensor) -> list[tf.Tensor]:
-        return [loss_of(labels, outputs)]
-
-    def both(outputs: tf.Tensor, labels: tf.Tensor) -> list[tf.Tensor]:
-        with tf.GradientTape() as tape:
-            tape.watch(outputs)
-            loss = loss_of(labels, outputs)
-        return [loss, tape.gradient(loss, outputs)]
-
+    logits = _values(batch, model.output)
+    loops = _loops(partial(loss_of, labels), [logits], tf.constant(1.0))
     cost = costs.loss_cost(int(np.prod(model.output_shape[1:])), batch)
-    return Part(costs.LOSS, costs.LOSS, cost, Timed(forward, inputs), Timed(both, inputs), count=1)
+    return Part(costs.LOSS, costs.LOSS, cost, *loops, count=1)
 
 
 def update_part(model: tf.keras.Model) -> Part:
