@@ -10,21 +10,6 @@ import numpy as np
 from harness.native import Metric, metric
 
 
-def per_rank(times: np.ndarray, images: int) -> dict[str, np.ndarray]:
-    """Return, each ``[rank]``, what tf_cnn_benchmarks prints of ``times[step, rank]``.
-
-    speed = B / mean(t); uncertainty = std(s, ddof 0) / sqrt(steps), the standard error of the mean;
-    jitter = 1.4826 * median |s - median(s)|, the standard deviation that a normal distribution of
-    such a median absolute deviation has.
-    """
-    speeds = images / times
-    return {
-        "speed": images / times.mean(axis=0),
-        "uncertainty": speeds.std(axis=0) / np.sqrt(len(times)),
-        "jitter": 1.4826 * np.median(abs(speeds - np.median(speeds, axis=0)), axis=0),
-    }
-
-
 def metrics(
     times: np.ndarray, warmup: np.ndarray, losses: np.ndarray, wall: float, images: int
 ) -> dict[str, Metric]:
@@ -32,17 +17,22 @@ def metrics(
 
     `times` and `losses` are ``[step, rank]`` of the timed steps, `warmup` the times of those
     before; `wall` is the time of the timed loop over all ranks, `images` those of one rank's step.
+    The uncertainty is the standard error of the mean, the jitter the standard deviation that a
+    normal distribution of such a median absolute deviation has.
     """
-    own = {name: float(values.mean()) for name, values in per_rank(times, images).items()}
-    every = images / np.concatenate([warmup, times])
-    median = np.median(every, axis=0).mean()
-    unit = "images/s"
+    speeds, every = images / times, images / np.concatenate([warmup, times])
+    errors = speeds.std(axis=0) / np.sqrt(len(times))
+    deviations = np.median(abs(speeds - np.median(speeds, axis=0)), axis=0)
+
+    def rate(by_rank: np.ndarray, better: str = "higher") -> Metric:
+        return metric(by_rank.mean(), "images/s", better, "rank")
+
     return {
-        "total_images_per_second": metric(times.size * images / wall, unit, "higher", "total"),
-        "images_per_second": metric(own["speed"], unit, "higher", "rank"),
-        "images_per_second_uncertainty": metric(own["uncertainty"], unit, "lower", "rank"),
-        "images_per_second_jitter": metric(own["jitter"], unit, "lower", "rank"),
-        "median_images_per_second": metric(median, unit, "higher", "rank"),
-        "step_time_max": metric(times.max(), "s", "lower", "total"),
+        "total_images_per_second": metric(times.size * images / wall, "images/s", "higher"),
+        "images_per_second": rate(images / times.mean(axis=0)),
+        "images_per_second_uncertainty": rate(errors, "lower"),
+        "images_per_second_jitter": rate(1.4826 * deviations, "lower"),
+        "median_images_per_second": rate(np.median(every, axis=0)),
+        "step_time_max": metric(times.max(), "s", "lower"),
         "final_loss": metric(losses[-1].mean(), "1", "lower", "rank"),
     }

@@ -11,6 +11,7 @@ alexnet where here are 1,756,426.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -147,40 +148,32 @@ def alexnet_cifar10(x: Any, _: int | None) -> Any:
     return dense(dense(x, 384), 192)
 
 
-def resnet_cifar10(blocks: int) -> Body:
-    """Return the residual network of ``6 * blocks + 2`` layers."""
-
-    def body(x: Any, _: int | None) -> Any:
-        x = norm(conv(x, 16, 3, use_bias=False))
-        for filters in (16, 32, 64):
-            for block in range(blocks):
-                past, stride = x, 1
-                if filters > 16 and block == 0:
-                    past, stride = ThinOut(filters // 4)(x), 2
-                x = layers.ReLU()(norm(conv(x, filters, 3, stride, use_bias=False)))
-                x = norm(conv(x, filters, 3, use_bias=False))
-                x = layers.ReLU()(layers.Add()([past, x]))
-        return layers.GlobalAveragePooling2D()(x)
-
-    return body
+def resnet_cifar10(x: Any, _: int | None, blocks: int) -> Any:
+    """The residual network of ``6 * blocks + 2`` layers."""
+    x = norm(conv(x, 16, 3, use_bias=False))
+    for filters in (16, 32, 64):
+        for block in range(blocks):
+            past, stride = x, 1
+            if filters > 16 and block == 0:
+                past, stride = ThinOut(filters // 4)(x), 2
+            x = layers.ReLU()(norm(conv(x, filters, 3, stride, use_bias=False)))
+            x = norm(conv(x, filters, 3, use_bias=False))
+            x = layers.ReLU()(layers.Add()([past, x]))
+    return layers.GlobalAveragePooling2D()(x)
 
 
-def densenet_cifar10(convolutions: int, growth: int) -> Body:
-    """Return the densenet of three blocks of so many convolutions, of `growth` channels each."""
-
-    def body(x: Any, _: int | None) -> Any:
-        x = conv(x, 16, 3)
-        for block in range(3):
-            if block:
-                x = conv(x, TRANSITION_CHANNELS * growth, 1, activation="relu")
-                x = layers.AveragePooling2D(2, 2)(x)
-            for _ in range(convolutions):
-                new = conv(layers.ReLU()(norm(x)), growth, 3)
-                x = layers.Concatenate(axis=data_format().index("C"))([x, new])
-            x = layers.ReLU()(norm(x))
-        return layers.GlobalAveragePooling2D()(x)
-
-    return body
+def densenet_cifar10(x: Any, _: int | None, convolutions: int, growth: int = 12) -> Any:
+    """The densenet of three blocks of so many convolutions, of `growth` channels each."""
+    x = conv(x, 16, 3)
+    for block in range(3):
+        if block:
+            x = conv(x, TRANSITION_CHANNELS * growth, 1, activation="relu")
+            x = layers.AveragePooling2D(2, 2)(x)
+        for _ in range(convolutions):
+            new = conv(layers.ReLU()(norm(x)), growth, 3)
+            x = layers.Concatenate(axis=data_format().index("C"))([x, new])
+        x = layers.ReLU()(norm(x))
+    return layers.GlobalAveragePooling2D()(x)
 
 
 BODIES: dict[tuple[str, str], Body] = {
@@ -189,11 +182,11 @@ BODIES: dict[tuple[str, str], Body] = {
     ("alexnet", "imagenet"): alexnet,
     ("alexnet", "cifar10"): alexnet_cifar10,
     **{
-        (f"resnet{depth}", "cifar10"): resnet_cifar10((depth - 2) // 6)
+        (f"resnet{depth}", "cifar10"): partial(resnet_cifar10, blocks=(depth - 2) // 6)
         for depth in (20, 32, 44, 56, 110)
     },
-    ("densenet40_k12", "cifar10"): densenet_cifar10(12, 12),
-    ("densenet100_k12", "cifar10"): densenet_cifar10(32, 12),
+    ("densenet40_k12", "cifar10"): partial(densenet_cifar10, convolutions=12),
+    ("densenet100_k12", "cifar10"): partial(densenet_cifar10, convolutions=32),
 }
 APPLICATIONS = {
     "vgg16": tf.keras.applications.VGG16,

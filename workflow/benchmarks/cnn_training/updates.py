@@ -10,9 +10,20 @@ import numpy as np
 import tensorflow as tf
 
 from cnn_training.cluster import Place, has_servers
-from cnn_training.compute import apply, make_gradients, make_model, make_optimizer, stamped_sums
 from cnn_training.images import feed
-from cnn_training.trainer import Batch, Step, Taken, Trainer, repeat, take, traced
+from cnn_training.trainer import (
+    Batch,
+    Step,
+    Taken,
+    Trainer,
+    make_gradients,
+    make_model,
+    make_optimizer,
+    repeat,
+    stamped_sums,
+    take,
+    traced,
+)
 from harness import tf_spans
 
 REDUCTIONS = {  # without any, replicated takes collectives: NCCL on GPUs, rings on CPUs
@@ -88,7 +99,8 @@ def towers(params: dict[str, Any], place: Place, data: Path | None, exchanges: b
             place.devices, optimizers, shared, copies.variables, strict=True
         ):
             with tf.device(device):
-                updates.append(apply(optimizer, gradients, variables))
+                pairs = zip(gradients, variables, strict=True)
+                updates.append(optimizer.apply_gradients(pairs))
         ready = tf_spans.stamp(own, losses)
         reduced = tf_spans.stamp(shared) if exchanges else ready
         end = tf_spans.stamp(updates)
@@ -112,7 +124,8 @@ def masters(params: dict[str, Any], place: Place, data: Path | None, holder: str
         with tf.device(holder):
             means = [tf.add_n(parts) / len(parts) for parts in zip(*computed, strict=True)]
         reduced = tf_spans.stamp(means)
-        updated = tf_spans.stamp(apply(optimizer, means, variables))
+        pairs = zip(means, variables, strict=True)
+        updated = tf_spans.stamp(optimizer.apply_gradients(pairs))
         values = [each.read_value() for each in variables]
         copied = [
             variable.assign(value, read_value=False)
@@ -155,7 +168,8 @@ def replicas(
     def replica(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
         loss, own = gradients(images, labels)
         ready = tf_spans.stamp(loss, own)
-        updated = apply(optimizer, own, model.trainable_variables)
+        pairs = zip(own, model.trainable_variables, strict=True)
+        updated = optimizer.apply_gradients(pairs)  # sums of all replicas
         return loss, ready, summed(), tf_spans.stamp(updated)
 
     def learn(shares: Sequence[Batch]) -> tuple[Any, ...]:
@@ -197,7 +211,8 @@ def parameter_servers(params: dict[str, Any], place: Place, data: Path | None) -
         loss, own = gradients(images, labels)
         ready = tf_spans.stamp(loss, own)
         # The variables lie on the servers: bringing a gradient there and applying it is one.
-        end = tf_spans.stamp(apply(optimizer, own, model.trainable_variables))
+        pairs = zip(own, model.trainable_variables, strict=True)
+        end = tf_spans.stamp(optimizer.apply_gradients(pairs))
         return loss, tf_spans.in_graph(begun, begun, ready, (end, end), end)
 
     workers = [f"/job:worker/replica:0/task:{rank}" for rank in range(place.ranks)]
