@@ -15,8 +15,7 @@ from scalesweep.config.benchmark_keys import BenchmarkKeys, Divides, Point, Refu
 from scalesweep.config.command_template import LAUNCHER_PLACES, fill
 from scalesweep.config.log_patterns import Result
 from scalesweep.config.models import read, settled
-from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter
-from scalesweep.config.reserved_names import check_parameter, check_varying
+from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, check_parameter, check_varying
 from scalesweep.config.shapes import Mesh
 from scalesweep.config.study import OWN_BENCHMARKS, file_names, named_file
 from scalesweep.config.yaml_loader import load_yaml

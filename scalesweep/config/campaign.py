@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings, Sites
-from scalesweep.config.command_template import program_named
-from scalesweep.config.executables import Programs, named_programs
+from scalesweep.config.command_template import Programs, named_programs, program_named
 from scalesweep.config.experiment import Experiment, expand_experiment, variables_of
 from scalesweep.config.models import read
 from scalesweep.config.repeats import Run, runs_of

@@ -4,7 +4,6 @@ They are part of no run id: what is measured is the same with and without them.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from scalesweep.analysis.flop_conventions import mixed_conventions
@@ -13,7 +12,7 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_keys import MetricKeys
 from scalesweep.config.formula import Formula, by_alias
 from scalesweep.config.log_patterns import RESERVED
-from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES, check_metrics, check_parameter
+from scalesweep.config.parameter import OF_RUNS, OF_TABLES, check_metrics, check_parameter
 from scalesweep.core.errors import UserError
 
 # What the summary says of every run, as numbers.
@@ -52,8 +51,7 @@ def derived_metrics(
         if entry.kind and (fault := contradiction(entry.kind, entry.unit, better)):
             raise UserError(f"{here}.kind: {fault}")
         derived[name] = entry.settled(text, formula.reads, better)
-    place, _, key = where.rpartition(".")
-    check_metrics({*measured, *derived}, Path(place), key)
+    check_metrics({*measured, *derived}, where)
     return derived
 
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_keys import ExperimentKeys
-from scalesweep.config.parameter import Parameter
-from scalesweep.config.reserved_names import check_parameter
+from scalesweep.config.parameter import Parameter, check_parameter
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 

@@ -13,10 +13,9 @@ from scalesweep.config.command_template import fill
 from scalesweep.config.derived_metrics import derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
 from scalesweep.config.experiment_keys import ExperimentKeys, MetricKeys
-from scalesweep.config.parameter import VARIABLE_PREFIX
+from scalesweep.config.parameter import VARIABLE_PREFIX, check_varying
 from scalesweep.config.points import expand_points, varying_parameters
 from scalesweep.config.repeats import Run, planned_runs, profiled_runs
-from scalesweep.config.reserved_names import check_varying
 from scalesweep.config.scaling_check import check_scaling
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError, choices

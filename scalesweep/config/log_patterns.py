@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
-from scalesweep.compute.job_spec import STREAMS, Meaning, Patterns
+from scalesweep.compute.job_spec import Meaning, Patterns
 from scalesweep.compute.log_metrics import READER, value_group
 from scalesweep.compute.log_reader import Reader, Value, reader_of
 from scalesweep.compute.stamps import STAMPED
@@ -25,7 +25,7 @@ from scalesweep.config.models import (
     is_pattern,
     matching,
 )
-from scalesweep.config.reserved_names import check_metrics
+from scalesweep.config.parameter import check_metrics
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
@@ -38,16 +38,6 @@ Kind = Literal["extensive", "intensive", "latency"]
 RESERVED = frozenset(("local_times", "global_times", "span", "span_wait", *OF_STEPS, *QUANTITIES))
 
 
-def _no_source(source: str) -> str | None:
-    """What is wrong with a place that is no stream and no file in the attempt's folder."""
-    if not source.startswith(("/", "~")) and ".." not in source.split("/"):
-        return None
-    return (
-        f"{source!r} is not one of {', '.join(STREAMS)}, or the path of a file in {{out}}, "
-        "without '..'"
-    )
-
-
 def _no_metric_pattern(pattern: str) -> str | None:
     if fault := is_pattern(pattern):
         return fault
@@ -58,7 +48,9 @@ def _no_metric_pattern(pattern: str) -> str | None:
     return None
 
 
-_Source = Annotated[Text, checked(_no_source)]
+_MATCHES = "one of first, last, mean, median, all, or a percentile, p1 to p99"
+_SOURCES = "stdout, stderr or the path of a file in {out}, without '..'"
+_Source = Annotated[str, matching(r"(?![/~])(?!.*\.\.).+", _SOURCES)]
 
 
 class ExtractedMetric(Model):
@@ -82,13 +74,7 @@ class ExtractedMetric(Model):
     together"""
     kind: Kind | None = None
     """as of a metric above; default: by unit and name"""
-    match: Annotated[
-        str,
-        matching(
-            "(first|last|mean|median|all|p[1-9][0-9]?)",
-            "one of first, last, mean, median, all, or a percentile, p1 to p99",
-        ),
-    ] = "last"
+    match: Annotated[str, matching("first|last|mean|median|all|p[1-9][0-9]?", _MATCHES)] = "last"
     """which match counts: `first`, `last`, `mean`, `median`, a percentile (`p1` to `p99`), or
     `all`: their mean, and each of them in `samples.npz`"""
     skip: Annotated[Whole, Field(ge=0)] = 0
@@ -146,7 +132,7 @@ class Result(Model):
         for place, name in enumerate(names):
             if name in names[:place] or name in self.given:
                 raise UserError(f"{path}: result.extract[{place}]: two metrics {name!r}")
-        check_metrics(names, path, "result.extract")
+        check_metrics(names, f"{path}: result.extract")
         return self
 
     @property

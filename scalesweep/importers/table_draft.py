@@ -10,7 +10,7 @@ import yaml
 
 from scalesweep.analysis.metrics import QUANTITIES
 from scalesweep.config.formula import alias
-from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
+from scalesweep.config.parameter import OF_RUNS, OF_TABLES
 from scalesweep.core.errors import UserError
 from scalesweep.importers.made_benchmark import declared
 from scalesweep.importers.table_file import FAILED, Table

@@ -13,7 +13,7 @@ from scalesweep.config.derived_parameters import in_order
 from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.models import FILLED, Model, Name, read
-from scalesweep.config.reserved_names import check_metrics, check_parameter, check_varying
+from scalesweep.config.parameter import check_metrics, check_parameter, check_varying
 from scalesweep.config.shapes import Mesh, Transformer, load_shapes
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.causes import Cause
@@ -294,7 +294,7 @@ def _check(path: Path, file: MapFile, names: list[str], columns: Iterable[str]) 
 
 
 def _check_metrics(path: Path, file: MapFile) -> None:
-    check_metrics(file.metrics, path, "metrics")
+    check_metrics(file.metrics, f"{path}: metrics")
     for name, metric in file.metrics.items():
         named = len(metric.named)
         faults = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.executables import missing as missing_program
+from scalesweep.config.command_template import missing as missing_program
 from scalesweep.config.site_keys import image_of
 from scalesweep.core.profilers import EXECUTABLES, NONE
 from scalesweep.state.programs import container_words, launcher_of, python_of

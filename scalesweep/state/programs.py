@@ -6,8 +6,7 @@ from typing import Any
 from scalesweep.compute.job_spec import ProgramOrder
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.command_template import program_named
-from scalesweep.config.executables import named_programs
+from scalesweep.config.command_template import named_programs, program_named
 
 
 def python_of(campaign: Campaign, benchmark: Benchmark) -> str:

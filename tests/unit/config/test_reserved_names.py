@@ -10,7 +10,7 @@ from scalesweep.analysis.metrics import EPOCH_CURVES, split_column
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.registry import parts
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.reserved_names import OF_RUNS, OF_TABLES
+from scalesweep.config.parameter import OF_RUNS, OF_TABLES
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.plan_format import read_plan
@@ -39,7 +39,7 @@ def test_names_that_tables_have_are_refused(edited: Callable[..., Benchmark]) ->
 
 @pytest.mark.slow
 def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
-    """Whoever adds a column to a table adds its name to ``reserved_names`` and its docs."""
+    """Whoever adds a column to a table adds its name to ``OF_TABLES`` and its docs."""
     assert set(IDENTITY) == OF_RUNS
     make_results(tmp_path / "a")
     make_training(tmp_path / "b", Training({"ranks": [1, 2]}, fixed={"target_accuracy": 0.8}))

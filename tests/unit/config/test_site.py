@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.executables import missing
+from scalesweep.config.command_template import missing
 from scalesweep.config.site import Site, load_site
 
 
