@@ -7,6 +7,7 @@ from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.shapes import DEVICE, Memory, Shapes
 from scalesweep.config.site import Site
+from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import text_of
 
 if TYPE_CHECKING:
@@ -84,13 +85,16 @@ def memory_on(
     A GPU where the benchmark takes them and the site has them; else what a rank is given of the
     host's memory: ``memory_gib_per_rank``, or its share of a node.
     """
-    if benchmark.memory is None:
-        return None
+    memory = benchmark.memory
+    if memory is None or memory.device_gib is not None:
+        return memory
     if benchmark.gpus is not None and site.gpus_per_node:
-        gib = site.memory_gib_per_gpu
+        gib, share = site.memory_gib_per_gpu, ""
+    elif memory_gib_per_rank is not None or site.memory_gib_per_node is None:
+        gib, share = memory_gib_per_rank, ""
     else:
-        gib = memory_gib_per_rank
-        if gib is None and site.memory_gib_per_node is not None:
-            ranks = "(ranks if ranks < ranks_per_node else ranks_per_node)"
-            return benchmark.memory.on(f"{text_of(site.memory_gib_per_node)} / {ranks}")
-    return benchmark.memory.on(None if gib is None else text_of(gib))
+        gib = site.memory_gib_per_node
+        share = " / (ranks if ranks < ranks_per_node else ranks_per_node)"
+    if gib is None:
+        return memory
+    return memory.model_copy(update={DEVICE: Expression(f"{text_of(gib)}{share}", DEVICE)})

@@ -16,8 +16,8 @@ from pydantic import Field, StrictBool, create_model
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES, RECOMPUTE, ModelShape
 from scalesweep.config.models import Expr, Model, Short, expressions_of, one_of, read, settled
+from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
-from scalesweep.core.formatting import text_of
 from scalesweep.core.plan_format import PlanExperiment
 
 DEVICE = "device_gib"
@@ -102,31 +102,25 @@ class Mesh(_Fields):
 
     def at(self, point: Mapping[str, Any]) -> dict[str, int] | None:
         """Ranks by role at a point; None where one of them is not known or is no count."""
-        sizes = self._sizes(point)
-        return (
-            {r: int(n) for r, n in sizes.items()} if all(map(_is_count, sizes.values())) else None
-        )
+        try:
+            sizes = self.values_at(point, "")
+        except UserError:
+            return None
+        return sizes if sizes.keys() == self.fields.keys() else None
 
     def fault(self, point: Mapping[str, Any]) -> str | None:
         """Why a point's ranks make no such mesh, with its numbers; None where they do, or where it
         is not known."""
-        sizes = self._sizes(point)
-        for role, size in sizes.items():
-            if size is not None and not _is_count(size):
-                return f"{role} = {text_of(size)} is not a whole number of 1 or more ranks"
+        try:
+            sizes = self.values_at(point, "")
+        except UserError as error:
+            return str(error).removeprefix(": ")
         factors = {role: size for role, size in sizes.items() if role != EXPERTS}
-        if None in factors.values() or math.prod(factors.values()) == point["ranks"]:
+        product = math.prod(factors.values())
+        if sizes.keys() != self.fields.keys() or product == point["ranks"]:
             return None
-        numbers = " x ".join(text_of(int(size)) for size in factors.values())
-        product = int(math.prod(factors.values()))
+        numbers = " x ".join(map(str, factors.values()))
         return f"{' x '.join(factors)} = {numbers} = {product}, not the {point['ranks']} ranks"
-
-    def _sizes(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        return {role: value_at(ranks, point) for role, ranks in self.fields.items()}
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | float) and value >= 1 and float(value).is_integer()
 
 
 class Transformer(_Fields):
@@ -227,12 +221,6 @@ class Memory(_Fields):
     def texts(self) -> dict[str, str]:
         """All of it as texts; the peaks with spaces between."""
         return {**super().texts, "peak": " ".join(self.peak), "rank": self.rank}
-
-    def on(self, device: str | None) -> "Memory":
-        """The same on devices of so many GiB, an expression, where it does not say itself."""
-        if device is None or self.device_gib is not None:
-            return self
-        return self.model_copy(update={DEVICE: Expression(device, DEVICE)})
 
 
 class Shapes(Model):

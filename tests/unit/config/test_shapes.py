@@ -63,7 +63,7 @@ def test_ranks_that_make_no_such_mesh_are_named_with_the_numbers() -> None:
     assert axes.fault({**point, "tp": None}) is None and axes.at({**point, "tp": None}) is None
     derived = shapes(mesh={"dp": "ranks / (tp * pp)", "tp": "tp", "pp": "pp"}).mesh
     assert derived.at({"ranks": 8, "tp": 2, "pp": 1}) == {"dp": 4, "tp": 2, "pp": 1}
-    fault = "dp = 0.5 is not a whole number of 1 or more ranks"
+    fault = "mesh.dp: 0.5 is not a whole number"
     assert derived.fault({"ranks": 8, "tp": 16, "pp": 1}) == fault
 
 

@@ -157,7 +157,7 @@ def test_a_row_that_cannot_be_read_costs_no_other(read: Import, row: str, told: 
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("8,3,1", "dp = 2.66666666666667 is not a whole number of 1 or more ranks"),
+        ("8,3,1", "mesh.dp: 2.6666666666666665 is not a whole number"),
         ("8,0,1", "fails: "),
         ("4096,4096,1", "transformer.sequence: 0 is not 1 or more"),
     ],
