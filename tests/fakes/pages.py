@@ -5,8 +5,8 @@ import hashlib
 import html
 import re
 import shutil
-from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pandas as pd
 
@@ -50,49 +50,11 @@ def bare(page: str) -> str:
     return re.sub(r"<style>.*?</style>", "", page, flags=re.S)
 
 
-class Outline(HTMLParser):
-    """Tags, ids, links and headings of a page."""
-
-    void = frozenset({"meta", "link", "br", "img", "input", "hr", "wbr"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.hrefs: list[str] = []
-        self.sources: list[str] = []
-        self.attributes: set[str] = set()
-        self.ths_without_scope = 0
-        self.stack: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.tags.append(tag)
-        self.attributes |= set(found)
-        if "id" in found:
-            self.ids.append(found["id"])
-        if tag == "a":
-            self.hrefs.append(found["href"])
-        self.sources += [found[name] for name in ("src", "srcset", "data") if name in found]
-        self.ths_without_scope += tag == "th" and "scope" not in found
-        if tag not in self.void:
-            self.stack.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in self.void:
-            self.stack.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.stack.pop() == tag
-
-
-def outline(text: str) -> Outline:
-    parser = Outline()
-    parser.feed(text)
-    parser.close()
-    assert parser.stack == []
-    return parser
+def outline(text: str) -> ElementTree.Element:
+    """The page as a tree; raises where a tag is not closed."""
+    text = re.sub(r"<((?:meta|link|br|img|input|hr|wbr)\b[^>]*?)/?>", r"<\1/>", text)
+    flag = r"(<\w+(?:\s[\w-]+(?:=\"[^\"]*\")?)*?\s(?:hidden|open|selected))(?=[\s/>])"
+    return ElementTree.fromstring(re.sub(flag, r'\1=""', text.removeprefix("<!DOCTYPE html>")))
 
 
 def visible(text: str) -> str:

@@ -9,16 +9,6 @@ from scalesweep.analysis.best_rate import LARGER, SMALLER, best_rate, growth
 from scalesweep.analysis.stats import Estimate
 
 
-def test_the_best_run_counts_and_disturbed_ones_are_named() -> None:
-    # The mean of these has the interval 86 to 740 or so.
-    found = best_rate(np.array([327.0, 190.0, 325.0, 240.0, 326.0]))
-    assert found.rate.value == 327
-    assert (found.agreeing, found.disturbed) == (3, 2)
-    assert 320 < found.rate.low < 327 < found.rate.high < 345
-    alone = best_rate(np.array([327.0, 190.0, 240.0]))
-    assert alone.rate == Estimate(327) and alone.agreeing == 1
-
-
 def test_the_interval_by_hand() -> None:
     # Three runs: the undisturbed rate lies at most (80^(1/2) - 1) x (100 - 98) above 100.
     found = best_rate(np.array([98.0, 99.0, 100.0]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalesweep.analysis.metrics import EXTENSIVE, INTENSIVE, LATENCY, kind_of, plain_quantity
+from scalesweep.analysis.metrics import EXTENSIVE, INTENSIVE, LATENCY, kind_of
 from scalesweep.analysis.profile import Message, bus_factor
 
 
@@ -59,11 +59,3 @@ def test_bus_factors_of_eight_ranks(operation: str, factor: float | None) -> Non
 def test_calls_of_a_part_of_the_ranks_have_no_bus_bandwidth() -> None:
     assert Message("NCCL_ALLREDUCE", 8e6, 1, 1e-3).bus_bandwidth(8) == pytest.approx(1.4e10)
     assert Message("NCCL_ALLGATHER", 8e6, 1, 1e-3, None, False).bus_bandwidth(8) is None
-
-
-def test_labels_write_abbreviations_as_the_field_does() -> None:
-    described = {"unit": "bytes", "better": "lower", "scope": "rank"}
-    names = ("peak_rss", "flop_per_step", "peak_memory_allocated", "mfu_palm")
-    assert [plain_quantity(name, described).label for name in names] == [
-        "Peak RSS", "FLOP per step", "Peak memory allocated", "MFU palm",
-    ]  # fmt: skip

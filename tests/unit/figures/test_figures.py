@@ -19,7 +19,7 @@ from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.forms import Bars, Dots, Heat, Lines
-from scalesweep.figures.theme import Axis, look, set_axis
+from scalesweep.figures.theme import Axis, set_axis
 from tests.fakes.drawn import figures_of
 from tests.fakes.pages import render, visible
 from tests.fakes.results import Fake, make_results
@@ -145,16 +145,6 @@ FRAME = pd.DataFrame({"x": [1, 2, 4, 8], "y": [1.0, 3.0, 9.0, 81.0], "label": li
 def test_each_form_says_what_it_was_given(panel: Any, said: set[str]) -> None:
     drawing = Drawing("n", "e: what", "Why.", [panel])
     assert said | {"e: what"} <= set(texts(drawing.figure))
-
-
-def test_lines_beyond_what_can_be_told_apart_are_grey() -> None:
-    frame = pd.DataFrame(
-        [{"x": x, "y": x + n, "series": str(n)} for n in range(20) for x in (1, 2)]
-    )
-    figure = Drawing("n", "t", "", [Lines(frame, Axis("x"), Axis("y"))]).figure
-    colours = [line.get_color() for line in figure.axes[0].get_lines()]
-    assert colours.count("#c9ced6") == 8
-    assert len({json.dumps(look(place)) for place in range(18)}) == 18
 
 
 def test_an_axis_has_some_ticks_whatever_it_spans_and_no_interval_hides_the_values() -> None:

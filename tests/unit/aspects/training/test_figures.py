@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scalesweep.aspects.draw import draw
 from scalesweep.aspects.phases import LOOKS, looks_of
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
@@ -41,11 +40,6 @@ def test_accuracy_over_time_is_drawn_by_point_and_repeat(study: ExperimentResult
     # Each of the three repeats is a thin line of its own.
     thin = named(study, "accuracy-time").panels[0].frame.query("style == 'thin'")
     assert thin["y"].isna().sum() == 3 * 3
-
-
-def test_what_was_not_sampled_is_not_drawn(tmp_path: Path) -> None:
-    names = {drawing.name for drawing in draw(study_of(tmp_path, nt3(watts=lambda p, r: None)))}
-    assert not names & {"energy-phases", "power-time"}
 
 
 def test_error_has_its_target_and_dummy_input_learns_nothing(tmp_path: Path) -> None:

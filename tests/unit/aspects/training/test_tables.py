@@ -1,26 +1,14 @@
 """Tables of training runs: epochs, accuracy, phases and power, and the columns they come from."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from scalesweep.aspects.energy.table import TOTAL
-from tests.fakes.results import Fake, make_results
 from tests.fakes.training import nt3, study_of
-
-
-def test_runs_without_curves_have_none_of_these_tables(tmp_path: Path) -> None:
-    make_results(tmp_path, [Fake("e", {"ranks": [1, 2]}, "weak")])
-    names = {path.stem for path in (tmp_path / "tables" / "e").glob("*.csv")}
-    assert not names & {"epochs", "phases", "power"}
-    summary = pd.read_parquet(tmp_path / "summary.parquet")
-    assert summary["_epochs"].isna().all() and summary["_energy"].isna().all()
-    assert json.loads(summary["_phases"].iloc[0])["timed"] == 500.0
 
 
 def test_epochs_table(tmp_path: Path) -> None:
