@@ -8,15 +8,14 @@ import pandas as pd
 import pytest
 
 from scalesweep.analysis.table_io import write_parquet
-from scalesweep.aspects.find import rules
 from scalesweep.aspects.headroom.figure import headroom_figures
 from scalesweep.aspects.headroom.table import binding_resource, headroom_table
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.plan_format import Plan, write_plan_file
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import Finding
 from scalesweep.tables.machine import known_machine
 from tests.fakes.campaigns import Campaign, exchange
+from tests.fakes.finding_rows import said
 
 # S. Kesselheim, Is my code fast?, Helmholtz AI at JSC, 2021: ResNet-50 on ImageNet, one A100.
 PCIE, FP32, TF32, MEMORY = 32e9, 21e12, 151e12, 1.3e12
@@ -79,10 +78,6 @@ def study(made: Campaign) -> ExperimentResults:
     return ExperimentResults(plan["experiments"][0], make_tables(summary, plan)["training"])
 
 
-def told_of(results: ExperimentResults) -> list[Finding]:
-    return [rules()[each.rule].say(each) for each in binding_resource(results)]
-
-
 def rows_of(results: ExperimentResults) -> dict[str, Any]:
     return {row["resource"]: row for row in results.rows("headroom")}
 
@@ -101,7 +96,7 @@ def test_the_case_of_the_course() -> None:
     assert rows["memory"]["share"] == pytest.approx(700 * 1.3e9 / BATCH / MEMORY)  # with the update
     fast = rows_of(study(campaign(3000, flops=TF32)))
     assert fast["compute"]["allowed"] == pytest.approx(7550)
-    (finding,) = told_of(results)
+    (finding,) = said(binding_resource(results))
     assert finding.state == "note"
     assert finding.sentence.startswith("Compute binds at 1 rank: 67 [65, 68] %")
     assert "of 21 TFLOP/s (compute and layers)" in finding.sentence
@@ -151,7 +146,7 @@ def test_files_decoding_and_network_count_on_as_many_ranks() -> None:
 
 
 def test_more_than_a_ceiling_is_for_attention() -> None:
-    (finding,) = told_of(study(campaign(1500)))
+    (finding,) = said(binding_resource(study(campaign(1500))))
     assert finding.state == "attention"
     assert finding.sentence.startswith("Compute at 1 rank: 143 [139, 146] %")
     assert "of a ceiling measured too low (compute and layers)" in finding.sentence
@@ -230,7 +225,7 @@ def test_what_training_would_take_of_what_is_read() -> None:
     rows = [row for row in results.rows("headroom") if row["resource"] == "training"]
     assert [row["share"] for row in rows] == pytest.approx([30 / 33, 2, 2.5], rel=1e-3)
     assert all(row["share_low"] < row["share"] < row["share_high"] for row in rows)
-    findings = told_of(results)
+    findings = said(binding_resource(results))
     assert [finding.state for finding in findings] == ["attention", "attention", "note"]
     assert findings[0].sentence.startswith("Input-bound at 256 ranks, first epoch: training")
     assert "would take 250 [245, 255] %" in findings[0].sentence

@@ -12,17 +12,15 @@ import pytest
 
 from scalesweep.analysis.roofline import COMPUTE, LAUNCH, MEMORY, UNRATED, Roof, share_of
 from scalesweep.analysis.stats import Estimate, mean_of
-from scalesweep.aspects.find import rules
 from scalesweep.aspects.roofline.figure import roofline_figures
 from scalesweep.aspects.roofline.table import layer_table, step_against_roof
-from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import Finding
 from scalesweep.report.export_tables import write_all
 from scalesweep.tables.bookkeeping import as_text
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from scalesweep.tables.machine import DATASHEET, MEASURED, machine_of
 from scalesweep.tables.provenance import FACTS, run_facts
 from tests.fakes.campaigns import Campaign
+from tests.fakes.finding_rows import said
 
 # 100 GFLOP/s and 20 GB/s: the ridge is at 5 FLOP/byte, as in docs/methods/roofline.md.
 FLOPS, BYTES = 100e9, 20e9
@@ -70,10 +68,6 @@ def measured(steps: Sequence[str] = STEPS, **fixed: Any) -> Campaign:
 
 def rows_of(campaign: Campaign, **more: Any) -> list[dict[str, Any]]:
     return [dict(row) for row in campaign.study("layers", **more).rows("roofline")]
-
-
-def told_of(results: ExperimentResults) -> list[Finding]:
-    return [rules()[each.rule].say(each) for each in step_against_roof(results)]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +130,7 @@ def test_layers_without_products_are_not_held_against_a_product() -> None:
     _, other, step = study.rows("roofline")
     assert (other["bound"], other["least_ms"]) == (UNRATED, pytest.approx(5))  # 100 MB; not 40 ms
     assert step["least_ms"] == pytest.approx(65)
-    (finding,) = told_of(study)
+    (finding,) = said(step_against_roof(study))
     # Its gap would be 55 ms, that of conv is 40 ms.
     assert "the largest gap is in conv, compute bound" in finding.sentence
 
@@ -238,7 +232,7 @@ def test_without_measured_ceilings_nothing_is_said_of_the_step() -> None:
 )  # fmt: skip
 def test_what_the_step_reaches(steps: list[Any], state: str, words: str) -> None:
     study = measured(steps).study("layers")
-    (finding,) = told_of(study)
+    (finding,) = said(step_against_roof(study))
     assert finding.state == state and words in finding.sentence
 
 
@@ -246,7 +240,7 @@ def test_a_ceiling_that_still_grows_confirms_nothing_of_the_step() -> None:
     study = measured().study("layers")
     table = study.tables["roofline"]
     table["growing"] = True
-    (finding,) = told_of(study)
+    (finding,) = said(step_against_roof(study))
     assert (finding.state, finding.reason) == ("open", "the ceiling still grew at the last size")
 
 
@@ -268,7 +262,7 @@ def test_the_figure_follows_layers_as_the_local_batch_shrinks() -> None:
     ax = drawing.figure.axes[0]
     assert "conv ×2" in [text.get_text() for text in ax.texts]
     assert len(ax.lines[1].get_xdata()) == 4  # a path over the batches
-    large, small = told_of(study)
+    large, small = said(step_against_roof(study))
     assert large.sentence.startswith("At batch_size 32 the step reaches 5")
     assert small.sentence.startswith("At batch_size 4 the step reaches ")
 

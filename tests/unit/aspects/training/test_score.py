@@ -7,17 +7,16 @@ from typing import Any
 import pytest
 
 from scalesweep.analysis.stats import olympic_mean
-from scalesweep.aspects.find import rules
 from scalesweep.aspects.make_tables import make_tables
-from scalesweep.aspects.score import score_findings as found_score
+from scalesweep.aspects.score import score_findings
 from scalesweep.config.campaign import load_campaign
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import Finding
 from scalesweep.importers.detect_logs import RULES
 from scalesweep.importers.write_campaign import campaign_of, write_campaign
 from scalesweep.planning.plan import build_plan
 from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
+from tests.fakes.finding_rows import said
 from tests.fakes.imported_runs import import_runs, read_source
 from tests.fakes.mllog import T0, run_time, training
 
@@ -38,10 +37,6 @@ from tests.fakes.mllog import T0, run_time, training
 )
 def test_olympic_mean(values: list[float], unfinished: int, mean: float) -> None:
     assert olympic_mean(values, unfinished) == pytest.approx(mean, nan_ok=True)
-
-
-def score(results: ExperimentResults) -> list[Finding]:
-    return [rules()["score"].say(finding) for finding in found_score(results)]
 
 
 def study(folder: Path, logs: list[list[str]]) -> ExperimentResults:
@@ -73,7 +68,7 @@ def test_ten_runs(tmp_path: Path) -> None:
     assert (row["planned"], row["runs"], row["reached"], row["asked"]) == (10, 10, 10, 10)
     kept = sorted(epochs)[1:-1]
     assert row["score"] == pytest.approx(sum(map(run_time, kept)) / 8)
-    (finding,) = score(found)
+    (finding,) = said(score_findings(found))
     assert finding.state == "clear"
     assert finding.sentence == f"MLPerf score of 10 runs: {row['score']:,.1f} s."
     assert finding.flags == ("1 best and 1 worst dropped",)
@@ -85,7 +80,7 @@ def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
     (row,) = found.rows("score")
     assert (row["runs"], row["reached"]) == (4, 3)
     assert row["score"] == pytest.approx((run_time(4) + run_time(5)) / 2)
-    (finding,) = score(found)
+    (finding,) = said(score_findings(found))
     assert finding.state == "open"
     assert finding.reason == "MLPerf takes 10 runs" and finding.flags[1] == (
         "1 of 4 runs missed the target"
@@ -94,7 +89,7 @@ def test_an_unfinished_run_is_the_worst(tmp_path: Path) -> None:
     found = study(tmp_path / "two", [*logs, log(4, 3, status=None)])
     (row,) = found.rows("score")
     assert row["score"] is None
-    (finding,) = score(found)
+    (finding,) = said(score_findings(found))
     assert finding.state == "attention"
     assert finding.sentence == "No MLPerf score of 5 runs."
     assert finding.reason == "2 of 5 runs missed the target"
