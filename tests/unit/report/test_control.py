@@ -12,7 +12,6 @@ from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.find import find
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.config.campaign import Campaign
-from scalesweep.core.record import RECORD, write_record
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.parameters import control_figures
@@ -21,7 +20,7 @@ from scalesweep.planning.plan import build_plan
 from scalesweep.report.page import page_content, render_page
 from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
-from tests.fakes.records import make_record
+from tests.fakes.records import write_run
 
 HEAD = (
     "campaign: test\nsite: toy\n"
@@ -29,43 +28,36 @@ HEAD = (
 )
 GRID = "axes: {ranks: [1, 2], size: [1, 3, 5]}\nrepeats: 3"
 BEGAN = datetime(2026, 3, 2, 8, tzinfo=UTC)
-Studies = Callable[..., list[ExperimentResults]]
+Measure = Callable[..., tuple[ExperimentResults, ExperimentResults, str]]
 
 
 @pytest.fixture
-def studies_of(campaign_of: Callable[..., Campaign], tmp_path: Path) -> Studies:
-    """Results of the experiment and its control point after all runs of a campaign in its order:
-    ``speed`` of the run at each place, ten minutes after the one before, on each host in turn. The
-    page is ``report.html``."""
+def measure(campaign_of: Callable[..., Campaign], tmp_path: Path) -> Measure:
+    """The experiment, its control point and the page after all runs of a campaign in its order:
+    ``speed`` of the run at each place, ten minutes after the one before, on each host in turn."""
 
-    def make(
-        speed: Callable[[int], float], every: int = 2, body: str = GRID,
-        hosts: str = "a",
-    ) -> list[ExperimentResults]:  # fmt: skip
+    def measured(speed: Any, every: int = 2, body: str = GRID, hosts: str = "a") -> Any:
         campaign = campaign_of(body, HEAD.format(every=every))
-        generator, runs = np.random.default_rng(7), campaign.runs_folder
+        generator, folder = np.random.default_rng(7), campaign.runs_folder
+        runs, records = campaign.unique_runs(), []
         for run_id, place in campaign.positions().items():
-            run = campaign.unique_runs()[run_id][1]
-            started = BEGAN + timedelta(minutes=10 * place)
+            run, at = runs[run_id][1], (BEGAN + timedelta(minutes=10 * place)).isoformat()
             value = speed(place) * float(np.exp(0.01 * generator.standard_normal()))
             rate = {"value": value, "unit": "images/s", "better": "higher", "scope": "total"}
             ranks = [hosts[place % len(hosts)]] * run.point["ranks"]
-            write_record(runs / run_id, make_record(
-                run_id, benchmark="toy", point=run.point, repeat=run.repeat, site="toy",
-                started=started.isoformat(), ended=started.isoformat(), metrics={"rate": rate},
-                resources={"hosts": ranks, "slurm_nodes": []}, work={},
+            records.append(write_run(
+                folder, run_id, {}, benchmark="toy", point=run.point, repeat=run.repeat, site="toy",
+                started=at, ended=at, metrics={"rate": rate}, work={},
+                resources={"hosts": ranks, "slurm_nodes": []},
             ))  # fmt: skip
-        states = scan(runs, campaign.unique_runs())
-        plan = build_plan(campaign, states)
-        summary = build_summary([runs / run_id / RECORD for run_id in states])
-        tables, figures, out = (tmp_path / name for name in ("tables", "figures", "report.html"))
+        plan, summary = build_plan(campaign, scan(folder, runs)), build_summary(records)
+        tables = tmp_path / "tables"
         write_tables(make_tables(summary, plan), tables)
         studies = [load_results(entry, tables) for entry in plan["experiments"]]
-        content = page_content(plan, studies, summary, tables, figures, runs, out)
-        out.write_text(render_page(content))
-        return studies
+        paths = (tables, tmp_path / "figures", folder, tmp_path / "report.html")
+        return *studies, render_page(page_content(plan, studies, summary, *paths))
 
-    return make
+    return measured
 
 
 def drifts(study: ExperimentResults) -> list[Finding]:
@@ -81,38 +73,34 @@ def drifts(study: ExperimentResults) -> list[Finding]:
     ],
 )  # fmt: skip
 def test_without_drift_there_is_no_warning(
-    studies_of: Studies, every: int, body: str, state: str, said: str
+    measure: Measure, every: int, body: str, state: str, said: str
 ) -> None:
-    source, control = studies_of(lambda _: 100.0, every, body)
+    source, control, _ = measure(lambda _: 100.0, every, body)
     assert drifts(source) == []
     (found,) = drifts(control)
     assert found.state == state and found.sentence.startswith(said)
 
 
 @pytest.mark.slow
-def test_drift_is_told_with_its_interval(studies_of: Studies, tmp_path: Path) -> None:
-    source, control = studies_of(lambda place: 100 * np.exp(-0.2 * place / 24))
-    (found,) = drifts(control)
-    assert found.state == "attention"
+def test_drift_is_told_with_its_interval(measure: Measure) -> None:
+    source, control, page = measure(lambda place: 100 * np.exp(-0.2 * place / 24))
+    (found,), (also,) = drifts(control), drifts(source)
+    assert found.state == also.state == "attention"
     assert found.sentence.startswith("The control point drifts: rate (whole run) changes by -")
+    assert also.sentence.startswith("Runs of the same points drift: ")
     change: Any = found.numbers[-1]
     assert change.low < np.expm1(-0.2 * 23 / 24) < change.high < 0
-    (also,) = drifts(source)
-    assert also.state == "attention"
-    assert also.sentence.startswith("Runs of the same points drift: ")
     # Every interval of the interleaved points holds the speed in the middle of the campaign.
     for row in source.points:
         assert row["rate_low_run"] < 100 * np.exp(-0.1) < row["rate_high_run"]
-    page = (tmp_path / "report.html").read_text()
     warning = page.index('<p class="warn" role="note">The control point drifts')
     assert warning < page.index('<ul class="findings">')
     sections = [part.partition("</h2>")[0] for part in page.split("<h2>")[1:]]
     assert sections[:2] == ["e", "Control"]
 
 
-def test_a_jump_between_hosts(studies_of: Studies) -> None:
-    speed = lambda place: 100.0 if place <= 22 else 85.0  # noqa: E731
-    _, control = studies_of(speed, every=1, hosts="abc")
+def test_a_jump_between_hosts(measure: Measure) -> None:
+    _, control, _ = measure(lambda place: 100.0 if place <= 22 else 85.0, every=1, hosts="abc")
     (found,) = drifts(control)
     assert found.state == "attention" and found.flags == ("3 sets of hosts",)
     (drawing,) = control_figures(control)
