@@ -132,15 +132,7 @@ def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) ->
         metrics[name] = {"value": value, "unit": unit, "better": better, "scope": "total"}
     hosts = [f"nid{i:05d}" for i in range(ranks)]
     versions = {"python": "3.11.2", "tensorflow": "2.18.1", "horovod": "0.28.1", "numpy": "2.0.2"}
-    of_ranks = [
-        {"host": host, "affinity": "0-11", "pid": 4000 + i, "omp_num_threads": None}
-        for i, host in enumerate(hosts)
-    ]
-    node = {
-        "host": hosts[0], "cpu_model": "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz", "cores": 24,
-        "affinity": "0-23", "governor": "performance", "memory_bytes": 64 * 2**30,
-        "kernel": "5.14.21", "gpus": [],
-    }  # fmt: skip
+    cpu = {"cpu_model": "Intel(R) Xeon(R) CPU E5-2690 v3 @ 2.60GHz", "cores": 24}
     changes: dict[str, Any] = {
         "point": point, "repeat": repeat, "site": SITE, "source": fake.source,
         "started": f"2026-03-0{1 + repeat % 9}T08:00:00.000+00:00",
@@ -149,14 +141,11 @@ def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) ->
         "metrics": metrics, "work": {"samples_per_epoch": samples, "bytes_per_epoch": None},
         "resources": {"hosts": hosts, "slurm_nodes": hosts},
         "environment": {
-            "ranks": of_ranks, "versions": versions | fake.environment(point, repeat),
-            "variables": {
-                "HOROVOD_FUSION_THRESHOLD": "67108864", "SLURM_JOB_ID": str(1000 + repeat)
-            },
-            "node": node,
+            "versions": versions | fake.environment(point, repeat),
+            "variables": {"SLURM_JOB_ID": str(1000 + repeat)},
+            "node": {"host": hosts[0], "memory_bytes": 64 * 2**30, **cpu},
         },
         "git": {"commit": "0123456789abcdef0123456789abcdef01234567", "dirty": repeat == 1},
-        "command": ["python", "main.py"],
     }  # fmt: skip
     return write_run(folder, run_id, arrays, **changes)
 

@@ -27,10 +27,6 @@ UNITS = {
     "time_to_target": ("s", "lower"),
     "training_samples_per_second": ("samples/s", "higher"),
     "energy": ("J", "lower"),
-    "energy_per_sample": ("J", "lower"),
-    "energy_delay_product": ("J s", "lower"),
-    "mean_power": ("W", "lower"),
-    "peak_power": ("W", "lower"),
 }
 
 
@@ -180,22 +176,15 @@ def _write(fake: Training, run_id: str, point: Point, repeat: int, folder: Path)
     if watts is not None:
         hosts = min(int(point["ranks"]), 4)
         joules = write_power(run / "power.csv", spans, watts, hosts)
-        wall = spans[-1][2] - spans[0][1]
         domains = {"package-0": {"joules": joules / hosts, "counted": True},
                    "core": {"joules": joules / hosts / 2, "counted": False}}  # fmt: skip
         energy = {
             "sources": ["rapl"], "interval_s": 1.0, "hosts": [f"n{i}" for i in range(hosts)],
             "missing": None, "domains": {f"n{i}": domains for i in range(hosts)}, "joules": joules,
-            "seconds": wall, "mean_watts": joules / wall, "peak_watts": 2 * watts * hosts,
             "phases": {name: s * watts * hosts * (2 if name == "training" else 1)
                        for name, s in seconds.items()},
-            "sampler_cpu_s": 0.01 * wall * hosts, "samples": int(wall),
         }  # fmt: skip
-        values |= {
-            "energy": joules, "energy_per_sample": joules / (fake.samples(point) * epochs),
-            "energy_delay_product": joules * wall, "mean_power": joules / wall,
-            "peak_power": 2 * watts * hosts,
-        }  # fmt: skip
+        values["energy"] = joules
     metrics = {}
     for name, value in values.items():
         unit, better = UNITS.get(name, ("1", "higher" if "accuracy" in name else "lower"))

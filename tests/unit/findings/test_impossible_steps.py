@@ -15,31 +15,21 @@ from tests.fakes.planted_steps import planted_study
 from tests.unit.findings.test_planted_steps import clear, measured
 
 
-def milliseconds(arrays: Arrays) -> None:
-    for name in arrays:
-        if name != "step_times":
-            arrays[name] *= 1e3
+def scaled(factor: float, *names: str, rank: Any = slice(None), first: int = 0) -> Any:
+    """Multiply these arrays, or all, on a rank, or all, from a step on."""
+
+    def change(arrays: Arrays) -> None:
+        for name in names or arrays:
+            arrays[name][first:, rank] *= factor
+
+    return change
 
 
-def long_steps(arrays: Arrays) -> None:
-    arrays["step_times"] *= 1e3
+SPANS = [f"span_{name}" for name in ("input", "compute", "communication", "between")]
 
 
 def overlapping(arrays: Arrays) -> None:
     arrays["span_input"] += 0.05
-
-
-def all_milliseconds(arrays: Arrays) -> None:
-    for name in arrays:
-        arrays[name] *= 1e3
-
-
-def runs_fast(factor: float, rank: int = 1, first: int = 0) -> Any:
-    def change(arrays: Arrays) -> None:
-        for values in arrays.values():
-            values[first:, rank] *= factor
-
-    return change
 
 
 def long_checkpoints(arrays: Arrays) -> None:
@@ -49,13 +39,13 @@ def long_checkpoints(arrays: Arrays) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (milliseconds, "about 1,000 times step_times .*: the spans look like milliseconds"),
-        (long_steps, "they are milliseconds, overlap, or are of several runs"),
+        (scaled(1e3, *SPANS), "about 1,000 times step_times .*: the spans look like milliseconds"),
+        (scaled(1e3, "step_times"), "they are milliseconds, overlap, or are of several runs"),
         (overlapping, "are longer than the step in 60 of 60 steps"),
         (long_checkpoints, "span_checkpoint are longer than span_between in 60 of 60 steps"),
-        (all_milliseconds, "times the seconds that the run timed: they are milliseconds"),
-        (runs_fast(1.25), "rank 1 counted about 25 % more time than the others"),
-        (runs_fast(1.1, first=30), "rank 1 counted about 5 % more time than the others"),
+        (scaled(1e3), "times the seconds that the run timed: they are milliseconds"),
+        (scaled(1.25, rank=1), "rank 1 counted about 25 % more time than the others"),
+        (scaled(1.1, rank=1, first=30), "rank 1 counted about 5 % more time than the others"),
     ],
 )
 def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
