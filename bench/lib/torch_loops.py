@@ -19,8 +19,7 @@ import torch
 from torch import nn
 
 from harness import ranks
-from torch_training import benchmark, inputs, models, steps
-from torch_training.models.network import initial_values
+from torch_training import benchmark, inputs, models
 
 
 class Block(nn.Module):
@@ -81,8 +80,8 @@ def own_loops(params: dict[str, Any]) -> dict[str, Callable[[int], Any]]:
     """The benchmark's loop, with its stamps; and on the same network a loop that takes none."""
     device = torch.device("cpu")
     shared, optimizer = benchmark.build(params, device)
-    read = inputs.make(params, None, inputs.Place(0, 1), device)
-    without = benchmark.make_optimizer(params, shared.parameters())  # no hooks
+    read = inputs.make(params, None, (0, 1), device)
+    without = benchmark.make_optimizer(params, shared.module.parameters())  # no hooks
 
     def bare(count: int) -> None:
         for _ in range(count):
@@ -91,7 +90,7 @@ def own_loops(params: dict[str, Any]) -> dict[str, Callable[[int], Any]]:
             without.zero_grad(set_to_none=True)
             loss.item()
 
-    return {"own": lambda count: steps.take(shared, optimizer, read, count), "bare": bare}
+    return {"own": lambda count: benchmark.take(shared, optimizer, read, count), "bare": bare}
 
 
 def main() -> None:
@@ -103,9 +102,8 @@ def main() -> None:
         networks["padded"] = resnet20()
     loops = own_loops(params)
     for name, network in networks.items():
-        with torch.no_grad():  # the first weights of the benchmark: work may depend on values
-            for tensor, value in initial_values(network, params["seed"]):
-                tensor.copy_(value if isinstance(value, float) else torch.from_numpy(value))
+        # The first weights of the benchmark: work may depend on values.
+        models.initialise(network, params["seed"])
         loops[name] = plain_loop(params, network)
     print(flush=True)
     for line in sys.stdin:

@@ -39,7 +39,7 @@ def before(owner, name, act):
 def plant(fault):
     """Put the fault into torch_training."""
     from torch_training import benchmark
-    from torch_training.loader import Samples
+    from torch_training.inputs import Samples
     from torch_training.models.network import Network
 
     def take(_self, kind, _number):

@@ -28,9 +28,6 @@ def test_operations_are_those_of_the_products(facts):
     products = layers * 12 * width * width + width * vocabulary  # multiplications a token
     attention = layers * 2 * sequence * width
     assert facts["flop"] == [6 * sequence * (products + attention)] * 2
-    # Computed again is the forward pass of the blocks: without the last layer, and once.
-    blocks = 2 * sequence * (products - 32 * 50 + attention)
-    assert facts["recomputed"] == [[0], [blocks]]
     # Forward 3.8 G multiplications and additions (K. He et al., arXiv:1512.03385, table 1), three
     # times that with the backward pass, less the gradients of the images.
     forward = 2 * 3.8e9
@@ -39,6 +36,4 @@ def test_operations_are_those_of_the_products(facts):
 
 
 def test_tf32_is_allowed_for_convolutions_and_not_for_matrix_products(facts):
-    assert facts["tf32"] == {
-        "products": False, "convolutions": True, "in": ["resnet20", "resnet50"],
-    }  # fmt: skip
+    assert facts["tf32"] == {"products": False, "convolutions": True}

@@ -1,30 +1,26 @@
 """Helper of test_torch_layouts: train on four ranks in many layouts, in one process a rank.
 
 ``torch_layouts.py FOLDER STEPS CASE...`` on every rank; a CASE is JSON, all parameters. Rank 0
-writes ``FOLDER/<number of the case>.json``: `losses` (mean over data-parallel ranks), `exchange` of
-rank 0, `layout`, `by`, `seconds` by name and rank (sums over the steps after the first); or of each
-rank `refused`, an exit code and a message. A case with `alone` exchanges nothing; in one with
-`late` rank 1 sleeps in the forward pass of each step, `slept` seconds in the steps after the first.
-One with ``"place": [i, n]`` trains on share i of n, one with `data` from that folder.
+writes ``FOLDER/<number of the case>.json``: `by`, `mesh` and of each rank in `ranks` its `losses`,
+`exchange`, `parameters`, `bytes`, and `seconds` by name (sums over the steps after the first). In a
+case with `late` rank 1 sleeps in the forward pass of each step, `slept` seconds in the steps after
+the first. One with ``"place": [i, n]`` trains on share i of n, one with `data` from that folder.
 It also writes ``FOLDER/gpu.json``, seconds by name of steps on a made-up stream of a GPU.
 """
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from unittest import mock
 
 import torch
 
-from harness import no_exchange, ranks
-from harness.program import ProgramError
+from harness import ranks
 
 ranks.use("torch")
 
-from torch_training import benchmark, inputs, stamps, steps
+from torch_training import benchmark, inputs, stamps
 from torch_training.models.network import Network
 
 DELAY_S = 0.5
@@ -55,27 +51,25 @@ class Cuda:
         def record(self, stream):
             self.stream, self.at = stream, stream.enqueued_s
 
-        def query(self):
-            return self.at <= self.stream.done_s
-
         def synchronize(self):
-            self.stream.done_s = max(self.stream.done_s, self.at)
+            assert self.at <= self.stream.done_s, "the host waits for the stream"
 
         def elapsed_time(self, other):
-            assert self.query() and other.query(), "times of events that are not over"
+            self.synchronize()
+            other.synchronize()
             return 1e3 * (other.at - self.at)
 
 
 def on_a_made_up_gpu():
-    """Seconds of three steps whose work is known; the host never waits for the stream."""
+    """Seconds of three steps whose work is known; the host waits for the loss alone."""
     cuda = Cuda()
     own, computing = stamps.Stamps(cuda), cuda.stream
-    own.of_ddp(SimpleNamespace(_sync_buffers=len))
+    own.of_ddp()
     for number in range(3):
         computing.work(0.5)  # between
         own.begin()
         computing.work(1.0)
-        own.fed()
+        own.phase(stamps.REST)
         own.phase(stamps.FORWARD)
         computing.work(2.0)
         cuda.stream = Stream()  # an exchange on a stream of its own: not what computes
@@ -87,10 +81,8 @@ def on_a_made_up_gpu():
         with own.waiting(stamps.DATA_PARALLEL):
             computing.work(4.0)
         computing.work(16.0)
+        computing.done_s = computing.enqueued_s  # where the loss is read
         own.end()
-        assert not own._rows or number == 2, "a step was read before its stream had come there"
-        if number == 1:  # the stream catches up with the host
-            computing.done_s = computing.enqueued_s
     return {name: values.tolist() for name, values in own.arrays().items()}
 
 
@@ -118,21 +110,20 @@ def train(params, steps_taken):
 
 
 def take(params, steps_taken):
-    alone, place = params.pop("alone", False), params.pop("place", None)
+    share = params.pop("place", None)
     data = Path(params.pop("data")) if "data" in params else None
-    os.environ["SCALESWEEP_PROFILE"] = no_exchange.NOEXCHANGE if alone else ""
     device = torch.device("cpu")
     shared, optimizer = benchmark.build(params, device)
-    place = inputs.Place(*(place or (shared.position.data, shared.shape.data_ranks)))
-    assert inputs.check(params, data, place, device) is None
-    read = inputs.make(params, data, place, device)
+    mesh = shared.mesh
+    share = share or (mesh.data_rank(ranks.rank()), mesh.data_ranks)
+    read = inputs.make(params, data, share, device)
     sums = [float(samples.double().sum()) for samples, _ in read()]
-    taken = steps.take(shared, optimizer, read, steps_taken)
+    taken = benchmark.take(shared, optimizer, read, steps_taken)
     return {
-        "losses": shared.losses(taken.losses).tolist(),
+        **shared.about(),
+        "losses": taken.losses.tolist(),
         "input_sums": sums,
-        "about": shared.about(),
-        "exchange": shared.exchange(),
+        "exchange": shared.wrapping.exchange(shared.module),
         "seconds": {name: float(array[1:].sum()) for name, array in taken.seconds.items()},
     }, shared
 
@@ -143,16 +134,10 @@ def main():
     if ranks.rank() == 0:
         (folder / "gpu.json").write_text(json.dumps(on_a_made_up_gpu()))
     for number, text in enumerate(sys.argv[3:]):
-        try:
-            own, shared = train(json.loads(text), steps_taken)
-        except ProgramError as error:
-            own, shared = {"refused": [error.code, str(error)]}, None
+        own, shared = train(json.loads(text), steps_taken)
         every = ranks.gather_json(own)
         if ranks.rank() == 0:
-            report = {"ranks": every}
-            if shared is not None:
-                about = [each.pop("about") for each in every]
-                report |= {"by": shared.by, "layout": shared.layout(about)}
+            report = {"ranks": every, "by": shared.by, "mesh": shared.mesh._asdict()}
             (folder / f"{number}.json").write_text(json.dumps(report))
     ranks.stop()
     ranks.end(0)

@@ -5,32 +5,28 @@ All ranks meet before the first timed step and after the last one.
 
 import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
-from harness import ranks, torch_ranks
+from harness import ranks, torch_ranks, watch
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
-from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
-from torch_training import (
-    dataset,
-    flops,
-    inputs,
-    mesh,
-    models,
-    sharing,
-    steps,
-)
+from harness.program import EXIT_BAD_DATA
+from torch_training import dataset, flops, inputs, models, sharing, stamps
 
 Problem = tuple[int, str]
-# What torch.compile says where it has no compiler for the processor or the GPU.
-NO_COMPILER = re.compile(r"InvalidCxxCompiler|TritonMissing|working triton installation")
+
+
+class Taken(NamedTuple):
+    """Of steps: seconds by name (`Stamps.arrays`), and losses, ``[step]``."""
+
+    seconds: dict[str, np.ndarray]
+    losses: np.ndarray
 
 
 def make_optimizer(
@@ -58,29 +54,32 @@ def build(
     """Return the network with its first weights, shared among the ranks, and its optimiser."""
     network = models.build(params)
     models.initialise(network, params["seed"])
-    if params["data_format"] == "NHWC":
-        network = network.to(memory_format=torch.channels_last)
+    network = network.to(memory_format=inputs.layout(params))
     shared = sharing.make(params, network, ranks.rank(), device)
-    optimizer = make_optimizer(params, shared.parameters())
-    shared.stamps.attach(optimizer)
-    return shared, optimizer
+    return shared, make_optimizer(params, shared.module.parameters())
 
 
-def convolves(model: str) -> bool:
-    """Return whether nearly all operations of a network are those of convolutions."""
-    return model.startswith("resnet")
+def take(
+    shared: sharing.Sharing, optimizer: torch.optim.Optimizer, read: inputs.Read, steps: int
+) -> Taken:
+    """Take steps: batch, gradients, update. A step ends when its loss is known to the program.
 
-
-@contextmanager
-def told_without_compiler() -> Iterator[None]:
-    """Raise ProgramError (code 69) where torch.compile finds no compiler."""
-    try:
-        yield
-    except RuntimeError as error:
-        said = next(filter(NO_COMPILER.search, str(error).splitlines()), None)
-        if said is None:
-            raise
-        raise ProgramError(EXIT_UNSUPPORTED, f"compile true: {said}") from None
+    Reading the loss waits for a GPU, and for the update in it, which was enqueued before.
+    """
+    own, losses = shared.stamps, np.empty(steps)
+    for number in range(steps):
+        own.begin()
+        batch = read()
+        own.phase(stamps.REST)
+        loss = shared.step(batch)
+        own.phase(stamps.OPTIMIZER)
+        optimizer.step()
+        own.phase(stamps.REST)
+        optimizer.zero_grad(set_to_none=True)
+        losses[number] = loss.item()
+        own.end()
+        watch.advance()
+    return Taken(own.arrays(), shared.losses(losses))
 
 
 class Program(Benchmark):
@@ -93,12 +92,14 @@ class Program(Benchmark):
         params = self.params
         ranks.start(params["ranks"], params["inter_threads"], params["intra_threads"])
         self.device = torch_ranks.device()
-        shape = mesh.shape_of(params)
-        place = inputs.Place(mesh.position_of(shape, ranks.rank()).data, shape.data_ranks)
-        ranks.raise_together(inputs.check(params, self.run.data, place, self.device))
+        if params["input"] == "staged":
+            files = {"train": params["data_samples"] // params["samples_per_file"]}
+            ranks.raise_together(dataset.StandIn.from_params(params).missing(self.run.data, files))
         self.sharing, self.optimizer = build(params, self.device)
         torch_ranks.keep(self.sharing)
-        self.read = inputs.make(params, self.run.data, place, self.device)
+        mesh = self.sharing.mesh
+        share = mesh.data_rank(ranks.rank()), mesh.data_ranks
+        self.read = inputs.make(params, self.run.data, share, self.device)
 
     def warm_up(self) -> None:
         """Take the first steps, in which PyTorch compiles and allocates."""
@@ -113,11 +114,9 @@ class Program(Benchmark):
             self.timed = self.take("timed", self.params["batches"])
             self.wall = time.perf_counter() - began
 
-    def take(self, kind: str, number: int) -> steps.Taken:
+    def take(self, kind: str, number: int) -> Taken:
         """Take steps; ProgramError on all ranks when the loss of one is not finite."""
-        with told_without_compiler():
-            taken = steps.take(self.sharing, self.optimizer, self.read, number)
-        taken = taken._replace(losses=self.sharing.losses(taken.losses))
+        taken = take(self.sharing, self.optimizer, self.read, number)
         ranks.raise_together(self.divergence(kind, taken.losses))
         return taken
 
@@ -133,10 +132,7 @@ class Program(Benchmark):
         )
 
     def gather(self) -> dict[str, np.ndarray | None]:
-        """Gather times and losses of steps; ProgramError on all ranks for bad weights."""
-        finite = all(bool(torch.isfinite(p).all()) for p in self.sharing.local_parameters())
-        message = "training diverged: not all weights are finite"
-        ranks.raise_together(None if finite else (EXIT_BAD_DATA, message))
+        """Gather times and losses of steps, and the peaks of memory."""
         self.peaks = ranks.gather_json(peaks(self.device))
         return {
             "warmup_step_times": ranks.gather(self.warmup.seconds["step_times"]),
@@ -146,21 +142,17 @@ class Program(Benchmark):
 
     def convolves(self) -> bool:
         """Return whether the network is made of convolutions."""
-        return convolves(self.params["model"])
+        return str(self.params["model"]).startswith("resnet")
 
     def about_rank(self) -> dict[str, Any]:
-        """Return the device of this rank and its threads."""
-        return {
-            "device": torch_ranks.device_name(),
-            "threads": [torch.get_num_interop_threads(), torch.get_num_threads()],
-            "share": self.sharing.about(),
-        }
+        """Return what this rank holds of the network, and what it sends."""
+        return self.sharing.about()
 
     @property
     def samples_per_step(self) -> int:
         """Samples of all ranks in a step."""
-        params, shape = self.params, self.sharing.shape
-        return shape.data_ranks * params["batch_size"] * params["accumulation"]
+        params = self.params
+        return int(self.sharing.mesh.data_ranks * params["batch_size"] * params["accumulation"])
 
     def work(self) -> Work:
         """Return the samples of all timed steps: an epoch here."""
@@ -176,43 +168,46 @@ class Program(Benchmark):
         params, samples = self.params, self.samples_per_step
         times = arrays["step_times"]
         speed = samples * len(times) / self.wall
-        operations = flops.per_sample(params)
+        with torch.device("meta"):
+            network = models.build(params)
+            operations = flops.per_sample(network, params)
         measured = {
             "samples_per_second": metric(speed, "samples/s", "higher"),
             "flop_per_second": metric(speed * operations, "FLOP/s", "higher"),
             "step_time_max": metric(times.max(), "s"),
             "final_loss": metric(arrays["loss"][-1].mean(), "1", scope="rank"),
-            "model_parameters": metric(self.sharing.values, "parameters", scope="rank"),
+            "model_parameters": metric(models.count(network), "parameters", scope="rank"),
             "flop_per_step": metric(samples * operations, "FLOP"),
         }
         if params["model"] == "transformer":
             tokens = speed * params["sequence"]
             measured["tokens_per_second"] = metric(tokens, "tokens/s", "higher")
-        exchange = self.sharing.exchange()
-        if exchange and exchange["by"] == self.sharing.wrapping.by:
+        if exchange := self.exchange():
             gradients = sum(exchange["tensor_bytes"])
             measured["gradient_bytes"] = metric(gradients, "bytes", scope="rank")
-        return measured | peak_metrics(self.peaks)
+        for name in self.peaks[0]:  # of the rank that runs out first
+            most = max(rank[name] for rank in self.peaks)
+            measured[name] = metric(most, "bytes", scope="rank")
+        return measured
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return how ranks share, on what, and the sizes of batches."""
-        params, shape = self.params, self.sharing.shape
-        own = params["batch_size"] * params["accumulation"]
-        operations = {
-            "flop": flops.of_ranks(params, shape),
-            "recomputed_flop": flops.recomputed(params, shape),
-        }
+        params, shared = self.params, self.sharing
         return {
-            "mode": {"strategy": self.sharing.by, "step_times": "of each rank"},
-            "devices": [about["device"] for about in about_ranks],
-            "threads": [about["threads"] for about in about_ranks],
-            "spans": self.sharing.stamps.notes(params["batches"], params["pp"]),
+            "mode": {"strategy": shared.by, "step_times": "of each rank"},
+            "spans": shared.stamps.notes(params["batches"], params["pp"]),
             "batch": {"global": self.samples_per_step, "per_device": params["batch_size"]},
-            "exchange": self.sharing.exchange(),
-            "layout": self.sharing.layout([about["share"] for about in about_ranks])
-            | {name: [each * own for each in of_ranks] for name, of_ranks in operations.items()},
-            "peaks": {name: [rank.get(name) for rank in self.peaks] for name in self.peaks[0]},
+            "exchange": self.exchange(),
+            "layout": {
+                "mesh": shared.mesh._asdict(),
+                **{what: [rank[what] for rank in about_ranks] for what in ("parameters", "bytes")},
+            },
+            "peaks": {name: [rank[name] for rank in self.peaks] for name in self.peaks[0]},
         }
+
+    def exchange(self) -> dict[str, Any] | None:
+        """Return what rank 0 exchanges with other data-parallel ranks; None for nothing."""
+        return self.sharing.wrapping.exchange(self.sharing.module)
 
 
 def peaks(device: torch.device) -> dict[str, int]:
@@ -227,12 +222,3 @@ def peaks(device: torch.device) -> dict[str, int]:
         held["peak_memory_allocated"] = torch.cuda.max_memory_allocated(device)
         held["peak_memory_reserved"] = torch.cuda.max_memory_reserved(device)
     return held
-
-
-def peak_metrics(ranks: list[dict[str, int]]) -> dict[str, Metric]:
-    """Return the peaks of the rank that held the most, which is the one that runs out first."""
-    return {
-        name: metric(max(rank[name] for rank in ranks), "bytes", scope="rank")
-        for name in ranks[0]
-        if all(name in rank for rank in ranks)
-    }

@@ -9,12 +9,11 @@ is a coarse pattern of its class and noise: a network can learn both.
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from harness import staging
-from harness.program import EXIT_BAD_DATA
 
 IMAGE_SHAPES = {"mlp": (32, 32, 3), "resnet20": (32, 32, 3), "resnet50": (224, 224, 3)}
 CLASSES = {"mlp": 10, "resnet20": 10, "resnet50": 1000}
@@ -105,22 +104,6 @@ class StandIn(staging.DataSet):
             noise = rng.integers(64, size=pattern.shape, dtype=np.uint8)
             row[LABEL_BYTES:] = (pattern + noise).ravel()
         return rows
-
-
-def damage(
-    folder: Path | None, params: dict[str, Any], index: int, count: int
-) -> tuple[int, str] | None:
-    """Return exit code and message if a file is missing, or one of every ``count``-th not whole."""
-    stand_in, files = (
-        StandIn.from_params(params),
-        params["data_samples"] // params["samples_per_file"],
-    )
-    if problem := stand_in.missing(folder, {"train": files}):
-        return problem
-    paths = (stand_in.path(folder, "train", number) for number in range(index, files, count))
-    broken = next((path for path in paths if not stand_in.is_complete(path)), None)
-    advice = "remove it, and the next `snakemake` makes it again"
-    return (EXIT_BAD_DATA, f"input: {broken} is damaged: {advice}") if broken else None
 
 
 main = partial(staging.main, StandIn)

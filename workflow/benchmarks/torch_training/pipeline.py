@@ -1,98 +1,82 @@
 """Stages of a network on ranks in a row, through which micro-batches go one after another.
 
-Each rank has one stage, or `virtual_stages` of them that are as far apart as the ranks are many.
 Batches of all micro-steps of accumulation go through in one pass, in micro-batches of one size.
 Schedules are PyTorch's own (torch.distributed.pipelining).
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch.distributed import pipelining
-from torch.distributed.pipelining import PipelineStage
 
-from torch_training import mesh, models
+from torch_training import models
 from torch_training.models.network import Network
-from torch_training.stamps import BACKWARD, FORWARD, Stamps
+from torch_training.stamps import BACKWARD, FORWARD, REST, Stamps
 from torch_training.whole import Batch, Sharing
 
-SENT = "activations_sent_bytes"  # and their gradients, to neighbours
-SCHEDULES = {
-    "gpipe": pipelining.ScheduleGPipe,
-    "1f1b": pipelining.Schedule1F1B,
-    "interleaved": pipelining.ScheduleInterleaved1F1B,
-}
+SCHEDULES = {"gpipe": pipelining.ScheduleGPipe, "1f1b": pipelining.Schedule1F1B}
 
 
-def parts(network: Network, stages: int, numbers: Sequence[int]) -> list[Network]:
-    """Return stages of a network by their numbers; blocks divide by the stages."""
+def part(network: Network, stages: int, number: int) -> Network:
+    """Return a stage of a network; blocks divide by the stages."""
     share = len(network.blocks) // stages
-    cut = []
-    for number in numbers:
-        blocks = list(network.blocks)[number * share : (number + 1) * share]
-        stem = network.stem if number == 0 else None
-        part = Network(stem, blocks, network.head if number == stages - 1 else None)
-        part.checkpointing = network.checkpointing
-        cut.append(part)
+    blocks = list(network.blocks)[number * share : (number + 1) * share]
+    stem = network.stem if number == 0 else None
+    cut = Network(stem, blocks, network.head if number == stages - 1 else None)
+    cut.checkpointing = network.checkpointing
     return cut
 
 
-class _Stage(PipelineStage):
-    """A stage that counts what it sends, and tells when it computes."""
+class _Stage(pipelining.PipelineStage):
+    """A stage that tells when it computes."""
 
     stamps: Stamps
 
     def forward_maybe_with_nosync(self, *args: Any, **kwargs: Any) -> Any:
-        with self.stamps.doing(FORWARD):
-            return super().forward_maybe_with_nosync(*args, **kwargs)
+        self.stamps.phase(FORWARD)
+        outputs = super().forward_maybe_with_nosync(*args, **kwargs)
+        self.stamps.backward_from(outputs)
+        self.stamps.phase(REST)
+        return outputs
+
+    def backward_maybe_with_nosync(self, *args: Any, **kwargs: Any) -> Any:
+        self.stamps.phase(BACKWARD)
+        gradients = super().backward_maybe_with_nosync(*args, **kwargs)
+        self.stamps.backward_is_over()
+        return gradients
 
     def perform_reduce_grad(self, grad_scale_factor: int) -> None:
-        with self.stamps.doing(BACKWARD):
-            super().perform_reduce_grad(grad_scale_factor)
-
-    def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
-        return self._counted(super().get_fwd_send_ops(fwd_chunk_id))
-
-    def get_bwd_send_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
-        return self._counted(super().get_bwd_send_ops(bwd_chunk_id))
-
-    def _counted(self, operations: list[dist.P2POp]) -> list[dist.P2POp]:
-        for operation in operations:
-            self.stamps.count(SENT, operation.tensor)
-        return operations
+        self.stamps.phase(BACKWARD)
+        super().perform_reduce_grad(grad_scale_factor)
+        self.stamps.phase(REST)
 
 
 class Pipeline(Sharing):
-    """A rank that computes its stages for every micro-batch, and waits for those beside it."""
+    """A rank that computes its stage for every micro-batch, and waits for those beside it."""
 
-    def connect(self, group: dist.ProcessGroup) -> None:
-        """Connect the stages of the ranks of a group, which are in a row; stamps are told of what
-        this rank waits for of its neighbours."""
+    def connect(self, number: int, group: dist.ProcessGroup) -> None:
+        """Connect the stage of this number with those of the ranks of a group."""
         self.stamps.of_pipeline()
-        params, self.group = self.params, group
-        numbers = mesh.stages_of(self.position, self.shape, params["virtual_stages"])
-        count = self.shape.pp * params["virtual_stages"]
-        stages = []
-        for number, module in zip(numbers, self.modules, strict=True):
-            taken, given = self._shapes(number == 0, number == count - 1)
-            device = self.wrapping.device
-            stages.append(_Stage(module, number, count, device, taken, given, group=group))
-            stages[-1].stamps = self.stamps
-        self.schedule = SCHEDULES[params["pp_schedule"]](
-            stages if params["pp_schedule"] == "interleaved" else stages[0],
-            n_microbatches=micro_batches(params) * params["accumulation"],
+        self.number, self.group, self.last = number, group, number == self.mesh.pp - 1
+        device, (taken, given) = self.wrapping.device, self._shapes()
+        stage = _Stage(self.module, number, self.mesh.pp, device, taken, given, group=group)
+        stage.stamps = self.stamps
+        self.schedule = SCHEDULES[self.params["pp_schedule"]](
+            stage,
+            n_microbatches=micro_batches(self.params) * self.params["accumulation"],
             loss_fn=self._loss,
         )
 
     def _loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        with self.stamps.doing(FORWARD):
-            return models.loss(outputs, targets)
+        self.stamps.phase(FORWARD)
+        loss = models.loss(outputs, targets)
+        self.stamps.phase(REST)
+        return loss
 
-    def _shapes(self, first: bool, last: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what a stage takes and gives of a micro-batch, without values.
+    def _shapes(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what the stage takes and gives of a micro-batch, without values.
 
         A stage that had to find out would compute once, in its wrapper, which takes that for a
         micro-step.
@@ -112,40 +96,30 @@ class Pipeline(Sharing):
                 requires_grad=True,
             )
             outputs = torch.empty((count, *places, 1), requires_grad=True)  # stays with its loss
-        return inputs if first else between, outputs if last else between
+        return inputs if self.number == 0 else between, outputs if self.last else between
 
     def step(self, batch: Batch) -> torch.Tensor:
         """Add the gradients of the mean loss over all micro-batches; return that loss, known to
         the last stage only (elsewhere NaN)."""
-        inputs, targets = (_joined(each) for each in zip(*batch, strict=True))
-        first, last = self.position.pp == 0, self.position.pp == self.shape.pp - 1
+        inputs, targets = (torch.cat(each) for each in zip(*batch, strict=True))
         losses: list[torch.Tensor] = []
         self.schedule.step(
-            *((inputs,) if first else ()),
-            target=targets if last else None,
+            *((inputs,) if self.number == 0 else ()),
+            target=targets if self.last else None,
             losses=losses,
             return_outputs=False,
         )
-        if last:
+        if self.last:
             return torch.stack([loss.detach() for loss in losses]).mean()
         return torch.full((), torch.nan, device=self.wrapping.device)
 
     def losses(self, losses: np.ndarray) -> np.ndarray:
         """Return the losses of steps, on every rank those of the last stage of its row."""
         known = torch.tensor(losses, device=self.wrapping.device)
-        last = dist.get_global_rank(self.group, self.shape.pp - 1)
-        dist.broadcast(known, src=last, group=self.group)
+        dist.broadcast(known, group=self.group, group_src=self.mesh.pp - 1)
         return known.cpu().numpy()
-
-    def sent(self) -> dict[str, list[int]]:
-        """Return the messages of the newest step besides those of data-parallel ranks."""
-        return super().sent() | {"pp": self.stamps.messages.get(SENT, [])}
 
 
 def micro_batches(params: dict[str, Any]) -> int:
     """Return into how many parts a pipeline cuts a batch."""
     return params["pp"] if params["micro_batches"] is None else params["micro_batches"]
-
-
-def _joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))

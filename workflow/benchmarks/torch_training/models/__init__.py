@@ -8,16 +8,16 @@ from torch import nn
 
 from torch_training.dataset import CLASSES, IMAGE_SHAPES
 from torch_training.models import resnet, transformer
-from torch_training.models.network import Network, initial_values
+from torch_training.models.network import Network, count, initialise
 
-__all__ = ["CLASSES", "IMAGE_SHAPES", "build", "example", "initialise", "loss"]
+__all__ = ["CLASSES", "IMAGE_SHAPES", "build", "count", "example", "initialise", "loss"]
 
 
 def build(params: dict[str, Any]) -> Network:
     """Return the network on the current device, with weights of PyTorch's that are not seeded."""
     match params["model"]:
         case "mlp":
-            network = fully_connected(params["layers"], params["width"], IMAGE_SHAPES["mlp"])
+            network = fully_connected(params["layers"], params["width"])
         case "resnet20":
             network = resnet.resnet20()
         case "resnet50":
@@ -29,28 +29,18 @@ def build(params: dict[str, Any]) -> Network:
     return network
 
 
+def fully_connected(layers: int, width: int) -> Network:
+    """Return the network: images to `width`, so many layers of that, and 10 classes."""
+    stem = nn.Sequential(nn.Flatten(), *_dense(math.prod(IMAGE_SHAPES["mlp"]), width))
+    blocks = [_dense(width, width) for _ in range(layers)]
+    return Network(stem, blocks, nn.Linear(width, CLASSES["mlp"]))
+
+
 def _dense(inputs: int, outputs: int) -> nn.Sequential:
     """Return a layer with ReLU; He's variance keeps signals alive over many of them."""
     linear = nn.Linear(inputs, outputs)
     linear.kernel_variance = 2 / inputs
     return nn.Sequential(linear, nn.ReLU())
-
-
-def fully_connected(layers: int, width: int, shape: tuple[int, int, int]) -> Network:
-    """Return the network: images to `width`, so many layers of that, and 10 classes."""
-    stem = nn.Sequential(nn.Flatten(), *_dense(math.prod(shape), width))
-    return Network(
-        stem, [_dense(width, width) for _ in range(layers)], nn.Linear(width, CLASSES["mlp"])
-    )
-
-
-@torch.no_grad()
-def initialise(network: Network, seed: int) -> None:
-    """Give a whole network the weights to begin with, which depend on `seed` alone: not on device,
-    ranks or layout. The residual networks get those of cnn_training.
-    """
-    for tensor, value in initial_values(network, seed):
-        tensor.copy_(value if isinstance(value, float) else torch.from_numpy(value))
 
 
 def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

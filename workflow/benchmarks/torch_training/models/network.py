@@ -1,15 +1,13 @@
 """What all networks have: a stem, blocks in a row, a head; and their first weights."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from harness import seeded
-
-Value = np.ndarray | float
 
 
 class Network(nn.Module):
@@ -56,45 +54,37 @@ def conv(inputs: int, outputs: int, size: int, stride: int = 1, bias: bool = Fal
 
 def count(network: nn.Module) -> int:
     """Return the number of trained values; weights that are used twice count once."""
-    return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
+    return sum(parameter.numel() for parameter in network.parameters())
 
 
-def initial_values(network: nn.Module, seed: int) -> Iterator[tuple[torch.Tensor, Value]]:
-    """Yield each weight of a network and its first values.
+@torch.no_grad()
+def initialise(network: nn.Module, seed: int) -> None:
+    """Give a whole network the weights to begin with, which depend on `seed` alone: not on device,
+    ranks or layout. The residual networks get those of cnn_training.
 
     Kernels are normal with a variance of one over the number of inputs, or as the module says
     (`kernel_variance`); scales and moving variances are one, the rest zero. Each kernel depends on
     `seed` and its number in the network alone. Numbers are Keras's: in the order of modules, their
-    trained weights and then their statistics. Weights that are used twice come once.
+    trained weights and then their statistics. Weights that are used twice are drawn once.
     """
     number, seen = 0, set()
     for module in network.modules():
-        trained, statistics = list(module.named_parameters(recurse=False)), _statistics(module)
-        for name, tensor in [*trained, *statistics]:
-            if id(tensor) not in seen and name == "weight" and tensor.dim() > 1:
-                yield tensor, _kernel(module, tensor, seed, number)
-            elif id(tensor) not in seen:
-                yield tensor, 1.0 if name in ("weight", "running_var") else 0.0
-            seen.add(id(tensor))
+        buffers = module.named_buffers(recurse=False)
+        statistics = [named for named in buffers if named[1].is_floating_point()]  # no counters
+        for name, tensor in [*module.named_parameters(recurse=False), *statistics]:
+            if tensor not in seen and name == "weight" and tensor.dim() > 1:
+                tensor.copy_(_kernel(module, tensor, seed, number))
+            elif tensor not in seen:
+                tensor.fill_(float(name in ("weight", "running_var")))
+            seen.add(tensor)
             number += 1
 
 
-def _statistics(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
-    """Return the moving statistics of a module: no counters."""
-    return [
-        (name, buffer)
-        for name, buffer in module.named_buffers(recurse=False)
-        if buffer.is_floating_point()
-    ]
-
-
-def _kernel(module: nn.Module, tensor: torch.Tensor, seed: int, number: int) -> np.ndarray:
+def _kernel(module: nn.Module, tensor: torch.Tensor, seed: int, number: int) -> torch.Tensor:
     """Return values for a kernel, drawn in Keras's order: outputs last (embeddings as they are)."""
     if isinstance(module, nn.Embedding):
-        return seeded.kernel(tensor.shape, seed, number, module.kernel_variance)
+        return torch.from_numpy(seeded.kernel(tensor.shape, seed, number, module.kernel_variance))
     outputs, inputs, *size = tensor.shape
-    fan_in = inputs * int(np.prod(size, dtype=int))
-    variance = getattr(module, "kernel_variance", 1 / fan_in)
+    variance = getattr(module, "kernel_variance", 1 / (inputs * math.prod(size)))
     drawn = seeded.kernel((*size, inputs, outputs), seed, number, variance)
-    places = [drawn.ndim - 1, drawn.ndim - 2, *range(len(size))]
-    return np.ascontiguousarray(drawn.transpose(places))
+    return torch.from_numpy(drawn).movedim((-1, -2), (0, 1))

@@ -23,9 +23,9 @@ class Small(nn.Module):
         super().__init__()
         self.missing = outputs - inputs
         self.conv1 = conv(inputs, outputs, 3, 2 if self.missing else 1)
-        self.norm1 = nn.BatchNorm2d(outputs, eps=1e-5, momentum=0.1)
+        self.norm1 = nn.BatchNorm2d(outputs)
         self.conv2 = conv(outputs, outputs, 3)
-        self.norm2 = nn.BatchNorm2d(outputs, eps=1e-5, momentum=0.1)
+        self.norm2 = nn.BatchNorm2d(outputs)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Append the block to images."""
@@ -66,23 +66,19 @@ def _norm(channels: int) -> nn.BatchNorm2d:
     return nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM)
 
 
-class Mean(nn.Module):
-    """The mean over all pixels: ``[N, C]``."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Average images."""
-        return x.mean((2, 3))
+def _head(channels: int, classes: int) -> nn.Sequential:
+    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
 
 
 def resnet20() -> Network:
     """Return CIFAR-10's residual network of 20 layers."""
-    stem = nn.Sequential(conv(3, 16, 3), nn.BatchNorm2d(16, eps=1e-5, momentum=0.1))
+    stem = nn.Sequential(conv(3, 16, 3), nn.BatchNorm2d(16))
     blocks, channels = [], 16
     for outputs in (16, 32, 64):
         for _ in range(3):
             blocks.append(Small(channels, outputs))
             channels = outputs
-    return Network(stem, blocks, nn.Sequential(Mean(), nn.Linear(channels, 10)))
+    return Network(stem, blocks, _head(channels, 10))
 
 
 def resnet50() -> Network:
@@ -95,4 +91,4 @@ def resnet50() -> Network:
             stride = 2 if block == 0 and width > 64 else 1
             blocks.append(Bottleneck(channels, width, stride))
             channels = 4 * width
-    return Network(stem, blocks, nn.Sequential(Mean(), nn.Linear(channels, 1000)))
+    return Network(stem, blocks, _head(channels, 1000))

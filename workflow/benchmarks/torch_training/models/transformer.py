@@ -15,15 +15,8 @@ from torch_training.models.network import Network
 DEVIATION = 0.02  # of all first kernels; those into the residual stream: by sqrt(2 layers) less
 
 
-def _linear(inputs: int, outputs: int, deviation: float, bias: bool = True) -> nn.Linear:
-    layer = nn.Linear(inputs, outputs, bias=bias)
+def _drawn(layer: nn.Module, deviation: float = DEVIATION) -> nn.Module:
     layer.kernel_variance = deviation**2
-    return layer
-
-
-def _embedding(entries: int, width: int) -> nn.Embedding:
-    layer = nn.Embedding(entries, width)
-    layer.kernel_variance = DEVIATION**2
     return layer
 
 
@@ -33,8 +26,8 @@ class Embeddings(nn.Module):
     def __init__(self, vocabulary: int, sequence: int, width: int) -> None:
         """Make both tables."""
         super().__init__()
-        self.tokens = _embedding(vocabulary, width)
-        self.positions = _embedding(sequence, width)
+        self.tokens = _drawn(nn.Embedding(vocabulary, width))
+        self.positions = _drawn(nn.Embedding(sequence, width))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return ``[batch, sequence, width]`` of tokens ``[batch, sequence]``."""
@@ -49,10 +42,10 @@ class Attention(nn.Module):
         """Make the four layers; `into_stream` is the deviation of the last one's kernel."""
         super().__init__()
         self.head_width = width // heads
-        self.query = _linear(width, width, DEVIATION)
-        self.key = _linear(width, width, DEVIATION)
-        self.value = _linear(width, width, DEVIATION)
-        self.output = _linear(width, width, into_stream)
+        self.query = _drawn(nn.Linear(width, width))
+        self.key = _drawn(nn.Linear(width, width))
+        self.value = _drawn(nn.Linear(width, width))
+        self.output = _drawn(nn.Linear(width, width), into_stream)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Attend; heads are as many as the layers' outputs hold, which may be a share of all."""
@@ -73,8 +66,8 @@ class Block(nn.Module):
         self.norm1 = nn.LayerNorm(width)
         self.attention = Attention(width, heads, into_stream)
         self.norm2 = nn.LayerNorm(width)
-        self.up = _linear(width, 4 * width, DEVIATION)
-        self.down = _linear(4 * width, width, into_stream)
+        self.up = _drawn(nn.Linear(width, 4 * width))
+        self.down = _drawn(nn.Linear(4 * width, width), into_stream)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Append the block."""
@@ -83,27 +76,13 @@ class Block(nn.Module):
         return x + self.down(inner)
 
 
-class Head(nn.Module):
-    """The last normalisation, and logits of all tokens of the vocabulary."""
-
-    def __init__(self, width: int, vocabulary: int) -> None:
-        """Make both."""
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.output = _linear(width, vocabulary, DEVIATION, bias=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return logits ``[batch, sequence, vocabulary]``."""
-        return self.output(self.norm(x))
-
-
 def build(
     layers: int, width: int, heads: int, sequence: int, vocabulary: int, tied_weights: bool
 ) -> Network:
     """Return the network from tokens ``[batch, sequence]`` to logits."""
     into_stream = DEVIATION / (2 * layers) ** 0.5
     blocks = [Block(width, heads, into_stream) for _ in range(layers)]
-    network = Network(Embeddings(vocabulary, sequence, width), blocks, Head(width, vocabulary))
+    stem, logits = Embeddings(vocabulary, sequence, width), nn.Linear(width, vocabulary, bias=False)
     if tied_weights:
-        network.head.output.weight = network.stem.tokens.weight
-    return network
+        logits.weight = stem.tokens.weight
+    return Network(stem, blocks, nn.Sequential(nn.LayerNorm(width), _drawn(logits)))
