@@ -5,10 +5,14 @@ import shutil
 
 import pytest
 
-from tests.benchmarks import cnn_programs, nt3_programs, test_cosmoflow_training
+from tests.benchmarks import cnn_programs, test_cosmoflow_training, test_nt3_training
 from tests.benchmarks.programs import Program, warm
 
-COSMOFLOW, CNN, NT3 = test_cosmoflow_training.PROGRAM, cnn_programs.PROGRAM, nt3_programs.PROGRAM
+COSMOFLOW, CNN, NT3 = (
+    test_cosmoflow_training.PROGRAM,
+    cnn_programs.PROGRAM,
+    test_nt3_training.PROGRAM,
+)
 # Program, parameters, exit code, words of the line; of runs that have no data set.
 FAILING = [
     (CNN, {"learning_rate": 1e30}, 65, ["the loss is nan", "learning_rate 1e+30"]),

@@ -11,91 +11,78 @@ from nt3 import dataset, formats, loading
 from tests.benchmarks.programs import Later
 
 tables = Later("nt3.tables")
-TABLES = dataset.Tables(200, 40, 12, "csv")
 WHOLE = loading.Part(0, 40, True)
 
 
-def text_table(path):
-    return np.array([[float(cell) for cell in line.split(",")] for line in path.open()])
+def table_of(folder, data_format="csv"):
+    return Path(dataset.Tables(200, 40, 12, data_format).path(folder, "train"))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The data set in all formats, as stage.py makes it."""
+    """The data set in all formats."""
     folder = tmp_path_factory.mktemp("nt3")
-    for data_format in formats.FORMATS:
-        tables = dataset.Tables(200, 40, 12, data_format)
-        for split in dataset.SPLITS:
-            path = Path(tables.path(folder, split))
-            path.parent.mkdir(exist_ok=True)
-            tables.write(str(path), split, 0)
+    for split in dataset.SPLITS:
+        (folder / split).mkdir()
+        for data_format in formats.FORMATS:
+            made = dataset.Tables(200, 40, 12, data_format)
+            made.write(made.path(folder, split), split, 0)
     return folder
 
 
-def test_bytes_never_change(folder):
+@pytest.fixture(scope="module")
+def expected(folder):
+    lines = table_of(folder).read_text().splitlines()
+    return np.array([[float(cell) for cell in line.split(",")] for line in lines])
+
+
+def test_bytes_never_change_and_look_like_the_originals(folder, expected):
     """Also with another NumPy or processor: whoever changes them raises format_version."""
-    content = Path(TABLES.path(folder, "train")).read_bytes()
-    assert TABLES.identity["format_version"] == 1
+    content = table_of(folder).read_bytes()
+    assert dataset.Tables.identity["format_version"] == 1
     assert hashlib.blake2b(content, digest_size=8).hexdigest() == "e0e267fee4b916cb"
-
-
-def test_text_has_the_originals_shape(folder):
-    path = Path(TABLES.path(folder, "train"))
-    table = text_table(path)
-    assert table.shape == (40, 201)
-    assert set(table[:, 0]) == {0, 1} and table[:, 0].sum() == 20
-    assert (table[:, 1:] > 0).all()
-    cells = path.read_text().partition("\n")[0].split(",")[1:]
+    assert expected.shape == (40, 201) and (expected[:, 1:] > 0).all()
+    assert set(expected[:, 0]) == {0, 1} and expected[:, 0].sum() == 20
+    cells = content.decode().partition("\n")[0].split(",")[1:]
     assert all(re.fullmatch(r"(0|[1-9]\d*)\.\d{5}", cell) for cell in cells)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", loading.READERS)
-def test_every_reader_gives_the_same_table(folder, name):
-    data_format = name if name in formats.FORMATS else "csv"
-    path = dataset.Tables(200, 40, 12, data_format).path(folder, "train")
-    expected = text_table(Path(TABLES.path(folder, "train"))).astype(np.float32)
-    _, problem = loading.import_package(name)
-    assert problem is None
-    for part, rows in (
-        (WHOLE, slice(None)),
-        (loading.Part(0, 10, False), slice(0, 10)),
-        (loading.Part(20, 10, False), slice(20, 30)),
-        (loading.Part(30, 10, False), slice(30, 40)),
-    ):
-        table, problem = loading.load(name, path, 200, part)
-        assert problem is None
-        assert table.dtype == np.float32 and table.shape == (part.count, 201)
+def test_every_reader_gives_the_same_table(folder, expected, name):
+    path = table_of(folder, name if name in formats.FORMATS else "csv")
+    assert loading.import_package(name)[1] is None
+    for part in (WHOLE, *(loading.Part(start, 10, False) for start in (0, 20, 30))):
+        table, problem = loading.load(name, str(path), 200, part)
+        assert problem is None and table.dtype == np.float32
         # pandas rounds text to the last digit of float64 or one beside it.
-        np.testing.assert_allclose(table, expected[rows], rtol=1.2e-7)
+        rows = expected[part.start : part.start + part.count].astype(np.float32)
+        np.testing.assert_allclose(table, rows, rtol=1.2e-7)
 
 
-def in_line(number, column, text):
-    """A function that gives a cell of a CSV table another text; None: its line ends there."""
-
-    def change(lines):
-        cells = lines[number].split(",")
-        lines[number] = ",".join(cells[:column] + ([] if text is None else [text]))
-        if text is not None:
-            lines[number] += "," + ",".join(cells[column + 1 :])
-        return lines
-
-    return change
+# A cell or line of the table as it is broken: row, column, text.
+BREAKS = {"text": (3, 8, "high"), "nan": (7, 10, "nan"), "label": (8, 0, "2")}
 
 
-BREAKS = {
-    "text": in_line(3, 8, "high"), "short": in_line(4, 190, None), "nan": in_line(7, 10, "nan"),
-    "label": in_line(8, 0, "2"), "rows": lambda lines: lines[:-1], "nothing": lambda lines: [],
-}  # fmt: skip
+def broken(lines, kind):
+    """The lines of a table, broken."""
+    if kind in BREAKS:
+        row, column, text = BREAKS[kind]
+        cells = lines[row].split(",")
+        cells[column] = text
+        return [*lines[:row], ",".join(cells), *lines[row + 1 :]]
+    short = [*lines[:-1], lines[-1][: len(lines[-1]) // 2]]
+    return {"short": short, "rows": lines[:-1], "nothing": []}[kind]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", BREAKS)
+@pytest.mark.parametrize("kind", [*BREAKS, "short", "rows", "nothing"])
 @pytest.mark.parametrize("name", ["pandas", "pandas_float32", "numpy", "pyarrow"])
-def test_broken_tables_are_told(folder, tmp_path, name, kind):
+@pytest.mark.filterwarnings("ignore:loadtxt")
+def test_broken_tables_are_named(folder, tmp_path, name, kind):
     path = tmp_path / "part-000000.csv"
-    lines = Path(TABLES.path(folder, "train")).read_text().splitlines()
-    path.write_text("".join(f"{line}\n" for line in BREAKS[kind](lines)))
+    lines = broken(table_of(folder).read_text().splitlines(), kind)
+    path.write_text("".join(f"{line}\n" for line in lines))
     loading.import_package(name)
     table, problem = loading.load(name, str(path), 200, WHOLE)
     code, message = problem or (65, tables.find_fault(table, str(path)))
@@ -104,16 +91,16 @@ def test_broken_tables_are_told(folder, tmp_path, name, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["parquet", "tfrecord"])
-def test_broken_binary_tables_are_told(folder, tmp_path, name):
-    path = Path(dataset.Tables(200, 40, 12, name).path(folder, "train"))
+def test_broken_binary_tables_are_named(folder, tmp_path, name):
+    path = table_of(folder, name)
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes()[:-500])
     loading.import_package(name)
-    assert loading.load(name, str(copy), 200, WHOLE)[1][0] == 65
-    code, message = loading.load(name, str(path), 150, WHOLE)[1]
-    assert code == 65 and str(path) in message
-    code, message = loading.load(name, str(path), 200, loading.Part(0, 60, True))[1]
-    assert code == 65 and f"{path} has (40, 201) values, not (60, 201)" in message
+    longer = loading.Part(0, 60, True)
+    for there, features, part in ((copy, 200, WHOLE), (path, 150, WHOLE), (path, 200, longer)):
+        code, message = loading.load(name, str(there), features, part)[1]
+        assert code == 65 and message.startswith(f"{there} ")
+    assert f"{path} has (40, 201) values, not (60, 201)" in message
 
 
 @pytest.mark.slow

@@ -3,22 +3,28 @@
 import numpy as np
 import pytest
 
-from tests.benchmarks import nt3_programs
-from tests.benchmarks.nt3_programs import start
-from tests.benchmarks.programs import Later, read
+from tests.benchmarks.programs import Later, Program, read
 
 pytestmark = pytest.mark.slow
 
+SMALL = {
+    "features": 400,
+    "train_samples": 80,
+    "test_samples": 30,
+    "filters": [4, 4],
+    "dense_units": [16, 8],
+    "total_epochs": 2,
+    "learning_rate": 0.01,
+}
+PROGRAM = Program("nt3", SMALL)
+start = PROGRAM.start
 tf = Later("tensorflow")
 model = Later("nt3.model")
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("nt3") / "csv"
-    done = nt3_programs.stage(folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return PROGRAM.staged(tmp_path_factory, {"train": 1, "test": 1})
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +76,7 @@ def test_two_ranks_share_the_epochs(data, tmp_path):
 
 def test_parameters_at_full_size():
     with tf.Graph().as_default():  # where variables are not made before a session starts
-        built = model.build(nt3_programs.DEFAULTS)
+        built = model.build(PROGRAM.defaults)
         shapes = [tuple(each.shape) for each in built.trainable_variables]
         assert shapes[:4] == [(20, 1, 128), (128,), (10, 128, 128), (128,)]
         assert shapes[4] == (773_760, 200)

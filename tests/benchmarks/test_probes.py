@@ -15,38 +15,28 @@ from tests.fakes.torch_python import needs_torch
 peak = Later("compute_peak.benchmark")
 
 
-class Ticks:
-    """A clock on which each call of a case takes its own time."""
+@pytest.fixture
+def case(monkeypatch):
+    """A maker of cases on a clock on which each call takes its own time."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(probe.time, "perf_counter", lambda: clock.now)
+    monkeypatch.setattr(probe.ranks, "barrier", lambda: None)
 
-    def __init__(self, monkeypatch):
-        self.now, self.barriers = 0.0, 0
-        monkeypatch.setattr(probe.time, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(probe.ranks, "barrier", self.barrier)
+    def make(value, amount, seconds):
+        return Case(value, amount, lambda: lambda: setattr(clock, "now", clock.now + seconds))
 
-    def barrier(self):
-        self.barriers += 1
-
-    def case(self, value, amount, seconds, before=None):
-        def call():
-            self.now += seconds
-
-        return Case(value, amount, lambda: call, before)
+    return make
 
 
-def swept(cases, repeats=3, least=0.0, most=10.0):
+def swept(cases, least=0.0):
     sweep = Sweep("size", None, "B")
-    names = ("repeats", "seconds_per_repeat", "seconds_per_value")
-    run_sweep(sweep, cases, dict(zip(names, (repeats, least, most), strict=True)))
+    limits = {"repeats": 3, "seconds_per_repeat": least, "seconds_per_value": 10.0}
+    run_sweep(sweep, cases, limits)
     return sweep
 
 
-@pytest.fixture
-def ticks(monkeypatch):
-    return Ticks(monkeypatch)
-
-
-def test_a_sweep_times_each_value_in_repeats_of_enough_calls(ticks):
-    sweep = swept([ticks.case(1, 10.0, 0.01), ticks.case(2, 20.0, 0.5)], least=0.1)
+def test_a_sweep_times_each_value_in_repeats_of_enough_calls(case):
+    sweep = swept([case(1, 10.0, 0.01), case(2, 20.0, 0.5)], least=0.1)
     assert sweep.values == [1, 2]
     assert sweep.calls == [10, 1]
     np.testing.assert_allclose(sweep.seconds, [[0.01] * 3, [0.5] * 3])
@@ -54,7 +44,7 @@ def test_a_sweep_times_each_value_in_repeats_of_enough_calls(ticks):
     np.testing.assert_allclose(rate, [[1000] * 3, [40] * 3])
 
 
-def test_a_sweep_leaves_out_what_would_take_too_long(ticks):
+def test_a_sweep_leaves_out_what_would_take_too_long(case):
     made = []
 
     def prepare():
@@ -62,7 +52,7 @@ def test_a_sweep_leaves_out_what_would_take_too_long(ticks):
         return lambda: None
 
     # 3 repeats of 4 s are known after the first calls; one of more work takes no less.
-    cases = [ticks.case(0, 1e-3, 0.1), ticks.case(1, 1.0, 0.1), ticks.case(2, 5.0, 4.0)]
+    cases = [case(0, 1e-3, 0.1), case(1, 1.0, 0.1), case(2, 5.0, 4.0)]
     sweep = swept([*cases, Case(3, 50.0, prepare)])
     assert sweep.values == [0, 1]
     assert set(sweep.left_out) == {"2", "3"}
@@ -88,14 +78,6 @@ def test_flop_and_bytes_by_hand():
     more = convolution | {"images": 2, "height": 4, "width": 5, "kernel": 5}
     assert peak.flop(more, 8) == 2 * (2 * 20 * 25 * 8 * 8)
     assert peak.least_bytes(more | {"dtype": "float16"}, 8) == 2 * (2 * 20 * (8 + 8) + 25 * 8 * 8)
-
-
-def test_arrays_miss_every_cache(monkeypatch):
-    monkeypatch.setattr(kernels, "last_level_bytes", lambda cpus: 100 << 20)
-    assert kernels.array_bytes(None) == 400 << 20
-    assert kernels.array_bytes(8) == 8 << 20
-    monkeypatch.setattr(kernels, "last_level_bytes", lambda cpus: None)
-    assert kernels.array_bytes(None) == 64 << 20
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -174,20 +156,19 @@ def test_three_ranks_time_their_links(tmp_path):
     assert native["metrics"]["slowest_latency"]["value"] == pytest.approx(pairs.max())
 
 
-def test_last_level_caches_count_once_each(tmp_path):
+def test_arrays_miss_the_last_level_caches_which_count_once_each(tmp_path, monkeypatch):
     for cpu in range(4):
-        for index, level, size, shared in (
-            (0, 1, "32K", str(cpu)),
-            (3, 3, "16M", "0-1" if cpu < 2 else "2-3"),
-        ):
+        for index, size, shared in ((0, "32K", f"{cpu}"), (3, "16M", f"{cpu // 2 * 2}-")):
             place = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
             place.mkdir(parents=True)
-            texts = {"level": level, "size": size, "type": "Data", "shared_cpu_list": shared}
-            for name, text in texts.items():
-                (place / name).write_text(f"{text}\n")
-    assert kernels.last_level_bytes({0, 1}, tmp_path) == 16 << 20
-    assert kernels.last_level_bytes({0, 3}, tmp_path) == 32 << 20
-    assert kernels.last_level_bytes({7}, tmp_path) is None
+            (place / "size").write_text(f"{size}\n")
+            (place / "shared_cpu_list").write_text(f"{shared}\n")
+    sizes = [kernels.last_level_bytes(cpus, tmp_path) for cpus in ({0, 1}, {0, 3}, {7})]
+    assert sizes == [16 << 20, 32 << 20, None]
+    for cache, asked, expected in ((100, None, 400), (100, 8, 8), (None, None, 64)):
+        there = None if cache is None else cache << 20
+        monkeypatch.setattr(kernels, "last_level_bytes", lambda _, there=there: there)
+        assert kernels.array_bytes(asked) == expected << 20
 
 
 @pytest.mark.parametrize(

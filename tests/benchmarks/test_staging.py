@@ -91,18 +91,11 @@ def test_kill_leaves_no_half_file(tmp_path):
     assert all(fmt.is_complete(path) for path in whole)
 
 
-def test_refuses_a_full_disk_before_writing(tmp_path):
+def test_refuses_a_full_disk_and_a_folder_with_other_data(tmp_path):
     out = tmp_path / "set"
     done = stage(out, 5, 2, "--reserve-gb", 1e9)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "GB free" in done.stderr
-    assert str(out) in done.stderr
-    assert not out.exists()
-
-
-def test_refuses_a_folder_with_other_data(tmp_path):
+    assert done.returncode == 1 and not out.exists()
+    assert done.stderr.count("\n") == 1 and "GB free" in done.stderr and str(out) in done.stderr
     (tmp_path / "format.json").write_text(json.dumps(dataset.Format((8, 8, 8, 4), 2).describe()))
     done = stage(tmp_path, 5, 2)
-    assert done.returncode == 1
-    assert "sample_shape" in done.stderr
+    assert done.returncode == 1 and "sample_shape" in done.stderr
