@@ -12,7 +12,7 @@ from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.visible import visible
 from scalesweep.importers import detect_logs
-from scalesweep.importers.imported_run import COPY, REFUSED, ImportedRun, Item, shown
+from scalesweep.importers.imported_run import COPY, REFUSED, ImportedRun, Item
 from scalesweep.importers.refusal_list import RefusalList
 from scalesweep.importers.write_campaign import (
     Rules,
@@ -64,7 +64,7 @@ def deliver(
         what = "no run could be imported"
         if not refused.count(REFUSED):
             what = f"holds nothing that can be read as {kind}; without --as, import finds out"
-        raise UserError(f"{shown(source)}: {what}")
+        raise UserError(f"{source}: {what}")
     refused.write()
     if refused.new:
         print(f"what was not imported: {refused.path}")

@@ -23,6 +23,7 @@ from scalesweep.analysis.profile import bus_factor
 from scalesweep.compute.log_lines import Line, open_packed
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
+from scalesweep.core.visible import visible
 from scalesweep.importers.collective_tables import NCCL, OSU, Table
 from scalesweep.importers.imported_run import (
     GPU,
@@ -30,7 +31,6 @@ from scalesweep.importers.imported_run import (
     ImportRefusedError,
     Refusal,
     declared_metrics,
-    shown,
 )
 from scalesweep.importers.launch_words import UNKNOWN, Launched, launched
 from scalesweep.importers.made_benchmark import declared, made_of
@@ -156,9 +156,9 @@ def _osu_table(head: re.Match[str], command: Launched, line: int) -> Table:
         raise ImportRefusedError(f"OSU {head['test']} Test: only latencies are read", line)
     of_two = not collective and _OF_TWO.match(head["test"])
     return Table(
-        OSU, head["test"], collective, line, shown(head["version"] or "")[:20] or None,
+        OSU, head["test"], collective, line, visible(head["version"] or "")[:20] or None,
         ranks=2 if of_two else command.ranks, per_node=command.ranks_per_node,
-        options=command.options and shown(command.options), headed=bool(collective),
+        options=command.options and visible(command.options), headed=bool(collective),
     )  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def _run(table: Table, file: Path, ranks: int | None) -> ImportedRun:
         benchmark=BENCHMARK if table.collective else LATENCIES,
         made=None if table.collective else made_of(declared(LATENCIES)),
         point={
-            "ranks": count, **(of if table.collective else {"test": shown(table.test)}),
+            "ranks": count, **(of if table.collective else {"test": visible(table.test)}),
             **({"ranks_per_node": per_node} if per_node else {}),
             **({"launch_options": table.options} if table.options else {}),
         },

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scalesweep.analysis.profile import bus_factor
-from scalesweep.importers.imported_run import ImportRefusedError, shown
+from scalesweep.core.visible import visible
+from scalesweep.importers.imported_run import ImportRefusedError
 
 OSU, NCCL = "OSU Micro-Benchmarks", "nccl-tests"
 _NUMBER = r"(?:\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?)"
@@ -80,7 +81,7 @@ class Table:
             return not text.strip()
         elif "Datatype:" not in text and text.strip("# "):
             # Buffers on a GPU, windows: runs with others are no repeats.
-            self.stated.append(shown(text.lstrip("# "))[:100])
+            self.stated.append(visible(text.lstrip("# "))[:100])
         return True
 
     def _osu(self, row: re.Match[str]) -> tuple[str, float]:

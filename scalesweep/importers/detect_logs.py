@@ -1,5 +1,6 @@
 """Log files, one or a folder of them: which can be read, and the runs they hold."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -10,21 +11,8 @@ from scalesweep.compute.log_lines import Line, read_lines
 from scalesweep.compute.log_reader import Reader
 from scalesweep.config.log_patterns import shipped_readers
 from scalesweep.core.errors import UserError
-from scalesweep.importers import (
-    collective_logs,
-    lines,
-    mlperf_log,
-    mlperf_runs,
-    results,
-)
-from scalesweep.importers.imported_run import (
-    ImportedRun,
-    Item,
-    Refusal,
-    files_below,
-    not_read,
-    shown,
-)
+from scalesweep.importers import collective_logs, lines, mlperf_log, mlperf_runs, results
+from scalesweep.importers.imported_run import ImportedRun, Item, Refusal, files_below, not_read
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.write_campaign import Rules
 
@@ -64,7 +52,7 @@ def read_items(
     file or folder.
     """
     if not path.exists():
-        raise UserError(f"{shown(path)}: no such file or folder")
+        raise UserError(f"{path}: no such file or folder")
     refusals: list[Refusal] = []
     files = files_below(path, refusals)
     ranks.check(files)
@@ -82,20 +70,17 @@ def read_items(
                 yield not_read(file)
 
 
-def is_log(file: Path, seconds: float) -> bool:
+def is_log(file: Path, end: float) -> bool:
     """Whether a file is a log of a known kind; False for one that cannot be read, or shows it not
-    within so much CPU time."""
-    end = time.process_time() + seconds
+    until this process has taken ``end`` seconds of CPU time."""
     signs = list(_kinds(file))
     look = lines.Look(shipped_readers().values())
-    try:
+    with contextlib.suppress(OSError):
         for line in read_lines(file, collected=True):
             if look.take(line) or any(sign.search(line.text) for sign in signs):
                 return True
             if time.process_time() > end:
-                return False
-    except OSError:
-        pass
+                break
     return False
 
 

@@ -12,6 +12,7 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.files import natural_order
 from scalesweep.core.formatting import finite
 from scalesweep.core.record import LAST_MODIFIED
+from scalesweep.core.visible import visible
 from scalesweep.importers.made_benchmark import Made, declared
 
 # What becomes of what is not imported: a run that is there already loses nothing.
@@ -47,19 +48,12 @@ class Refusal:
     def message(self) -> str:
         """The refusal in one line."""
         line = "" if self.line is None else f":{self.line}"
-        return f"{shown(self.file)}{line}: {self.reason}"
+        return f"{visible(str(self.file))}{line}: {self.reason}"
 
 
 def not_read(file: Path) -> Refusal:
     """A file that is of no known kind."""
     return Refusal(file, "no log of a known kind", what=NOT_READ)
-
-
-def shown(text: str | Path) -> str:
-    """A name or text in which what cannot be printed is escaped: bytes of no encoding, too."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text)
-    )
 
 
 def metric(value: float, unit: str, better: str, scope: str = "total") -> dict[str, Any]:

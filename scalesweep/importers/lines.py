@@ -19,7 +19,8 @@ from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.log_patterns import shipped_readers
 from scalesweep.core.files import digest_of
 from scalesweep.core.paths import BENCHMARKS
-from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal, shown
+from scalesweep.core.visible import visible
+from scalesweep.importers.imported_run import GPU, ImportedRun, Refusal
 from scalesweep.importers.made_benchmark import Made, declared, entries_of
 from scalesweep.importers.write_campaign import Rules
 
@@ -127,8 +128,8 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
     with contextlib.suppress(ValueError):
         began = datetime.fromisoformat(texts.get("began", "")).replace(tzinfo=UTC)
     dates = "of a line of the log, which names no time zone: taken for UTC"
-    variant = {name: shown(str(facts[name])) for name in reader.variant if name in facts}
-    variant |= {name: shown(text)[:_WORDS] for name, text in texts.items() if name[:2] == "--"}
+    variant = {name: visible(str(facts[name])) for name in reader.variant if name in facts}
+    variant |= {name: visible(text)[:_WORDS] for name, text in texts.items() if name[:2] == "--"}
     variant |= {GPU: known["gpu"]} if "gpu" in known else {}
     first = steps.numbers[0]
     return ImportedRun(
@@ -147,7 +148,7 @@ def _run(start: Start, reader: Reader, file: Path, ranks: int | None) -> Importe
             "importer": f"{reader.program} log",
             "lines": [start.first_line, start.last_line],
             **({"dates": dates} if began else {}),
-            "facts": {name: shown(text)[:_WORDS] for name, text in texts.items()},
+            "facts": {name: visible(text)[:_WORDS] for name, text in texts.items()},
             "printers": len(steps.streams),
             "ranks_from": "the log" if stated else "--ranks" if ranks else "assumed",
             "warm_up": warm,
@@ -189,7 +190,7 @@ def _known_of(facts: Mapping[str, Any], kinds: Mapping[str, str], line: int) -> 
     for name, value in facts.items():
         kind = "integer" if name in _COUNTS else kinds.get(name)
         if kind == "string" or name == "gpu":
-            known[name] = shown(str(value))[:_WORDS]
+            known[name] = visible(str(value))[:_WORDS]
         elif kind == "boolean" and isinstance(value, bool):
             known[name] = value
         elif kind in ("integer", "number") and type(value) in (int, float):

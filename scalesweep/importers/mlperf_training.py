@@ -18,13 +18,13 @@ import numpy as np
 from scalesweep.analysis.types import Floats
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import finite
+from scalesweep.core.visible import visible
 from scalesweep.importers.imported_run import (
     GPU,
     ImportedRun,
     ImportRefusedError,
     declared_metrics,
     metric,
-    shown,
 )
 from scalesweep.importers.made_benchmark import declared, made_of
 from scalesweep.importers.mlperf_log import (
@@ -68,7 +68,7 @@ def run_of(job: Job, file: Path, ranks: int | None, submission: Mapping[str, Any
     """
     start, stop = job.moment("run_start"), job.moment("run_stop")
     assert start is not None
-    name = shown(str(submission["submission_benchmark"])[:40])
+    name = visible(str(submission["submission_benchmark"])[:40])
     system = system_of(file)
     assumed: dict[str, str] = {}
     point = {"task": name, **ranks_of(job, ranks, assumed, system), **_settings(job)}

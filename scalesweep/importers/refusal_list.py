@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalesweep.core.files import write_atomic
-from scalesweep.importers.imported_run import REFUSED, Refusal, shown
+from scalesweep.core.visible import visible
+from scalesweep.importers.imported_run import REFUSED, Refusal
 
 FILE = "refused.csv"
 # Of each kind, so many are named on the terminal and in the report.
@@ -46,13 +47,13 @@ class RefusalList:
         if self.path.is_file():
             with self.path.open(encoding="utf-8", newline="") as file:
                 rows = [Entry(*row) for row in list(csv.reader(file))[1:] if len(row) == 5]
-            top = shown(source.absolute())
+            top = visible(str(source.absolute()))
             self.before = [it for it in rows if not Path(it.file).absolute().is_relative_to(top)]
 
     def add(self, it: Refusal) -> None:
         """Take what was not imported."""
-        entry = Entry(shown(it.file), f"{it.line or ''}", it.what, it.benchmark, shown(it.reason))
-        self.new.append(entry)
+        entry = (str(it.file), str(it.line or ""), it.what, it.benchmark, it.reason)
+        self.new.append(Entry(*map(visible, entry)))
 
     def write(self) -> None:
         """Write the file, or remove it if nothing is refused any more."""

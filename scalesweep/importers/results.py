@@ -30,12 +30,12 @@ from scalesweep.config.formula import alias
 from scalesweep.core.expressions import Expression
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import finite
+from scalesweep.core.visible import visible
 from scalesweep.importers.imported_run import (
     ImportedRun,
     ImportRefusedError,
     Refusal,
     declared_metrics,
-    shown,
 )
 from scalesweep.importers.made_benchmark import declared, made_of
 from scalesweep.importers.write_campaign import plain_name
@@ -149,7 +149,7 @@ def _folder(file: Path) -> str | None:
     """The nearest folder whose name says something of the training, without a repeat's number."""
     names = (folder.name for folder in file.absolute().parents)
     name = next((name for name in names if name and not _INNER.fullmatch(name)), "")
-    return plain_name(shown(name))[:100] or None
+    return plain_name(visible(name))[:100] or None
 
 
 def _json(kind: Kind, _lines: Lines, file: Path) -> Iterator[_Result]:
@@ -277,7 +277,7 @@ def _keras(kind: Kind, lines: Lines, file: Path) -> Iterator[_Result]:
         if not samples:
             raise ImportRefusedError("no loss and no accuracy in any epoch", line)
         last = {name: float(array[-1, 0]) for name, array in samples.items()}
-        said = {"history": plain_name(shown(name))[:100] or None, "epochs_run": len(rows)}
+        said = {"history": plain_name(visible(name))[:100] or None, "epochs_run": len(rows)}
         yield _Result({**said, **last}, samples, line)
 
 

@@ -177,9 +177,8 @@ def _read(
         return _parquet(content, file)
     if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         raise UserError(f"{file}: a workbook or an archive: save the sheet as CSV")
-    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
-        text = content.decode("utf-16" if wide else "utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         words = "not UTF-8: convert the file (iconv -f latin1 -t utf-8)"

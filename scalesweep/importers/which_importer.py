@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scalesweep.core.errors import UserError
 from scalesweep.importers import COSMOFLOW, LOGS, PROFILES, TABLE, cosmoflow, detect_logs
-from scalesweep.importers.imported_run import files_below, shown
+from scalesweep.importers.imported_run import files_below
 from scalesweep.importers.profiles.detect import instead_of, reader_of
 from scalesweep.importers.table_file import read_table, tables_of
 
@@ -29,18 +29,18 @@ def kind_of(source: Path) -> str:
     A table is what nothing else reads.
     """
     if not source.exists():
-        raise UserError(f"{shown(source)}: no such file or folder")
+        raise UserError(f"{source}: no such file or folder")
     kinds = list(_kinds(source))
     if len(kinds) > 1:
         ways = " or ".join(f"--as {kind} ({_WHAT[kind]})" for kind in kinds)
-        raise UserError(f"{shown(source)}: can be read in several ways: add {ways}")
+        raise UserError(f"{source}: can be read in several ways: add {ways}")
     if kinds:
         return kinds[0]
     why = instead_of(source) or _no_table(source)
     if why is None:
         return TABLE
     raise UserError(
-        f"{shown(source)}: {why}; read are logs of {detect_logs.NAMES}, "
+        f"{source}: {why}; read are logs of {detect_logs.NAMES}, "
         f"{_WHAT[COSMOFLOW]}, {_WHAT[PROFILES]} and tables (CSV, Markdown, JSON, Parquet); "
         "the log of a program of your own: --reader FILE.yaml"
     )
@@ -55,7 +55,7 @@ def _kinds(source: Path) -> Iterator[str]:
     if source.is_dir() and any(cosmoflow.is_result(names) for names in folders.values()):
         yield COSMOFLOW
     end = time.process_time() + _MOST_S
-    if any(detect_logs.is_log(file, max(end - time.process_time(), 1e-3)) for file in files):
+    if any(detect_logs.is_log(file, end) for file in files):
         yield LOGS
     if any(map(_is_profile, files)):
         yield PROFILES

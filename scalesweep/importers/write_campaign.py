@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,7 @@ _REPEAT = re.compile(
     r"|^\d+$",
     re.IGNORECASE | re.ASCII,
 )
-# Rates of repeats, in natural logarithms. Two that are this far apart are doubted; of several those
-# that fall into two groups with a gap that is as many times as wide as either group, too.
-FAR, GAP, TIMES_AS_WIDE = math.log(1.5), math.log(1.15), 4.0
+FAR = 1.5  # rates of repeats that are so many times apart are doubted
 _log = logging.getLogger(__name__)
 
 
@@ -286,7 +284,7 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
         mains = [(run.record["metrics"].get(main), run) for run in repeats]
         rates = [(it["value"], run) for it, run in mains if it and it["unit"].endswith("/s")]
         known = sorted((rate, run.order, run) for rate, run in rates if rate > 0)
-        if _apart([rate for rate, *_ in known]):
+        if known and known[-1][0] > FAR * known[0][0]:
             low, high = number(known[0][0], 3), number(known[-1][0], 3)
             doubts.append(
                 f"{len(known)} repeats of one point have {main} from {low} to {high}, further "
@@ -294,18 +292,6 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
                 f"them from folders of their own ({_places([known[0][2], known[-1][2]])})"
             )
     return doubts
-
-
-def _apart(rates: Sequence[float]) -> bool:
-    """Whether rates, in order, are further apart than those of repeats."""
-    if len(rates) < 2:
-        return False
-    logs = [math.log(rate) for rate in rates]
-    gaps = [after - before for before, after in pairwise(logs)]
-    widest = max(range(len(gaps)), key=gaps.__getitem__)
-    within = max(logs[widest] - logs[0], logs[-1] - logs[widest + 1])
-    in_groups = len(logs) > 2 and gaps[widest] > max(GAP, TIMES_AS_WIDE * within)
-    return logs[-1] - logs[0] > FAR or in_groups
 
 
 def _places(runs: Sequence[Written]) -> str:

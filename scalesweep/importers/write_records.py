@@ -16,23 +16,10 @@ import numpy as np
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import natural_order
-from scalesweep.core.record import (
-    FAILURE,
-    RECORD,
-    SAMPLES,
-    read_record,
-    read_samples,
-    write_record,
-)
+from scalesweep.core.record import FAILURE, RECORD, SAMPLES, read_record, read_samples, write_record
 from scalesweep.core.record_check import BadRecordError
-from scalesweep.importers.imported_run import (
-    COPY,
-    FILE_DATES,
-    ImportedRun,
-    Item,
-    Refusal,
-    shown,
-)
+from scalesweep.core.visible import visible
+from scalesweep.importers.imported_run import COPY, FILE_DATES, ImportedRun, Item, Refusal
 from scalesweep.importers.made_benchmark import make_benchmark
 from scalesweep.state.run_state import set_aside, take_away
 
@@ -234,7 +221,7 @@ def _record(
         "resources": {"hosts": [], "slurm_nodes": []},
         "environment": {"ranks": [], "versions": {}, "variables": {}, "node": {}},
         "notes": {
-            "imported_from": shown(run.file),
+            "imported_from": visible(str(run.file)),
             SOURCE_DIGEST: run.source_digest,
             "parameters": "what the source does not state has the benchmark's default",
             **({} if run.started else {"dates": FILE_DATES}),

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from scalesweep.analysis.profile import Profile
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.paths import RESOURCES
-from scalesweep.importers.imported_run import Refusal, files_below, shown
+from scalesweep.core.visible import visible
+from scalesweep.importers.imported_run import Refusal, files_below
 from scalesweep.importers.profiles import (
     exports,
     horovod_timeline,
@@ -46,7 +47,7 @@ def instead_of(file: Path) -> str | None:
     for it in load_yaml(RESOURCES / "imported" / "instead.yaml"):
         ends = file.name.lower().endswith(tuple(it.get("ends", ())))
         if ends or re.search(it.get("sign", "(?!)"), head):
-            return str(it["read"]).replace("{name}", shown(file.name))
+            return str(it["read"]).replace("{name}", visible(file.name))
     return None
 
 

@@ -15,11 +15,7 @@ import numpy as np
 from scalesweep.analysis.profile import NOT_LISTED, Function, Profile
 from scalesweep.importers.imported_run import ImportRefusedError, Refusal, metric
 from scalesweep.importers.profiles.base import lines_of, number, unboxed
-from scalesweep.importers.profiles.nsys_database import (
-    SQLITE,
-    Recording,
-    read_database,
-)
+from scalesweep.importers.profiles.nsys_database import SQLITE, Recording, read_database
 
 _RANK = re.compile(r"(?i)(?P<before>.*?)rank[_.-]?(?P<rank>\d{1,6})(?P<after>.*)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}

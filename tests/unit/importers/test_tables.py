@@ -75,13 +75,11 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", [*FORMS, "wide.csv", "packed.csv.gz", "t.parquet", "folder"])
+@pytest.mark.parametrize("name", [*FORMS, "packed.csv.gz", "t.parquet", "folder"])
 def test_every_form_of_a_table(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     if name in FORMS:
         file.write_text(FORMS[name])
-    elif name == "wide.csv":
-        file.write_bytes(CSV.encode("utf-16"))
     elif name == "packed.csv.gz":
         file.write_bytes(gzip.compress(CSV.encode()))
     elif name == "t.parquet":
