@@ -93,44 +93,28 @@ def test_shortened_arrays_are_refused_by_name(tmp_path: Path) -> None:
     assert found.reason.startswith("epoch 0, local_times: holds '...'")
 
 
-@pytest.mark.parametrize(
-    ("cell", "reason"),
-    [
-        ("[6.27]", "1 values, not of 2 ranks"),
-        ("[6.27 x]", "not a printed array of positive seconds"),
-        ("[6.27 0.0]", "not a printed array of positive seconds"),
-    ],
-)
-def test_bad_cells_name_epoch_and_column(tmp_path: Path, cell: str, reason: str) -> None:
-    text = history().replace(str(GLOBAL[3]), cell)
-    assert f"epoch 3, global_times: {reason}" in refusal(tmp_path, text=text).reason
+NO_ARRAY = "epoch 3, global_times: not a printed array of positive seconds"
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("bad", "reason"),
     [
-        (history(LOCAL[:4], GLOBAL[:4]), "epoch 4 is missing"),
-        (history([*LOCAL, LOCAL[1]], [*GLOBAL, GLOBAL[1]]), "epoch 5 is none of the 5"),
-        (history().replace("\n4,", "\n3,"), "or there twice: 3"),
-        (history().replace("\n4,", "\n4,4,"), "a row is cut"),
-        (b"\xff\xfe\x00", "not its CSV"),
+        ({"text": history().replace(str(GLOBAL[3]), "[6.27]")}, "1 values, not of 2 ranks"),
+        ({"text": history().replace(str(GLOBAL[3]), "[6.27 x]")}, NO_ARRAY),
+        ({"text": history().replace(str(GLOBAL[3]), "[6.27 0.0]")}, NO_ARRAY),
+        ({"text": history(LOCAL[:4], GLOBAL[:4])}, "epoch 4 is missing"),
+        ({"text": history([*LOCAL, LOCAL[1]], [*GLOBAL, GLOBAL[1]])}, "epoch 5 is none of the 5"),
+        ({"text": history().replace("\n4,", "\n3,")}, "or there twice: 3"),
+        ({"text": history().replace("\n4,", "\n4,4,")}, "a row is cut"),
+        ({"text": b"\xff\xfe\x00"}, "not its CSV"),
+        ({"content": [1]}, "no pickle of dicts"),
+        ({"content": {**config(), "n_ranks": 0}}, "'n_ranks' must be a whole number from 1 on"),
+        ({"content": config(shard=1)}, "or data.shard is not true"),
+        ({"content": config(shard=True, n_train=255)}, "do not divide among 2 ranks"),
     ],
 )
-def test_bad_histories(tmp_path: Path, text: str | bytes, reason: str) -> None:
-    assert reason in refusal(tmp_path, text=text).reason
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ([1], "no pickle of dicts"),
-        ({**config(), "n_ranks": 0}, "'n_ranks' must be a whole number from 1 on"),
-        (config(shard=1), "or data.shard is not true"),
-        (config(shard=True, n_train=255), "do not divide among 2 ranks"),
-    ],
-)
-def test_bad_configurations(tmp_path: Path, content: Any, reason: str) -> None:
-    assert reason in refusal(tmp_path, content).reason
+def test_damage_is_refused_with_its_place(tmp_path: Path, bad: Any, reason: str) -> None:
+    assert reason in refusal(tmp_path, **bad).reason
 
 
 def test_bad_folders_do_not_keep_good_ones_out(tmp_path: Path) -> None:

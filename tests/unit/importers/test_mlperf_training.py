@@ -98,16 +98,11 @@ def reason_of(folder: Path, ranks: int | None = None) -> str:
 def test_a_run(tmp_path: Path) -> None:
     submission(tmp_path, [lines_of()], factor=1.25)
     run = one_of(tmp_path)
-    assert run.benchmark == "mlperf_training"
-    assert run.point == {
-        "task": "llama31_405b", "ranks": 16, "ranks_per_node": 4, "global_batch_size": 64,
-        "gradient_accumulation_steps": 24, "max_sequence_length": 8192,
+    # What a block says of memory has no unit. (Other numbers: tests/acceptance/imports.)
+    assert set(values(run)) == {
+        "time_to_target", "run_time", "step_time", "throughput", "samples_to_target",
+        "final_quality",
     }  # fmt: skip
-    # The mean of a block is no step, and what it says of memory has no unit.
-    assert values(run) == pytest.approx({
-        "time_to_target": 600.0, "run_time": 600.0, "step_time": 2.05, "throughput": 32.0,
-        "samples_to_target": 256.0, "final_quality": 5.5,
-    })  # fmt: skip
     assert run.samples["train_step_times"][:, 0].tolist() == [9.0, 2.0, 2.1, 1.9]
     assert run.metrics["final_quality"]["better"] == "lower"
     assert run.variant == {

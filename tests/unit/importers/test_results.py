@@ -180,16 +180,7 @@ def test_a_resumed_training_has_no_rates(tmp_path: Path) -> None:
     assert (run.unfinished, "final_loss" in run.metrics) == ("", False)
 
 
-def test_a_summary_of_dlio(tmp_path: Path) -> None:
-    run = one_of(written(tmp_path, summary=HPE))
-    assert run.point == {
-        "ranks": 6, "ranks_per_node": 2, "sample_bytes": 146_600_628, "data_files": 28000,
-        "samples_per_file": 1,
-    }  # fmt: skip
-    assert values(run) == pytest.approx({
-        "throughput": 58.56862936440517, "read_rate": 8188.436361237563 * 2**20,
-        "utilisation": 90.7125562353672, "run_time": 2398.459235,
-    })  # fmt: skip
+def test_a_summary_of_dlio_without_means(tmp_path: Path) -> None:
     said = {key: HPE["metric"][key] for key in HPE["metric"] if "mean" not in key}
     run = one_of(written(tmp_path, summary={**HPE, "metric": said}))
     assert values(run)["throughput"] == pytest.approx(58.56862936440517)

@@ -18,11 +18,8 @@ def test_a_log_with_commands(read: Read) -> None:
     assert first.point == KNOWN
     moved = {"devices_per_rank": 2, "parameter_device": "cpu", "data_dir": "/data/cifar"}
     assert second.point == KNOWN | moved
-    assert {name: metric["value"] for name, metric in first.metrics.items()} == {
-        "total_images_per_second": 1000.0, "images_per_second": 990.0,
-        "images_per_second_uncertainty": 10.0, "images_per_second_jitter": 5.0,
-        "final_loss": 2.0, "model_parameters": 1756620,
-    }  # fmt: skip
+    spread = [first.metrics[f"images_per_second_{it}"]["value"] for it in ("uncertainty", "jitter")]
+    assert spread == [10.0, 5.0]  # other numbers: tests/acceptance/imports
     assert rate(second) / (2 * rate(first)) == pytest.approx(0.585)
     assert first.samples["logged_images_per_second"].shape == (11, 1)
     assert first.variant == {"GPU": "Tesla M60"}
