@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings, Sites
 from scalesweep.config.command_template import Programs, named_programs, program_named
@@ -197,14 +198,14 @@ def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
     """The site of a campaign that names one, or one for each way to run."""
     if isinstance(site, str):
         return site
-    key, way = ("slurm", "with") if cluster else ("local", "without")
-    name: str | None = getattr(site, key)
-    if name is None:
-        raise UserError(
-            f"{where}: names no site {way} --profile slurm; add '{key}: NAME', or name one "
-            "(--config site=NAME; of scalesweep: --site NAME)"
-        )
-    return name
+    key: Literal["slurm", "local"] = "slurm" if cluster else "local"
+    way = "with" if cluster else "without"
+    if key in site:
+        return site[key]
+    raise UserError(
+        f"{where}: names no site {way} --profile slurm; add '{key}: NAME', or name one "
+        "(--config site=NAME; of scalesweep: --site NAME)"
+    )
 
 
 def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Campaign:

@@ -1,7 +1,7 @@
 """The keys of a campaign: their types, defaults and words."""
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, Tag
 
@@ -26,19 +26,10 @@ from scalesweep.config.models import (
 from scalesweep.core.plan_format import TARGET_EFFICIENCY
 
 MARGIN = 0.03  # the relative change of a metric that matters
+Sites = dict[Literal["local", "slurm"], FileName]
 _ExperimentName = Annotated[
     str, matching("[A-Za-z][A-Za-z0-9_-]*", "letters, digits, '_' and '-', a letter first")
 ]
-
-
-class Sites(Model):
-    """A site for each way to run."""
-
-    SOME: ClassVar[str] = "local, slurm or both"
-    local: FileName | None = None
-    """without a profile"""
-    slurm: FileName | None = None
-    """with `--profile slurm`"""
 
 
 class BudgetKeys(Model):
@@ -109,7 +100,7 @@ class CampaignKeys(Model):
     description: str = ""
     """shown in the report"""
     site: Annotated[
-        Annotated[FileName, Tag("#text")] | Annotated[Sites, Tag("#map")],
+        Annotated[FileName, Tag("#text")] | Annotated[Sites, FILLED, Tag("#map")],
         either("a name (letters, digits, '.', '_' and '-') or {local: NAME, slurm: NAME}"),
     ]
     """a file in `config/sites/`, or `{local: NAME, slurm: NAME}`: `slurm` applies with

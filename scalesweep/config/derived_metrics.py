@@ -4,10 +4,10 @@ They are part of no run id: what is measured is the same with and without them.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalesweep.analysis.flop_conventions import mixed_conventions
-from scalesweep.analysis.metrics import ENERGY, EPOCH_METRICS, contradiction
+from scalesweep.analysis.metrics import ENERGY, EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_keys import MetricKeys
 from scalesweep.config.formula import Formula, by_alias
@@ -22,9 +22,21 @@ FIRST = "_init"
 _LESS_IS_BETTER = frozenset(("s", "ms", "us", "ns", "min", "h", "J", "kJ", "Wh", "kWh", "J s"))
 
 
+class DerivedMetric(NamedTuple):
+    """A metric with its one formula; ``reads``: metrics, parameters and facts by the names that the
+    formula has for them; ``definition``: what the report says of it."""
+
+    formula: str
+    unit: str
+    better: str
+    scope: str
+    reads: dict[str, str]
+    definition: str
+
+
 def derived_metrics(
     benchmark: Benchmark, spec: Mapping[Any, MetricKeys], where: str
-) -> dict[str, MetricKeys]:
+) -> dict[str, DerivedMetric]:
     """The metrics that an experiment states by formulas; ``where``: campaign file and key.
 
     Raises UserError naming the key and what is allowed.
@@ -35,22 +47,20 @@ def derived_metrics(
     kinds = {"integer", "number", "boolean"}
     numbers = [name for name, of in benchmark.parameters.items() if kinds & set(of.types)]
     aliases = by_alias(dict.fromkeys((*numbers, benchmark.scale, *measured, *FACTS)))
-    derived: dict[str, MetricKeys] = {}
+    taken = {*measured, *benchmark.parameters, benchmark.scale, *RESERVED, *OF_RUNS, *OF_TABLES}
+    derived: dict[str, DerivedMetric] = {}
     for name, entry in spec.items():
         here = f"{where}.{name}"
-        if name in measured or name in benchmark.parameters or name == benchmark.scale:
-            raise UserError(f"{here}: benchmark {benchmark.name} has it already; rename it")
-        if name in RESERVED or name in OF_RUNS or name in OF_TABLES:
-            raise UserError(f"{here}: the name is reserved by scalesweep; choose another")
+        if name in taken:
+            raise UserError(f"{here}: benchmark or tables have this name already; choose another")
         check_parameter(name, here)
         text = " ".join(str(entry.formula).split())
         formula = Formula(text, f"{here}.formula", aliases, "metric or parameter of the runs")
         if fault := mixed_conventions([name, *formula.reads.values()]):
             raise UserError(f"{here}: {fault}")
+        said = f"{entry.doc}: {text}" if entry.doc else text
         better = entry.better or _direction(entry.unit, here)
-        if entry.kind and (fault := contradiction(entry.kind, entry.unit, better)):
-            raise UserError(f"{here}.kind: {fault}")
-        derived[name] = entry.settled(text, formula.reads, better)
+        derived[name] = DerivedMetric(text, entry.unit, better, entry.scope, formula.reads, said)
     check_metrics({*measured, *derived}, where)
     return derived
 

@@ -10,9 +10,9 @@ from typing import Any
 from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.command_template import fill
-from scalesweep.config.derived_metrics import derived_metrics
+from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
-from scalesweep.config.experiment_keys import ExperimentKeys, MetricKeys
+from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.config.parameter import VARIABLE_PREFIX, check_varying
 from scalesweep.config.points import expand_points, varying_parameters
 from scalesweep.config.repeats import Run, planned_runs, profiled_runs
@@ -47,7 +47,7 @@ class Experiment:
     excluded: tuple[tuple[Mapping[str, Any], str], ...]
     time_limit_minutes: float
     main_metric: str | None
-    derived: Mapping[str, MetricKeys]
+    derived: Mapping[str, DerivedMetric]
     derivation: Derivation
     rules: tuple[Expression, ...]
     alone: bool
@@ -82,7 +82,7 @@ def expand_experiment(
     axes = tuple(name for name in varied if name not in derivation.derived)
     check_scaling(benchmark, spec.scaling, axes, points, where)
     derived = derived_metrics(benchmark, spec.metrics, f"{where}.metrics")
-    check_rules(benchmark, spec, derived, where)
+    check_rules(benchmark, spec, where)
     fill(spec.constraint or "", benchmark.defaults, f"{where}.constraint")
     runs = planned_runs(benchmark, made.kept, spec)
     return Experiment(
@@ -139,27 +139,15 @@ def check_metric(
     )
 
 
-def check_rules(
-    benchmark: Benchmark, spec: ExperimentKeys, derived: Collection[str], where: str
-) -> None:
-    """Raise UserError where ``repeats``, ``stop`` and ``predict`` are about what no run measures:
-    a metric of ``derived`` is worked out later, in the tables."""
-    until = spec.until_precise
-    late = spec.main_metric if spec.main_metric in derived else None
-    if until and until.metric:
-        check_metric(benchmark, until.metric, f"{where}.repeats.metric", EPOCH_METRICS)
-    elif until and late:
-        raise UserError(
-            f"{where}.repeats: name a metric that runs measure (metric: NAME): {late}, the main "
-            "metric, is worked out later"
-        )
-    if spec.stop and late:
-        raise UserError(
-            f"{where}.main_metric: {late} is worked out after the runs, and stop decides between "
-            "them; name a metric that runs measure, or leave out stop"
-        )
-    series = {"predict": spec.predict, "stop.when": spec.stop}
-    for key, needed in series.items():
+def check_rules(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
+    """Raise UserError where ``repeats``, ``stop`` and ``predict`` are about what no run measures,
+    such as a metric that is worked out later, in the tables."""
+    if until := spec.until_precise:
+        metric = until.metric or spec.main_metric
+        check_metric(benchmark, metric, f"{where}.repeats.metric", EPOCH_METRICS)
+    if spec.stop:
+        check_metric(benchmark, spec.main_metric, f"{where}.stop: main_metric")
+    for key, needed in {"predict": spec.predict, "stop.when": spec.stop}.items():
         if needed and spec.scaling not in OF_SAMPLES:
             raise UserError(
                 f"{where}.{key}: needs the experiment's scaling; set scaling: weak or strong"

@@ -1,10 +1,9 @@
 """The keys of an experiment: their types, defaults and words."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PrivateAttr, Tag, model_validator
+from pydantic import Field, Tag, model_validator
 
-from scalesweep.config.log_patterns import Kind
 from scalesweep.config.models import (
     FILLED,
     LISTED,
@@ -44,17 +43,13 @@ class RangeKeys(Model):
     FORM: ClassVar[str] = "a list of values, one value, or {from, to, factor} or {from, to, step}"
     first: Real = Field(alias="from")
     last: Real = Field(alias="to")
-    factor: Real = None
-    step: Real = None
+    factor: Annotated[Real, Field(gt=1)] = None
+    step: Annotated[Real, Field(gt=0)] = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> "RangeKeys":
         if (self.factor is None) == (self.step is None):
             raise ValueError("a range must be {from, to, factor} or {from, to, step}")
-        if self.factor is not None and self.factor <= 1:
-            raise WrongKeyError("factor", f"{self.factor} is not more than 1")
-        if self.step is not None and self.step <= 0:
-            raise WrongKeyError("step", f"{self.step} is not more than 0")
         return self
 
 
@@ -102,29 +97,8 @@ class MetricKeys(Model):
     others it must be stated"""
     scope: Literal["rank", "total"] = "total"
     """`total`: all ranks together; `rank`: one of them"""
-    kind: Kind | None = None
-    """as of `metrics` in benchmark.yaml: only `extensive` has an efficiency; default: by unit and
-    name"""
     doc: str = ""
     """the meaning, for the report"""
-
-    _reads: dict[str, str] = PrivateAttr({})
-
-    @property
-    def reads(self) -> dict[str, str]:
-        """Metrics, parameters and facts by the names that the formula has for them."""
-        return self._reads
-
-    @property
-    def definition(self) -> str:
-        """What the report says of it."""
-        return f"{self.doc}: {self.formula}" if self.doc else str(self.formula)
-
-    def settled(self, formula: str, reads: dict[str, str], better: str) -> Self:
-        """The same with its one formula, what that reads, and the direction."""
-        made = self.model_copy(update={"formula": formula, "better": better})
-        made._reads = reads
-        return made
 
 
 class PredictKeys(Model):

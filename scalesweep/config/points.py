@@ -2,9 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, count, islice, product, takewhile
+from itertools import chain, combinations, count, islice, product, takewhile
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
@@ -36,13 +36,11 @@ def expand_points(
 ) -> Points:
     """The points that an experiment states. Raises UserError for what a parameter cannot be, and
     for a point that does not fit the site."""
-    grid = Grid.of(benchmark, spec, where)
     rules = exclusions(benchmark, spec, where)
+    grid, extra = _stated(benchmark, spec, where)
     kept: dict[str, Point] = {}
     excluded: list[tuple[Point, str]] = []
-    asked = [(point, rules) for point in grid.points(spec, where)]
-    asked += [(point, []) for point in grid.extras(spec, f"{where}.extra")]
-    for stated, own in asked:
+    for stated, own in [*((point, rules) for point in grid), *((point, []) for point in extra)]:
         point, why = derivation.at(stated)
         why = why or next((reason for rule, reason in own if rule(point)), "")
         if not why and site.launch:  # else its runs were imported
@@ -53,121 +51,103 @@ def expand_points(
         else:
             first = kept.setdefault(benchmark.identity_of(point), point)
             derivation.check_same(first, point, where)
-    _check_number(kept, excluded, spec, where)
-    if not kept:
-        for left_out, why in excluded:
-            if why.startswith(f"{benchmark.name}: "):
-                benchmark.check_point(left_out, where)
-        reasons = "; ".join(dict.fromkeys(why for _, why in excluded))
-        raise UserError(f"{where}: no point is left; all {len(excluded)} are excluded ({reasons})")
-    for there in kept.values():
-        if site.launch:
-            check_gpus(benchmark, site, there, where)
-        site.check_point(there, where)
-    if site.launch:
-        nullable = [name for name, of in benchmark.parameters.items() if "null" in of.types]
-        benchmark.command.check(list(kept.values()), nullable, where)
-    if benchmark.transformer:  # of every point that would take as long as all other checks
-        benchmark.transformer.at(next(iter(kept.values())), f"{where}: {benchmark.name}")
-    return Points(kept, excluded, tuple(grid.linked[0]), tuple(rule for rule, _ in rules))
-
-
-def _check_number(
-    kept: Mapping[str, Point],
-    excluded: Sequence[tuple[Point, str]],
-    spec: ExperimentKeys,
-    where: str,
-) -> None:
-    """Raise UserError for too many points, and for other ones than ``repeats`` lists."""
-    if len(kept) > MOST_POINTS:
-        raise UserError(
-            f"{where}: has {len(kept):,} points; at most {MOST_POINTS:,} are allowed: exclude "
-            "some, or make several experiments"
-        )
     if isinstance(spec.repeats, tuple) and (
-        len(kept) != sum(map(bool, spec.repeats)) or excluded or spec.extra
+        len(kept) != sum(map(bool, spec.repeats)) or excluded or extra
     ):
         raise UserError(
             f"{where}.repeats: a list must hold the repeats of each entry of 'linked', or of each "
             "combination of these with 'axes', the last axis changing fastest ([]: no such point); "
             "each must be another point, and none excluded or extra"
         )
+    _check_points(benchmark, site, list(kept.values()), excluded, where)
+    linked = tuple((spec.linked or [{}])[0])
+    return Points(kept, excluded, linked, tuple(rule for rule, _ in rules))
 
 
-@dataclass(frozen=True)
-class Grid:
-    """What a grid is made of: the values of each axis, entries that set several parameters at
-    once, and all parameters with the values of those that neither sets."""
+def _check_points(
+    benchmark: Benchmark,
+    site: Site,
+    points: Sequence[Point],
+    excluded: Sequence[tuple[Point, str]],
+    where: str,
+) -> None:
+    """Raise UserError for too many points or none, and for one that does not fit the site."""
+    if len(points) > MOST_POINTS:
+        raise UserError(
+            f"{where}: has {len(points):,} points; at most {MOST_POINTS:,} are allowed: exclude "
+            "some, or make several experiments"
+        )
+    if not points:
+        for point, why in excluded:
+            if why.startswith(f"{benchmark.name}: "):
+                benchmark.check_point(point, where)
+        reasons = "; ".join(dict.fromkeys(why for _, why in excluded))
+        raise UserError(f"{where}: no point is left; all {len(excluded)} are excluded ({reasons})")
+    for point in points:
+        if site.launch:
+            check_gpus(benchmark, site, point, where)
+        site.check_point(point, where)
+    if site.launch:
+        nullable = [name for name, of in benchmark.parameters.items() if "null" in of.types]
+        benchmark.command.check(points, nullable, where)
+    if benchmark.transformer:  # of every point that would take as long as all other checks
+        benchmark.transformer.at(points[0], f"{where}: {benchmark.name}")
 
-    benchmark: Benchmark
-    axes: dict[str, list[Any]]
-    linked: list[dict[str, Any]]
-    base: Point
 
-    @classmethod
-    def of(cls, benchmark: Benchmark, spec: ExperimentKeys, where: str) -> "Grid":
-        """That of an experiment. Raises UserError."""
-        axes = {
-            key: _axis_values(benchmark, key, value, f"{where}.axes.{key}")
-            for key, value in spec.axes.items()
-        }
-        linked = [
-            benchmark.normalised(entry, f"{where}.linked[{index}]")
-            for index, entry in enumerate(spec.linked or [{}])
-        ]
-        for index, entry in enumerate(linked):
-            if entry.keys() != linked[0].keys():
-                raise UserError(
-                    f"{where}.linked[{index}]: sets {', '.join(sorted(entry))}, the first entry "
-                    f"{', '.join(sorted(linked[0]))}; all entries must set the same parameters"
-                )
-        fixed = benchmark.normalised(spec.fixed, f"{where}.fixed")
-        places = {"axes": axes, "linked": linked[0], "fixed": fixed}
-        for (place, left), (other, right) in combinations(places.items(), 2):
-            if both := sorted(left.keys() & right.keys()):
-                raise UserError(f"{where}: {both[0]!r} is set in {place} and in {other}; keep one")
-        return cls(benchmark, axes, linked, {**benchmark.defaults, **fixed})
-
-    def points(self, spec: ExperimentKeys, where: str) -> list[dict[str, Any]]:
-        """Every combination of the axes' values with every linked entry, the last axis changing
-        fastest; of a list of repeats those that have any. Raises UserError for too many."""
-        number = math.prod(map(len, self.axes.values())) * len(self.linked)
-        if number > MOST_COMBINATIONS:
+def _choices(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> list[list[dict[str, Any]]]:
+    """What a grid is the product of: linked entries, and the values of each axis by its name."""
+    linked = [
+        benchmark.normalised(entry, f"{where}.linked[{index}]")
+        for index, entry in enumerate(spec.linked or [{}])
+    ]
+    for index, entry in enumerate(linked):
+        if entry.keys() != linked[0].keys():
             raise UserError(
-                f"{where}: the grid has {number:,} combinations; at most {MOST_COMBINATIONS:,} are "
-                "allowed: name fewer values, or several experiments"
+                f"{where}.linked[{index}]: sets {', '.join(sorted(entry))}, the first entry "
+                f"{', '.join(sorted(linked[0]))}; all entries must set the same parameters"
             )
-        points = grid_points(self.base, self.axes, self.linked)
-        if isinstance(spec.repeats, tuple) and len(spec.repeats) == number:
-            return [point for point, any_ in zip(points, spec.repeats, strict=True) if any_]
-        return points
-
-    def extras(self, spec: ExperimentKeys, where: str) -> Iterator[dict[str, Any]]:
-        """Points in addition; what an entry leaves open must have one value only."""
-        values = {**self.axes, **{key: [it[key] for it in self.linked] for key in self.linked[0]}}
-        usual = {key: of[0] for key, of in values.items()}
-        for index, entry in enumerate(spec.extra):
-            own = self.benchmark.normalised(entry, f"{where}[{index}]")
-            for key, of in values.items():
-                if key not in own and any(value != of[0] for value in of):
-                    raise UserError(f"{where}[{index}]: must set {key!r}: it takes several values")
-            yield {**self.base, **usual, **own}
+    axes = [_axis(benchmark, *item, f"{where}.axes.{item[0]}") for item in spec.axes.items()]
+    places: dict[str, Point] = {"axes": spec.axes, "linked": linked[0], "fixed": spec.fixed}
+    for (place, left), (other, right) in combinations(places.items(), 2):
+        if both := sorted(left.keys() & right.keys()):
+            raise UserError(f"{where}: {both[0]!r} is set in {place} and in {other}; keep one")
+    return [linked, *axes]
 
 
-def grid_points(
-    base: Point, axes: Mapping[str, Sequence[Any]], linked: Sequence[Point]
-) -> list[dict[str, Any]]:
-    """Every combination of the axes' values with every linked entry, the last axis changing
-    fastest, over ``base``."""
+def _stated(
+    benchmark: Benchmark, spec: ExperimentKeys, where: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The points of the grid, of a list of repeats those that have any, and those in addition, for
+    which what an entry leaves open must have one value only. Raises UserError."""
+    choices = _choices(benchmark, spec, where)
+    base = {**benchmark.defaults, **benchmark.normalised(spec.fixed, f"{where}.fixed")}
+    number = math.prod(map(len, choices))
+    if number > MOST_COMBINATIONS:
+        raise UserError(
+            f"{where}: the grid has {number:,} combinations; at most {MOST_COMBINATIONS:,} are "
+            "allowed: name fewer values, or several experiments"
+        )
+    grid, extra = grid_points(base, choices), []
+    if isinstance(spec.repeats, tuple) and len(spec.repeats) == number:
+        grid = [point for point, numbers in zip(grid, spec.repeats, strict=True) if numbers]
+    several = {k for of in choices for entry in of for k in entry if entry[k] != of[0][k]}
+    for index, entry in enumerate(spec.extra):
+        own = benchmark.normalised(entry, f"{where}.extra[{index}]")
+        for name in sorted(several - own.keys()):
+            raise UserError(f"{where}.extra[{index}]: must set {name!r}: it takes several values")
+        extra += grid_points(base, [*([of[0]] for of in choices), [own]])
+    return grid, extra
+
+
+def grid_points(base: Point, choices: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:
+    """Every combination of parts of the choices over ``base``, the last changing fastest."""
     return [
-        {**base, **entry, **dict(zip(axes, values, strict=True))}
-        for entry in linked
-        for values in product(*axes.values())
+        dict(chain(base.items(), *(part.items() for part in parts))) for parts in product(*choices)
     ]
 
 
-def _axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> list[Any]:
-    """Values of an axis in order, normalised; refuses repeated ones."""
+def _axis(benchmark: Benchmark, name: str, value: Any, where: str) -> list[dict[str, Any]]:
+    """Values of an axis in order, normalised, each by its name; refuses repeated ones."""
     parameter = benchmark.parameter(name, where)
     values = _range(value, where) if isinstance(value, RangeKeys) else value
     if not isinstance(values, list) or (
@@ -178,7 +158,7 @@ def _axis_values(benchmark: Benchmark, name: str, value: Any, where: str) -> lis
     ((first, times),) = Counter(map(repr, result)).most_common(1)
     if times > 1:
         raise UserError(f"{where}: duplicate value {first}")
-    return result
+    return [{name: value} for value in result]
 
 
 def _range(spec: RangeKeys, where: str) -> list[Any]:

@@ -72,20 +72,15 @@ class SlurmSite(Model):
     """as of sbatch; null: Slurm's default"""
     constraint: _OfSlurm = ""
     """feature expression that every job's nodes must meet, unless an experiment has its own"""
-    reservation: _OfSlurm = ""
-    """as of sbatch"""
     gres: Annotated[_OfSlurm, _GRES] = ""
     """generic resources of a node, such as `gpu:a100:4`, requested instead of `gpus_per_node`"""
     exclusive: Flag = False
     """whole nodes, with all their memory"""
-    requeue: Flag = False
-    """let Slurm start a job again after its node failed or it was preempted; needed where jobs are
-    preempted"""
     extra: tuple[
         Annotated[str, matching("--[a-z].*", "an option as --name=value"), checked(_no_extra)], ...
     ] = ()
-    """further options of sbatch, such as `--switches=1` and `--exclude=NODE`. Options that have a
-    key of their own are refused"""
+    """further options of sbatch: `--exclude=NODE`, `--reservation=NAME`, `--requeue` (needed where
+    jobs are preempted). Options that have a key of their own are refused"""
     startup_minutes: Annotated[Number, Field(gt=0)] = 1.0
     """added to the limit for the start of a job and its end"""
     margin: Annotated[Number, Field(ge=1)] = 2.0

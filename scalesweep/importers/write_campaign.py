@@ -173,7 +173,8 @@ def _experiment(
     if math.prod(map(len, axes.values())) > MOST_COMBINATIONS:
         linked = [{name: point[name] for name in (*axes, *fixed)} for point in ordered]
         return entry | {"linked": linked, "repeats": list(repeats.values())}
-    grid = grid_points({**benchmark.defaults, **fixed}, axes, [{}])
+    choices = [[{name: value} for value in values] for name, values in axes.items()]
+    grid = grid_points({**benchmark.defaults, **fixed}, choices)
     every = [repeats.get(key(point), []) for point in grid]
     return entry | {"axes": axes, "fixed": fixed, "repeats": every}
 

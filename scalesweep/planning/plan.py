@@ -41,7 +41,6 @@ from scalesweep.state.stock import take_stock
 if TYPE_CHECKING:
     from scalesweep.slurm.job_shape import Shape
 
-_STATED = ("formula", "unit", "better", "scope")  # of a metric that the campaign states
 PLAN_COLUMNS = (
     *("experiment", "scaling", "run_id", "benchmark", "site", "repeat", "position"),
     *("status", "cause", "reason", "threads_per_core"),
@@ -141,7 +140,6 @@ def _experiment_entry(
     derived = experiment.derivation.derived
     worked_out = [n for n in derived if any(p[n] != first[n] for p in experiment.points)]
     definitions = {name: metric.definition for name, metric in experiment.derived.items()}
-    kinds = {name: metric.kind for name, metric in experiment.derived.items() if metric.kind}
     entry: PlanExperiment = {
         "name": experiment.name,
         "description": experiment.keys.description,
@@ -152,7 +150,7 @@ def _experiment_entry(
         "main_metric": experiment.main_metric,
         "metrics": {**benchmark.metrics, **definitions},
         "compare": dict(benchmark.compare),
-        "kinds": {**benchmark.kinds, **kinds},
+        "kinds": dict(benchmark.kinds),
         "scaling": experiment.keys.scaling,
         "target_efficiency": campaign.keys.target_efficiency,
         "scale": benchmark.scale,
@@ -212,7 +210,7 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
         "noexchange": benchmark.noexchange,
         "refused": sum(of["count"] for of in refused if of["benchmark"] == benchmark.name),
         "derived": {
-            name: {"reads": dict(metric.reads)} | {key: getattr(metric, key) for key in _STATED}
+            name: {key: of for key, of in metric._asdict().items() if key != "definition"}
             for name, metric in experiment.derived.items()
         },
         "mesh": mesh and mesh.texts,

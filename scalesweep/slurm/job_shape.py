@@ -166,9 +166,7 @@ def _extra(site: Site, alone: bool = False) -> tuple[str, ...]:
     """Further options: scalesweep's, then the user's; of two alike Slurm takes the last."""
     slurm = of_slurm(site)
     # Requeued, a job would start again two minutes later, behind the workflow's back.
-    words = ["--requeue" if slurm.requeue else "--no-requeue"]
-    if slurm.reservation:
-        words.append(f"--reservation={slurm.reservation}")
+    words = ["--no-requeue"]
     if alone or site.concurrent_runs == 1:
         words.append("--dependency=singleton")  # all jobs of one Snakemake have one name
     return (*words, *(word for word in slurm.extra if not word.startswith(f"{_EXCLUDE}=")))

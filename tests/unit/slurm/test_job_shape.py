@@ -45,8 +45,8 @@ def test_every_rank_count_fits_its_nodes(tmp_path: Path, ranks: int, per_node: i
 
 def test_the_request_in_full(tmp_path: Path) -> None:
     options = (
-        "{account: proj1, partition: gpu, qos: high, constraint: knl, reservation: week 12,"
-        " exclusive: true, extra: ['--switches=1'], startup_minutes: 2}"
+        "{account: proj1, partition: gpu, qos: high, constraint: knl, exclusive: true,"
+        " extra: ['--reservation=week 12', '--switches=1'], startup_minutes: 2}"
     )
     here = site(tmp_path, options, gpus=4)
     shape = run_shape(here, point(12, 4, memory_mode="flat"), 100, constraint="+{memory_mode}")
@@ -99,7 +99,6 @@ def test_one_run_after_the_other_and_elsewhere(tmp_path: Path) -> None:
     assert own == run_shape(alone, point(2), 60)
     elsewhere = replace(run_shape(here, point(2), 60), exclude="n[1-2]")
     assert "--exclude=n[1-2]" in elsewhere.sbatch_words()
-    assert run_shape(site(tmp_path, "{requeue: true}"), point(1), 60).extra == ("--requeue",)
 
 
 def test_what_the_user_adds_comes_last_where_slurm_takes_it(tmp_path: Path) -> None:

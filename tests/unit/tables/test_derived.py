@@ -102,7 +102,7 @@ def test_they_are_worked_out_for_each_run_and_carry_intervals(
          r"no metric or parameter of the runs; did you mean energy\? allowed: average|bytes, ener"),
         ("m: {formula: 'energy[0]', unit: J}", "only numbers can be worked with"),
         ("m: {formula: energy, unit: apples}", "the unit apples does not say it: add better:"),
-        ("energy: {formula: size, unit: J}", "benchmark toy has it already"),
+        ("energy: {formula: size, unit: J}", "metrics.energy: benchmark or tables have this name"),
         ("energy_eff: {formula: energy, unit: J}", "reserved|the scaling of 'energy'"),
         ("m: {formula: energy, unit: J, better: lower, worse: higher}", "unknown key 'worse'"),
     ],
