@@ -88,7 +88,7 @@ def _points_below(experiment: Experiment, data: "ExperimentData") -> Iterator[tu
             yield (
                 point,
                 (
-                    f"{rule.text} at {data.scale} {point.values[data.scale]:,}: efficiency "
+                    f"{rule.when} at {data.scale} {point.values[data.scale]:,}: efficiency "
                     f"{number(value)} (95 %: {number(low)} to {number(high)}, "
                     f"{counted(point.rows.size, 'repeat')})"
                 ),

@@ -260,9 +260,7 @@ def _control(experiments: Sequence[Experiment], spec: ControlKeys, where: str) -
             f"{where}.point: {len(points)} points of {source.name} fit; it must be one: set values "
             f"of {', '.join(source.axes) or 'none'} that one of its points has"
         )
-    varying = ", ".join(f"{name} {points[0][name]}" for name in source.axes if name in points[0])
-    said = f"A point of {source.name}{varying and f' ({varying})'}, measured repeatedly between "
-    said += "all other runs: what changes here is the machine."
+    said = f"A point of {source.name}, measured between all other runs: only the machine changes."
     plain = {"description": said, "scaling": "none", "repeats": 1, "predict": None, "stop": None}
     return replace(
         source, name=CONTROL, control=True, keys=source.keys.model_copy(update=plain), axes=(),

@@ -27,6 +27,7 @@ from scalesweep.config.models import (
 from scalesweep.core.profilers import KINDS, NONE
 
 MAX_REPEATS = 10_000
+_FEATURES = "a Slurm feature expression, without spaces"
 _LIMIT = r"\s*efficiency\s*<\s*(\d+\.?\d*|\.\d+)\s*"
 Values = dict[Any, Any]
 _Entries = tuple[Annotated[Values, FILLED], ...]
@@ -40,7 +41,7 @@ _Formula = Annotated[
 class RangeKeys(Model):
     """Values from one number to another."""
 
-    FORM: ClassVar[str] = "a list of values, one value, or {from, to, factor} or {from, to, step}"
+    FORM: ClassVar[str] = "a list ([value, value]), or {from, to, factor} or {from, to, step}"
     first: Real = Field(alias="from")
     last: Real = Field(alias="to")
     factor: Annotated[Real, Field(gt=1)] = None
@@ -111,16 +112,8 @@ class PredictKeys(Model):
 class StopRule(Model):
     """When larger counts are not worth their node-hours."""
 
-    when: Annotated[
-        str,
-        matching(_LIMIT, "efficiency, < and a number, such as 'efficiency < 0.3'"),
-    ]
+    when: Annotated[str, matching(_LIMIT, "efficiency, < and a number: 'efficiency < 0.3'")]
     """`efficiency`, `<` and a number, such as `"efficiency < 0.3"`"""
-
-    @property
-    def text(self) -> str:
-        """As it is written."""
-        return " ".join(self.when.split())
 
     @property
     def limit(self) -> float:
@@ -159,12 +152,7 @@ _Repeats = Annotated[
     either("a whole number, or {min, max, until}"),
 ]
 _Axis = Annotated[
-    Annotated[RangeKeys, Tag("#map")]
-    | Annotated[list[Any], FILLED, Tag("#list")]
-    | Annotated[Any, Tag("#number")]
-    | Annotated[Any, Tag("#text")]
-    | Annotated[Any, Tag("#flag")]
-    | Annotated[Any, Tag("#null")],
+    Annotated[RangeKeys, Tag("#map")] | Annotated[list[Any], FILLED, Tag("#list")],
     either(RangeKeys.FORM),
 ]
 
@@ -172,9 +160,7 @@ _Axis = Annotated[
 class ExperimentKeys(Model):
     """An experiment."""
 
-    benchmarks: Annotated[
-        tuple[Name, ...], LISTED, FILLED, UNEQUAL
-    ] = Field(alias="benchmark")  # fmt: skip
+    benchmarks: Annotated[tuple[Name, ...], LISTED, FILLED, UNEQUAL, Field(alias="benchmark")]
     """a folder in `workflow/benchmarks/`, or in `benchmarks/` of your study. A list of them is
     compared in one report ([several benchmarks](../guide/campaigns.md#several-benchmarks))"""
     description: str = ""
@@ -188,8 +174,8 @@ class ExperimentKeys(Model):
     """the integer parameter that the experiment scales over, such as `threads`; default: ranks, or
     the benchmark's `workers`"""
     axes: dict[Any, _Axis] = Field({})
-    """parameter -> its values (a list, one value, `{from, to, factor}` or `{from, to, step}`); the
-    grid is their product. `{from: 1, to: 1024, factor: 2}` includes 1024; a range that does not
+    """parameter -> its values (a list, `{from, to, factor}` or `{from, to, step}`); the grid is
+    their product. `{from: 1, to: 1024, factor: 2}` includes 1024; a range that does not
     hit `to` ends below it. `env.NAME` is an environment variable of the runs, whose values are
     texts, or null to leave it unchanged; so it is under `linked`, `fixed` and `extra`"""
     linked: Annotated[_Entries, FILLED] | None = None
@@ -242,9 +228,7 @@ class ExperimentKeys(Model):
     """wall time of one run, until runs have finished"""
     memory_gib_per_rank: Positive | None = None
     """GiB that a rank may use; requested from Slurm. Default: the share of a node's memory"""
-    constraint: (
-        Annotated[str, matching(r"(?!\+$)\S+", "a Slurm feature expression, without spaces")] | None
-    ) = None
+    constraint: Annotated[str, matching(r"(?!\+$)\S+", _FEATURES)] | None = None
     """Slurm feature expression, without spaces, that the nodes of a run must meet; may name
     parameters in braces (`"knl&{memory_mode}"`); replaces the site's. With `+` in front
     (`"+{memory_mode}"`) it is required in addition to the site's"""

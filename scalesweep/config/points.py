@@ -150,9 +150,7 @@ def _axis(benchmark: Benchmark, name: str, value: Any, where: str) -> list[dict[
     """Values of an axis in order, normalised, each by its name; refuses repeated ones."""
     parameter = benchmark.parameter(name, where)
     values = _range(value, where) if isinstance(value, RangeKeys) else value
-    if not isinstance(values, list) or (
-        "array" in parameter.types and not isinstance(values[0], list)
-    ):
+    if "array" in parameter.types and not isinstance(values[0], list):
         values = [values]
     result = [parameter.normalise(item, where) for item in values]
     ((first, times),) = Counter(map(repr, result)).most_common(1)

@@ -44,8 +44,6 @@ from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import LAUNCHERS, SITES
 
-PLACEMENT = frozenset({"ranks", "ranks_per_node"})  # parameters of every benchmark
-
 
 class Site(Model):
     """A site says where to measure: a file in `config/sites/`, of the clone or of your study."""
@@ -163,7 +161,7 @@ class Site(Model):
         return -(-int(point["ranks"]) // int(point["ranks_per_node"]))
 
     def check_point(self, point: Mapping[str, Any], where: str) -> None:
-        """Raise UserError if the site cannot hold the point's ranks (reads ``PLACEMENT``)."""
+        """Raise UserError if the site cannot hold the point's ranks."""
         ranks, per_node = int(point["ranks"]), int(point["ranks_per_node"])
         nodes = self.nodes_for(point)
         if nodes > self.nodes:

@@ -205,7 +205,7 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
     return {
         "part_of": experiment.part_of,
         "predict": sorted(experiment.keys.predict.ranks) if experiment.keys.predict else [],
-        "stop": experiment.keys.stop.text if experiment.keys.stop else "",
+        "stop": experiment.keys.stop.when if experiment.keys.stop else "",
         "ceiling": benchmark.ceiling,
         "noexchange": benchmark.noexchange,
         "refused": sum(of["count"] for of in refused if of["benchmark"] == benchmark.name),

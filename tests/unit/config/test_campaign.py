@@ -20,7 +20,6 @@ Load = Callable[..., Campaign]
         ("axes: {size: {from: 1, to: 10, step: 3}}", "size", [(1,), (4,), (7,), (10,)]),
         ("axes: {size: {from: 1, to: 6, factor: 2}}", "size", [(1,), (2,), (4,)]),
         ("axes: {rate: {from: 0.1, to: 0.3, step: 0.1}}", "rate", [(0.1,), (0.2,), (0.3,)]),
-        ("axes: {size: 7}", "size", [(7,)]),
         ("axes: {size: [4.0]}", "size", [(4,)]),
         ("axes: {rate: [1, 2]}\nlinked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}]",
          "ranks size rate", [(1, 8, 1.0), (1, 8, 2.0), (2, 4, 1.0), (2, 4, 2.0)]),

@@ -136,7 +136,7 @@ def test_all_mistakes_are_told_at_once(toy: Path) -> None:
          "experiments: {e: {exclude: [size >], repeats: 0, axis: {}}}",
          ["campaign: 3", "order: unknown key 'sead'", "e: unknown key 'axis'"]),
         ("campaign: c\nsite: toy\nexperiments: {e: {benchmark: tyo}, d: {benchmark: toy, "
-         "axes: {sise: 1}}}", ["e.benchmark: no", "d.axes.sise"]),
+         "axes: {sise: [1]}}}", ["e.benchmark: no", "d.axes.sise"]),
     ):  # fmt: skip
         file.write_text(text)
         with pytest.raises(UserError) as error:
