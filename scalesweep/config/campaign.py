@@ -119,11 +119,11 @@ def load_campaign(
     if keys.concurrent_runs:
         machine = machine.model_copy(update={"concurrent_runs": 1})
     experiments = _experiments(keys, machine, path, profile)
-    programs = named_programs({**machine.programs, **keys.programs})
-    unknown: dict[str, str] = {}
+    programs = Programs(named_programs({**machine.programs, **keys.programs}))
     for experiment in experiments:
         where = f"{path}: experiments.{experiment.name}"
-        unknown = {**_without_path(experiment, machine, programs, where), **unknown}
+        unknown = _without_path(experiment, machine, programs, where)
+        programs.unknown = {**unknown, **programs.unknown}
     # What tables say of metrics is in the files of the benchmarks.
     files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
     made_of = [content, *(file.read_text() for file in files)]
@@ -138,7 +138,7 @@ def load_campaign(
         results=Path(results or keys.results),
         experiments=_with_control(experiments, keys, path),
         digest=digest_of([*made_of, site_name, *([] if profile is None else [profile])]),
-        programs=Programs(programs, unknown),
+        programs=programs,
         history=kept and kept.model_copy(update=stated),
     )
 

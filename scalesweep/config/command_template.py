@@ -68,9 +68,9 @@ class Command(tuple[Part, ...]):
         known = [*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters]
         for index, part in enumerate(self):
             for word in part.words:
-                for name in sorted(_named(word, "name") - {*known}):
+                if unknown := sorted(_named(word, "name") - {*known}):
                     raise UserError(
-                        f"{at}[{index}]: {word!r}: {name!r} is not a parameter; allowed: "
+                        f"{at}[{index}]: {word!r}: {unknown[0]!r} is not a parameter; allowed: "
                         + ", ".join(known)
                     )
 
@@ -159,10 +159,7 @@ class Programs(dict[str, str]):
     """Paths by name. ``unknown``: what to do about those that runs need and that have none; to ask
     for one of these raises it as a UserError."""
 
-    def __init__(self, paths: Mapping[str, str], unknown: Mapping[str, str]) -> None:
-        """Paths, and a line for each program without one."""
-        super().__init__(paths)
-        self.unknown = dict(unknown)
+    unknown: Mapping[str, str] = {}
 
     def __missing__(self, name: str) -> str:
         """Raise the UserError of a program without a path."""

@@ -159,21 +159,17 @@ def check_parameter(name: str, where: str) -> None:
         parts.stat or parts.metric in QUANTITIES or parts.metric.rpartition("_")[2] in SCALING_WORDS
     )
     if name in OF_RUNS or name.startswith("_") or quantity:
-        raise UserError(
-            f"{where}: {name!r} is reserved by scalesweep (a column of its tables); choose another "
-            "name"
-        )
+        raise UserError(f"{where}: {name!r} is reserved by scalesweep (a column of its tables)")
 
 
 def check_varying(names: Collection[str], where: str) -> None:
     """Raise UserError starting with ``where`` if a parameter that varies has the name of a column
     of its experiment's tables."""
-    for name in names:
-        if name in OF_TABLES:
-            raise UserError(
-                f"{where}: {name!r} cannot vary: the tables have a column of this name; give the "
-                "parameter of the benchmark another name"
-            )
+    if taken := [name for name in names if name in OF_TABLES]:
+        raise UserError(
+            f"{where}: {taken[0]!r} cannot vary: the tables have a column of this name; give the "
+            "parameter of the benchmark another name"
+        )
 
 
 def check_metrics(names: Collection[str], where: str) -> None:
@@ -181,7 +177,4 @@ def check_metrics(names: Collection[str], where: str) -> None:
     for name in names:
         stem, _, word = name.rpartition("_")
         if word in SCALING_WORDS and stem in names:
-            raise UserError(
-                f"{where}: {name!r} is what tables call the scaling of {stem!r}; choose another "
-                "name"
-            )
+            raise UserError(f"{where}: {name!r} is what tables call the scaling of {stem!r}")
