@@ -44,9 +44,9 @@ experiments:
     axes: {{ranks: *ranks, apply_log: [true, false], compression: [none, GZIP],
            prefetch: [0, 1, 2, 4, 8], map_parallelism: [0, 4]}}
     repeats: {repeats}
-  shuffling:
+  file_sizes:
     benchmark: data_loading
-    axes: {{ranks: *ranks, shuffle: ["off", before_shard, after_shard]}}
+    axes: {{ranks: *ranks, samples_per_file: [1, 2, 4]}}
     repeats: {repeats}
   page_cache:
     benchmark: data_loading

@@ -53,7 +53,7 @@ def test_runs_of_one_seed_agree_and_repeats_differ(tmp_path, data):
 @pytest.mark.slow
 def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     changes = {"ranks": 2, "ranks_per_node": 2, "epochs": 40, "target_mae": 0.2}
-    changes |= {"shuffle": "before_shard", "decay_epochs": [20]}
+    changes |= {"decay_epochs": [20]}
     done, out = start(tmp_path, data, **changes)
     native, samples = read(done, out)
     ran = int(value(native, "epochs_run"))

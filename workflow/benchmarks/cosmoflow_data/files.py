@@ -25,37 +25,26 @@ def files_in_data_set(params: dict[str, Any]) -> dict[str, int]:
 
 def files_of_rank(
     params: dict[str, Any],
+    folder: Path | str,
     rank: int,
     epoch: int,
     seed: int = SHUFFLE_SEED,
     shuffled: Collection[str] = dataset.SPLITS,
-) -> dict[str, np.ndarray]:
-    """Return the indices of the files that `rank` reads in `epoch`, by split, in that order.
+) -> dict[str, list[str]]:
+    """Return the files that `rank` reads in `epoch`, by split, in that order: one block of them.
 
-    A rank's share is one block of the files (of their common permutation with before_shard), so
-    without it rank r reads the same files whatever the number of ranks. Splits that are not
-    `shuffled` are read in order.
+    So rank r reads the same files whatever the number of ranks. Splits that are not `shuffled` are
+    read in order.
     """
     chosen = {}
     for number, (split, count) in enumerate(files_in_data_set(params).items()):
-        shuffle = params["shuffle"] if split in shuffled else "off"
         order = np.arange(count)
-        if shuffle == "before_shard":
-            order = np.random.default_rng([seed, number, epoch]).permutation(order)
         if params.get("shard", True):
             order = np.split(order, params["ranks"])[rank]
-        if shuffle == "after_shard":
+        if params["shuffle"] == "after_shard" and split in shuffled:
             order = np.random.default_rng([seed, number, epoch, rank]).permutation(order)
-        chosen[split] = order
+        chosen[split] = [file_path(folder, split, index) for index in order]
     return chosen
-
-
-def paths(folder: Path, chosen: dict[str, np.ndarray]) -> dict[str, list[str]]:
-    """Turn indices of files into paths below `folder`."""
-    return {
-        split: [file_path(folder, split, index) for index in indices]
-        for split, indices in chosen.items()
-    }
 
 
 def require(run: Run, **changes: int) -> None:

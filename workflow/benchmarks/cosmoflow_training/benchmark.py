@@ -102,8 +102,8 @@ class Program(Training):
 
     def names_of(self, epoch: int) -> dict[str, list[str]]:
         """Return the files that this rank reads: those of training in an order by its seed."""
-        chosen = files.files_of_rank(self.params, ranks.rank(), epoch, self.run.seed, ("train",))
-        return files.paths(self.run.data, chosen)
+        where = self.params, self.run.data, ranks.rank(), epoch
+        return files.files_of_rank(*where, self.run.seed, shuffled=("train",))
 
     def measure(self) -> None:
         """Train; ProgramError (code 69) where TensorFlow has no code for a precision."""

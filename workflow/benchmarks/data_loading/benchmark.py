@@ -49,8 +49,7 @@ class Program(Benchmark):
 
     def names(self, epoch: int) -> dict[str, list[str]]:
         """Return what this rank reads in an epoch, by split."""
-        chosen = files.files_of_rank(self.params, ranks.rank(), epoch)
-        return files.paths(self.run.data, chosen)
+        return files.files_of_rank(self.params, self.run.data, ranks.rank(), epoch)
 
     def tensors(self, epoch: int) -> list[tf.Tensor]:
         """Make string tensors of the files of an epoch; not timed."""
