@@ -46,7 +46,7 @@ def plant(fault):
         fault.timed = kind == "timed"
 
     before(benchmark.Program, "take", take)
-    before(Samples, "__getitems__", lambda *_: fault.sleep("input"))
+    before(Samples, "__getitem__", lambda *_: fault.sleep("input"))
     before(Network, "forward", lambda *_: fault.sleep("forward"))
 
 

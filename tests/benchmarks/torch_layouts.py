@@ -1,7 +1,7 @@
 """Helper of test_torch_layouts: train on four ranks in many layouts, in one process a rank.
 
 ``torch_layouts.py FOLDER STEPS CASE...`` on every rank; a CASE is JSON, all parameters. Rank 0
-writes ``FOLDER/<number of the case>.json``: `by`, `mesh` and of each rank in `ranks` its `losses`,
+writes ``FOLDER/<number of the case>.json``: `mesh` and of each rank in `ranks` its `losses`,
 `exchange`, `parameters`, `bytes`, and `seconds` by name (sums over the steps after the first). In a
 case with `late` rank 1 sleeps in the forward pass of each step, `slept` seconds in the steps after
 the first. One with ``"place": [i, n]`` trains on share i of n, one with `data` from that folder.
@@ -117,14 +117,12 @@ def take(params, steps_taken):
     mesh = shared.mesh
     share = share or (mesh.data_rank(ranks.rank()), mesh.data_ranks)
     read = inputs.make(params, data, share, device)
-    sums = [float(samples.double().sum()) for samples, _ in read()]
     taken = benchmark.take(shared, optimizer, read, steps_taken)
     return {
         **shared.about(),
-        "losses": taken.losses.tolist(),
-        "input_sums": sums,
+        "losses": taken.pop("loss").tolist(),
         "exchange": shared.wrapping.exchange(shared.module),
-        "seconds": {name: float(array[1:].sum()) for name, array in taken.seconds.items()},
+        "seconds": {name: float(array[1:].sum()) for name, array in taken.items()},
     }, shared
 
 
@@ -137,7 +135,7 @@ def main():
         own, shared = train(json.loads(text), steps_taken)
         every = ranks.gather_json(own)
         if ranks.rank() == 0:
-            report = {"ranks": every, "by": shared.by, "mesh": shared.mesh._asdict()}
+            report = {"ranks": every, "mesh": shared.mesh._asdict()}
             (folder / f"{number}.json").write_text(json.dumps(report))
     ranks.stop()
     ranks.end(0)

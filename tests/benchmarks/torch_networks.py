@@ -15,15 +15,10 @@ KINDS = ("products", "convolutions")
 TINY = GPT2 | {"layers": 2, "width": 32, "heads": 2, "sequence": 8, "vocabulary": 50}
 
 
-def gradients(network, batch):
-    network.zero_grad()
-    models.loss(network(batch[0]), batch[1]).backward()
-    return [parameter.grad.clone() for parameter in network.parameters()]
-
-
 def flop(params):
     with torch.device("meta"):
-        return flops.per_sample(models.build(params), params)
+        network = models.build(params)
+    return flops.per_sample(network, params)
 
 
 def transformer():
@@ -38,13 +33,9 @@ def transformer():
     later[:, 5:] = (later[:, 5:] + 1) % TINY["vocabulary"]
     with torch.no_grad():
         changed = (network(later) - network(tokens)).abs().amax((0, 2)).tolist()
-    plain = gradients(network, (tokens, targets))
-    network.checkpointing = True
-    again = gradients(network, (tokens, targets))
     return {
         "sizes": sizes,
         "changed": changed,
-        "same_gradients": all(map(torch.equal, plain, again)),
         "shifted": bool(torch.equal(tokens[:, 1:], targets[:, :-1])),
         "flop": [flop(TINY), flop(TINY | {"checkpointing": "full"})],
         "resnet50_flop": flop(GPT2 | {"model": "resnet50"}),

@@ -108,7 +108,7 @@ def test_the_device_of_a_rank(
 
 
 def test_a_product_of_axes_leaves_out_what_makes_no_mesh(tmp_path: Path) -> None:
-    fixed = {"model": "mlp", "data_parallel": "fsdp2", "layers": 4, "width": 64,
+    fixed = {"model": "transformer", "data_parallel": "fsdp2", "layers": 4, "heads": 4, "width": 64,
              "ranks_per_node": 4}  # fmt: skip
     axes = {"ranks": [2, 4], "dp_replicate": [1, 2], "dp_shard": [1, 2], "tp": [1, 2]}
     experiment = campaign(tmp_path, fixed=fixed, axes=axes).experiments[0]

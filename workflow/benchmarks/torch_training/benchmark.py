@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,15 +18,6 @@ from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
 from harness.program import EXIT_BAD_DATA
 from torch_training import dataset, flops, inputs, models, sharing, stamps
-
-Problem = tuple[int, str]
-
-
-class Taken(NamedTuple):
-    """Of steps: seconds by name (`Stamps.arrays`), and losses, ``[step]``."""
-
-    seconds: dict[str, np.ndarray]
-    losses: np.ndarray
 
 
 def make_optimizer(
@@ -61,10 +52,12 @@ def build(
 
 def take(
     shared: sharing.Sharing, optimizer: torch.optim.Optimizer, read: inputs.Read, steps: int
-) -> Taken:
-    """Take steps: batch, gradients, update. A step ends when its loss is known to the program.
+) -> Arrays:
+    """Take steps: batch, gradients, update. Return the seconds (`Stamps.arrays`) and the loss of
+    each, ``[step]``.
 
-    Reading the loss waits for a GPU, and for the update in it, which was enqueued before.
+    A step ends when its loss is known to the program, which waits for a GPU, and for the update in
+    it, which was enqueued before.
     """
     own, losses = shared.stamps, np.empty(steps)
     for number in range(steps):
@@ -79,7 +72,7 @@ def take(
         losses[number] = loss.item()
         own.end()
         watch.advance()
-    return Taken(own.arrays(), shared.losses(losses))
+    return own.arrays() | {"loss": shared.losses(losses)}
 
 
 class Program(Benchmark):
@@ -114,30 +107,24 @@ class Program(Benchmark):
             self.timed = self.take("timed", self.params["batches"])
             self.wall = time.perf_counter() - began
 
-    def take(self, kind: str, number: int) -> Taken:
+    def take(self, kind: str, number: int) -> Arrays:
         """Take steps; ProgramError on all ranks when the loss of one is not finite."""
         taken = take(self.sharing, self.optimizer, self.read, number)
-        ranks.raise_together(self.divergence(kind, taken.losses))
+        problem = None
+        if len(wrong := np.flatnonzero(~np.isfinite(taken["loss"]))):
+            loss, settings = taken["loss"][wrong[0]], ("learning_rate", "precision")
+            said = ", ".join(f"{name} {self.params[name]}" for name in settings)
+            step = f"{kind} step {wrong[0] + 1}"
+            problem = EXIT_BAD_DATA, f"training diverged: the loss is {loss} in {step} ({said})"
+        ranks.raise_together(problem)
         return taken
-
-    def divergence(self, kind: str, losses: np.ndarray) -> Problem | None:
-        """Return exit code and message if a loss is not finite."""
-        wrong = np.flatnonzero(~np.isfinite(losses))
-        if not len(wrong):
-            return None
-        rate, precision = self.params["learning_rate"], self.params["precision"]
-        return EXIT_BAD_DATA, (
-            f"training diverged: the loss is {losses[wrong[0]]} in {kind} step {wrong[0] + 1}"
-            f" (learning_rate {rate}, precision {precision})"
-        )
 
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather times and losses of steps, and the peaks of memory."""
         self.peaks = ranks.gather_json(peaks(self.device))
         return {
-            "warmup_step_times": ranks.gather(self.warmup.seconds["step_times"]),
-            "loss": ranks.gather(self.timed.losses),
-            **{name: ranks.gather(each) for name, each in self.timed.seconds.items()},
+            "warmup_step_times": ranks.gather(self.warmup["step_times"]),
+            **{name: ranks.gather(each) for name, each in self.timed.items()},
         }
 
     def convolves(self) -> bool:
@@ -170,7 +157,7 @@ class Program(Benchmark):
         speed = samples * len(times) / self.wall
         with torch.device("meta"):
             network = models.build(params)
-            operations = flops.per_sample(network, params)
+        operations = flops.per_sample(network, params)
         measured = {
             "samples_per_second": metric(speed, "samples/s", "higher"),
             "flop_per_second": metric(speed * operations, "FLOP/s", "higher"),
@@ -194,7 +181,6 @@ class Program(Benchmark):
         """Return how ranks share, on what, and the sizes of batches."""
         params, shared = self.params, self.sharing
         return {
-            "mode": {"strategy": shared.by, "step_times": "of each rank"},
             "spans": shared.stamps.notes(params["batches"], params["pp"]),
             "batch": {"global": self.samples_per_step, "per_device": params["batch_size"]},
             "exchange": self.exchange(),

@@ -12,14 +12,15 @@ from typing import Any
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from torch_training import models
+from torch_training import inputs
 from torch_training.models.network import Network
 
 
 def per_sample(network: Network, params: dict[str, Any]) -> int:
-    """Return the operations of forward and backward pass for a sample, on the device meta."""
+    """Return the operations of forward and backward pass for a sample, by a network without values
+    (on the device meta)."""
     network.checkpointing = False
-    inputs, _ = models.example(params)
+    sample, _ = inputs.synthetic(params, 0, 1)
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        network(inputs).sum().backward()
+        network(sample.to("meta")).sum().backward()
     return int(counter.get_total_flops())

@@ -40,8 +40,8 @@ def make(
     batches = iter(
         DataLoader(
             Samples(Path(data or ""), params),
-            batch_sampler=order(params, *share),
-            collate_fn=as_it_is,
+            batch_size=None,  # `Samples` gives batches already
+            sampler=order(params, *share),
             num_workers=params["loader_workers"],
             prefetch_factor=params["prefetch"] if params["loader_workers"] else None,
             pin_memory=params["pin_memory"],
@@ -80,14 +80,14 @@ def to_device(batch: Batch, params: dict[str, Any], device: torch.device) -> Bat
 
 
 class Samples(Dataset):
-    """The samples of the stand-in, by number."""
+    """Batches of samples of the stand-in, by their numbers."""
 
     def __init__(self, folder: Path, params: dict[str, Any]) -> None:
         """Open no file yet: each process opens its own."""
         self.folder, self.params = folder, params
         self.stand_in = dataset.StandIn.from_params(params)
 
-    def __getitems__(self, numbers: list[int]) -> Batch:
+    def __getitem__(self, numbers: list[int]) -> Batch:
         """Return inputs and targets of a batch, on the host."""
         each = self.stand_in.samples_per_file
         rows = np.stack([self._rows(number // each)[number % each] for number in numbers])
@@ -126,8 +126,3 @@ def order(params: dict[str, Any], index: int, count: int) -> Iterator[list[int]]
         for begin in range(first, first + own, batch):
             places = [divmod(number, samples) for number in range(begin, begin + batch)]
             yield [int(epoch(number)[place]) for number, place in places]
-
-
-def as_it_is(batch: Batch) -> Batch:
-    """Return what `Samples` gives: batches already."""
-    return batch

@@ -8,11 +8,9 @@ activations between stages (``pp``).
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-
 
 class Mesh(NamedTuple):
-    """Ranks along each dimension, or where a rank lies in each."""
+    """Ranks along each dimension."""
 
     pp: int
     dp_replicate: int
@@ -38,11 +36,10 @@ class Mesh(NamedTuple):
         """Parts into which the ranks divide the samples of a step."""
         return self.dp_replicate * self.dp_shard
 
-    def place(self, rank: int) -> Self:
-        """Where a rank lies."""
-        return self._make(int(place) for place in np.unravel_index(rank, self))
+    def stage(self, rank: int) -> int:
+        """Which stage of the pipeline a rank has."""
+        return rank // (self.data_ranks * self.tp)
 
     def data_rank(self, rank: int) -> int:
         """Which part of the samples a rank computes with: all its pp x tp ranks share them."""
-        place = self.place(rank)
-        return place.dp_replicate * self.dp_shard + place.dp_shard
+        return rank // self.tp % self.data_ranks

@@ -44,7 +44,7 @@ class _Stage(pipelining.PipelineStage):
     def backward_maybe_with_nosync(self, *args: Any, **kwargs: Any) -> Any:
         self.stamps.phase(BACKWARD)
         gradients = super().backward_maybe_with_nosync(*args, **kwargs)
-        self.stamps.backward_is_over()
+        self.stamps.phase(REST)
         return gradients
 
     def perform_reduce_grad(self, grad_scale_factor: int) -> None:
@@ -82,21 +82,15 @@ class Pipeline(Sharing):
         micro-step.
         """
         params = self.params
-        count = params["batch_size"] // micro_batches(params)
+        # What autocast adds to float32, as a block does, is float32.
+        mixed = params["precision"] == "mixed_bfloat16" and self.wrapping.by == "fsdp2"
+        shape = params["batch_size"] // micro_batches(params), params["sequence"]
         with torch.device("meta"):
-            inputs, targets = models.example(params)
-            inputs = inputs.new_empty((count, *inputs.shape[1:]))
-            places = targets.shape[1:]  # a sample's: those of its tokens, or none
-            mixed = params["precision"] == "mixed_bfloat16"
-            # What autocast adds to float32, as a block of the transformer does, is float32.
-            narrow = mixed and (self.wrapping.by == "fsdp2" or params["model"] != "transformer")
-            between = torch.empty(
-                (count, *places, params["width"]),
-                dtype=torch.bfloat16 if narrow else torch.float32,
-                requires_grad=True,
-            )
-            outputs = torch.empty((count, *places, 1), requires_grad=True)  # stays with its loss
-        return inputs if self.number == 0 else between, outputs if self.last else between
+            tokens = torch.empty(shape, dtype=torch.int64)
+            kind = torch.bfloat16 if mixed else torch.float32
+            between = torch.empty((*shape, params["width"]), dtype=kind, requires_grad=True)
+            logits = torch.empty((*shape, 1), requires_grad=True)  # stays with its loss
+        return tokens if self.number == 0 else between, logits if self.last else between
 
     def step(self, batch: Batch) -> torch.Tensor:
         """Add the gradients of the mean loss over all micro-batches; return that loss, known to

@@ -11,8 +11,7 @@ import torch
 from torch.distributed.device_mesh import init_device_mesh
 
 from torch_training import pipeline, tensor_parallel
-from torch_training.data_parallel import DataParallel, Wrapping
-from torch_training.fsdp2 import FullyShard
+from torch_training.data_parallel import DataParallel, FullyShard, Wrapping
 from torch_training.mesh import Mesh
 from torch_training.models.network import Network
 from torch_training.pipeline import Pipeline
@@ -24,10 +23,10 @@ def make(params: dict[str, Any], network: Network, rank: int, device: torch.devi
     """Return what computes the gradients of a step on this rank, of the whole network on the
     host."""
     mesh, shards = Mesh.of_run(params), params["data_parallel"] == "fsdp2"
-    ranks, place = _ranks(mesh, shards, device), mesh.place(rank)
+    ranks, stage = _ranks(mesh, shards, device), mesh.stage(rank)
     stamps = Stamps(torch.cuda if device.type == "cuda" else None)
     if mesh.pp > 1:
-        network = pipeline.part(network, mesh.pp, place.pp)
+        network = pipeline.part(network, mesh.pp, stage)
     if mesh.tp > 1:
         stamps.of_tensor_parallel()
         tensor_parallel.split(network, ranks["tp"])
@@ -39,7 +38,7 @@ def make(params: dict[str, Any], network: Network, rank: int, device: torch.devi
     if mesh.pp == 1:
         return Sharing(params, mesh, wrapping, network)
     pipelined = Pipeline(params, mesh, wrapping, network)
-    pipelined.connect(place.pp, ranks["pp"].get_group())
+    pipelined.connect(stage, ranks["pp"].get_group())
     return pipelined
 
 

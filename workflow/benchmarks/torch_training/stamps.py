@@ -77,6 +77,9 @@ class Stamps:
         """Note what the rank does from now on, besides waiting for others."""
         if BETWEEN != self._phase != name:
             self._phase = name
+            self._waits = (
+                self._waits and name != REST
+            )  # as DDP's, which ends with its backward pass
             if not self._waits:
                 self._stamp(name)
 
@@ -107,14 +110,9 @@ class Stamps:
 
     def backward_from(self, root: torch.Tensor) -> None:
         """Have the backward pass from here say when its last local gradient is there, if it then
-        waits for others: until `backward_is_over`."""
+        waits for others: until the rest of the step."""
         if self._at_end and root.requires_grad:
             root.register_hook(self._starts)
-
-    def backward_is_over(self) -> None:
-        """Note that a backward pass has ended, with all that it waits for."""
-        self._waits = False
-        self.phase(REST)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return seconds ``[step]`` of the steps since the last call, under their names in

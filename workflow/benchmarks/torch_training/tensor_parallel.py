@@ -1,10 +1,10 @@
 """Layers split over the ranks of a ``tp`` group, as DTensors by columns and rows.
 
 In a block of the transformer query, key, value and the first wide layer are split by columns, so
-that a rank has whole heads; the output of the attention and the second wide layer by rows. The
-network of fully connected layers has its layers split in turns. What follows a split by rows is
-summed over the group: once a pair of layers in the forward pass, once in the backward pass.
-Embeddings, normalisations and the last layer are copies, which compute the same on every rank.
+that a rank has whole heads; the output of the attention and the second wide layer by rows. What
+follows a split by rows is summed over the group: once a pair of layers in the forward pass, once in
+the backward pass. Embeddings, normalisations and the last layer are copies, which compute the same
+on every rank.
 """
 
 from typing import Any
@@ -25,16 +25,10 @@ from torch_training.models.network import Network
 
 
 def split(network: Network, mesh: DeviceMesh) -> None:
-    """Split the layers of a network, or of a part of it, in place."""
-    blocks = network.blocks
-    if not hasattr(blocks[0], "attention"):
-        kinds = (ColwiseParallel, RowwiseParallel)
-        plan = {f"{number}.0": kinds[number % 2]() for number in range(len(blocks))}
-        parallelize_module(blocks, mesh, plan)
-        return
+    """Split the layers of a transformer, or of a part of it, in place."""
     # Query, key and value share their input, so that its gradient is summed once.
     shared = {"input_layouts": Replicate(), "desired_input_layouts": Replicate()}
-    for block in blocks:
+    for block in network.blocks:
         plan = {
             "attention": PrepareModuleInput(**shared),
             **{f"attention.{name}": ColwiseParallel() for name in ("query", "key", "value")},

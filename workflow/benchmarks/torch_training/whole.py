@@ -11,7 +11,7 @@ from torch_training import models
 from torch_training.data_parallel import Wrapping
 from torch_training.mesh import Mesh
 from torch_training.models.network import Network
-from torch_training.stamps import BACKWARD, FORWARD
+from torch_training.stamps import BACKWARD, FORWARD, REST
 from torch_training.tensor_parallel import held
 
 Batch = Sequence[tuple[torch.Tensor, torch.Tensor]]  # inputs and targets of each micro-step
@@ -37,13 +37,6 @@ class Sharing:
         whole = params["compile"] and not cut
         self.compute: nn.Module = torch.compile(self.module) if whole else self.module
 
-    @property
-    def by(self) -> str:
-        """The dimensions of the mesh with more than one rank, and how data-parallel ranks share."""
-        cut = [name for name in ("pp", "tp") if getattr(self.mesh, name) > 1]
-        shared = [] if cut and self.wrapping.by == "none" else [self.wrapping.by]
-        return " x ".join([*cut, *shared])
-
     def step(self, batch: Batch) -> torch.Tensor:
         """Add the gradients of the mean loss over all micro-steps; return that loss."""
         parts = []
@@ -56,7 +49,7 @@ class Sharing:
             self.stamps.phase(BACKWARD)
             self.stamps.backward_from(loss)
             loss.backward()
-            self.stamps.backward_is_over()
+            self.stamps.phase(REST)
             parts.append(loss.detach())
         return parts[0] if len(parts) == 1 else torch.stack(parts).sum()
 

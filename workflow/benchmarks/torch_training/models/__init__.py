@@ -10,7 +10,7 @@ from torch_training.dataset import CLASSES, IMAGE_SHAPES
 from torch_training.models import resnet, transformer
 from torch_training.models.network import Network, count, initialise
 
-__all__ = ["CLASSES", "IMAGE_SHAPES", "build", "count", "example", "initialise", "loss"]
+__all__ = ["CLASSES", "IMAGE_SHAPES", "build", "count", "initialise", "loss"]
 
 
 def build(params: dict[str, Any]) -> Network:
@@ -46,12 +46,3 @@ def _dense(inputs: int, outputs: int) -> nn.Sequential:
 def loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Return the mean cross-entropy, in float32, of logits ``[..., classes]`` and targets."""
     return nn.functional.cross_entropy(outputs.flatten(0, -2).float(), targets.flatten())
-
-
-def example(params: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return inputs and targets of one sample, of the right shapes, on the current device."""
-    if params["model"] == "transformer":
-        tokens = torch.zeros(1, params["sequence"], dtype=torch.int64)
-        return tokens, tokens
-    height, width, channels = IMAGE_SHAPES[params["model"]]
-    return torch.zeros(1, channels, height, width), torch.zeros(1, dtype=torch.int64)
