@@ -62,6 +62,10 @@ def read(folder: Path) -> Reading:
     return read_stamps(ORDER, folder, 1, False)
 
 
+def arrays_of(reading: Reading) -> dict[str, list[float]]:
+    return {name: array.ravel().tolist() for name, array in reading.arrays.items()}
+
+
 def test_ranks_have_the_numbers_that_the_harness_gives_them(module: Any) -> None:
     known = [name for name in RANKS if name in module.RANK]
     assert list(module.RANK) == known and len(known) == 6
@@ -93,7 +97,7 @@ def test_steps_are_printed_as_they_were(module: Any, clock: Clock, tmp_path: Pat
     os.wait()
     spans.flush()
     stamped = read(tmp_path)
-    arrays = {name: array.ravel().tolist() for name, array in stamped.arrays.items()}
+    arrays = arrays_of(stamped)
     assert len(arrays["step_times"]) == 3
     assert arrays["step_times"] == pytest.approx([0.006, 0.006, 0.001])
     assert arrays["span_input"][:2] == pytest.approx([0.002, 0.002])
@@ -127,7 +131,7 @@ def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(
                 clock.passes(0.005)
     spans.flush()
     stamped = read(tmp_path)
-    arrays = {name: array.ravel().tolist() for name, array in stamped.arrays.items()}
+    arrays = arrays_of(stamped)
     assert len(arrays["step_times"]) == 6 and stamped.work == {"samples_per_epoch": 8}
     assert stamped.warnings == []
     assert arrays["step_times"] == arrays["span_forward"] == pytest.approx([0.002] * 6)
@@ -148,7 +152,7 @@ def test_an_activity_within_a_step_lies_between_it_and_the_next(
                 clock.passes(0.01)
             clock.passes(0.001)
     spans.flush()
-    arrays = {name: array.ravel().tolist() for name, array in read(tmp_path).arrays.items()}
+    arrays = arrays_of(read(tmp_path))
     assert arrays["step_times"] == pytest.approx([0.002, 0.003, 0.002, 0.003, 0.002])
     assert arrays["span_forward"] == pytest.approx(arrays["step_times"])
     for name in ("span_validation", "span_between"):
@@ -179,7 +183,7 @@ def test_what_other_threads_do_meanwhile_takes_no_time_of_a_step(
         within(lambda: spans.at("communication"))
         clock.passes(0.003)
     spans.flush()
-    arrays = {name: array.ravel().tolist() for name, array in read(tmp_path).arrays.items()}
+    arrays = arrays_of(read(tmp_path))
     assert arrays["span_forward"] == pytest.approx([0.004] * 3)
     assert arrays["span_communication"] == pytest.approx([0.003] * 3)
     assert arrays["span_input"] == [0] * 3 and "span_checkpoint" not in arrays

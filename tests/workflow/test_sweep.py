@@ -47,12 +47,3 @@ def test_a_line_again_runs_what_failed_or_is_new(
     code, text = sweep(project, "1,2,4")
     assert code == 1 and "was edited; run `scalesweep run` in" in text
     assert len(made.records()) == 12
-
-
-def test_the_wall_time_is_measured_where_no_metric_is_named(project: Project) -> None:
-    done = project.scalesweep(
-        "sweep", "--param", "nap=0.2,0.1", "--out", "naps", "--", "sleep", "{nap}"
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    points = Project(project.path / "naps").table("sweep", "points")
-    assert (points["wall_time_mean_run"] >= points["nap"]).all() and len(points) == 2

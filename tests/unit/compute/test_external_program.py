@@ -105,8 +105,7 @@ def test_a_program_that_nobody_names(foreign: Path, campaign: Callable[..., Camp
     ("multi", "env", "labelled"),
     [
         (["srun", "--label", "-n", "{ranks}"], {}, True),
-        (["/usr/bin/srun", "-l"], {}, True),
-        (["srun"], {"SLURM_LABELIO": "1"}, True),
+        (["/usr/bin/srun"], {"SLURM_LABELIO": "1"}, True),
         (["srun", "-n", "{ranks}"], {}, False),
         (["horovodrun", "-l"], {}, False),
     ],
@@ -158,6 +157,15 @@ def test_a_foreign_run_leaves_a_record(
     notes = record["notes"]["extract"]
     assert notes["metrics"]["rate"] == {"ranks": "0-1"}
     assert not list(path.glob("attempt-1/.*"))
+
+
+def test_the_wall_time_is_measured_where_nothing_is_read(
+    campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
+) -> None:
+    edited(result="wall_time")
+    code, path = run(campaign())
+    record = read_record(path / "record.json")
+    assert code == 0 and record["metrics"]["wall_time"]["value"] == record["wall_s"] > 0
 
 
 def test_a_bad_result_names_metric_and_pattern(
