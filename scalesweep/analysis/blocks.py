@@ -1,7 +1,7 @@
 """The error of means and ratios of repeated runs: one for intervals and for claims.
 
 A block holds one run of every point, in random order, and blocks run one after the other
-(``scalesweep.config.run_order``). The logarithms of what was measured are taken as
+(``scalesweep.config.repeats``). The logarithms of what was measured are taken as
 
     log y[point, block] = level[point] + state[block] + error[point, block],
 

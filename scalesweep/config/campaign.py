@@ -10,8 +10,7 @@ from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySe
 from scalesweep.config.command_template import Programs, named_programs, program_named
 from scalesweep.config.experiment import Experiment, expand_experiment, variables_of
 from scalesweep.config.models import read
-from scalesweep.config.repeats import Run, runs_of
-from scalesweep.config.run_order import arranged
+from scalesweep.config.repeats import Run, arranged, runs_of
 from scalesweep.config.several_benchmarks import check_parts, check_same, parts
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import load_yaml

@@ -14,7 +14,7 @@ from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
 from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.config.parameter import VARIABLE_PREFIX, check_varying
-from scalesweep.config.points import expand_points, varying_parameters
+from scalesweep.config.points import exclusions, expand_points, varying_parameters
 from scalesweep.config.repeats import Run, planned_runs, profiled_runs
 from scalesweep.config.scaling_check import check_scaling
 from scalesweep.config.site import Site
@@ -75,8 +75,9 @@ def expand_experiment(
     check_variables(benchmark, spec, where)
     benchmark = benchmark.scaled_over(spec.scale, f"{where}.scale").with_variables(variables)
     benchmark, derivation = derived_parameters(benchmark, spec, where)
-    made = expand_points(benchmark, derivation, spec, site, where)
-    points = tuple(made.kept.values())
+    rules = exclusions(benchmark, spec, where)
+    kept, excluded = expand_points(benchmark, derivation, spec, rules, site, where)
+    points = tuple(kept.values())
     varied = varying_parameters(benchmark, points)
     check_varying(varied, where)
     axes = tuple(name for name in varied if name not in derivation.derived)
@@ -84,22 +85,22 @@ def expand_experiment(
     derived = derived_metrics(benchmark, spec.metrics, f"{where}.metrics")
     check_rules(benchmark, spec, where)
     fill(spec.constraint or "", benchmark.defaults, f"{where}.constraint")
-    runs = planned_runs(benchmark, made.kept, spec)
+    runs = planned_runs(benchmark, kept, spec)
     return Experiment(
         name=name,
         keys=spec,
         benchmark=benchmark,
         axes=axes,
-        linked=made.linked,
+        linked=tuple((spec.linked or [{}])[0]),
         points=points,
         runs=runs,
         profiles=profiled_runs(benchmark, spec.profile, profile, points, runs, where),
-        excluded=tuple(made.excluded),
+        excluded=tuple(excluded),
         time_limit_minutes=spec.time_limit_minutes or site.time_limit_minutes,
         main_metric=check_metric(benchmark, spec.main_metric, f"{where}.main_metric", derived),
         derived=derived,
         derivation=derivation,
-        rules=made.rules,
+        rules=tuple(rule for rule, _ in rules),
         alone=spec.concurrent_runs is not None,
     )
 

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations, count, islice, product, takewhile
 from typing import Any
 
@@ -20,23 +19,19 @@ MOST_POINTS = 50_000
 Point = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Points:
-    """The points of an experiment by their identities, what was left out and why, the parameters
-    that are linked, and what the campaign excludes."""
-
-    kept: dict[str, Point]
-    excluded: list[tuple[Point, str]]
-    linked: tuple[str, ...]
-    rules: tuple[Expression, ...]
-
-
 def expand_points(
-    benchmark: Benchmark, derivation: Derivation, spec: ExperimentKeys, site: Site, where: str
-) -> Points:
-    """The points that an experiment states. Raises UserError for what a parameter cannot be, and
-    for a point that does not fit the site."""
-    rules = exclusions(benchmark, spec, where)
+    benchmark: Benchmark,
+    derivation: Derivation,
+    spec: ExperimentKeys,
+    rules: Sequence[tuple[Expression, str]],
+    site: Site,
+    where: str,
+) -> tuple[dict[str, Point], list[tuple[Point, str]]]:
+    """The points that an experiment states, by their identities, and those that ``rules`` leave out
+    (``exclusions``) or that cannot be, each with the reason.
+
+    Raises UserError for what a parameter cannot be, and for a point that does not fit the site.
+    """
     grid, extra = _stated(benchmark, spec, where)
     kept: dict[str, Point] = {}
     excluded: list[tuple[Point, str]] = []
@@ -60,8 +55,7 @@ def expand_points(
             "each must be another point, and none excluded or extra"
         )
     _check_points(benchmark, site, list(kept.values()), excluded, where)
-    linked = tuple((spec.linked or [{}])[0])
-    return Points(kept, excluded, linked, tuple(rule for rule, _ in rules))
+    return kept, excluded
 
 
 def _check_points(

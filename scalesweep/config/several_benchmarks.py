@@ -42,11 +42,10 @@ def parts(
             raise UserError(
                 f"{where}.{alone[0]}: not with several benchmarks; give each its own experiment"
             )
-        for benchmark in allowed:
+        for benchmark in spec.benchmarks:
+            part = _part(spec, benchmark)
             # No experiment of a file has a dot in its name.
-            yield f"{name}.{benchmark}", name, _part(spec, benchmark)
-        if not several:
-            yield name, "", spec
+            yield (f"{name}.{benchmark}", name, part) if several else (name, "", part)
 
 
 def _part(spec: ExperimentKeys, benchmark: str) -> ExperimentKeys:

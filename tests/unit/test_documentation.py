@@ -31,7 +31,7 @@ PAGES = sorted(
 EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 FOLDERS = "scalesweep|workflow|tests|tools|bench|docs|resources|profiles"
 PACKAGES = "|".join(path.name for path in (ROOT / "scalesweep").iterdir() if path.is_dir())
-# `config/run_order.py` is short for the module in scalesweep/.
+# `config/repeats.py` is short for the module in scalesweep/.
 NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+\.\w+|(?:{PACKAGES})/[\w./-]+\.py)")
 EXAMPLES = {
     "workflow/benchmarks/my_train/benchmark.yaml",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.run_order import arranged
+from scalesweep.config.repeats import arranged
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
