@@ -1,4 +1,4 @@
-"""The images of cnn_training, by rank: made ones, the stand-in, the real CIFAR-10; and epochs."""
+"""The images of cnn_training by rank, of each input, and epochs of training on them."""
 
 import json
 import shutil
@@ -77,26 +77,6 @@ def refused(make, params, *more):
     with pytest.raises(ProgramError) as caught:
         make(params, *more)
     return caught.value.code, str(caught.value)
-
-
-@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-def test_fixed_batches_of_all_devices_are_those_of_one(data_format):
-    def fed(ranks, devices):
-        changes = {"input": "synthetic", "ranks": ranks, "devices_per_rank": devices}
-        params = CIFAR10 | changes | {"data_format": data_format}
-        params["batch_size"] = 12 // ranks // devices
-        feeds = [images.feed(params, None, r, devices * ["/device:CPU:0"])() for r in range(ranks)]
-        assert [len(batches) for batches in feeds] == ranks * [devices]
-        return joined(batch for batches in feeds for batch in batches)
-
-    whole, labels = fed(1, 1)
-    assert (whole.dtype, labels.dtype) == (np.float32, np.int32)
-    assert whole.shape == ((12, 32, 32, 3) if data_format == "NHWC" else (12, 3, 32, 32))
-    assert -1 <= whole.min() < -0.99 and 0.99 < whole.max() <= 1
-    assert labels.min() >= 0 and labels.max() < 10
-    for ranks, devices in ((3, 1), (1, 3), (3, 2)):
-        np.testing.assert_array_equal(fed(ranks, devices)[0], whole)
-        np.testing.assert_array_equal(fed(ranks, devices)[1], labels)
 
 
 @pytest.mark.parametrize("params", [CIFAR10, IMAGENET], ids=["cifar10", "imagenet"])

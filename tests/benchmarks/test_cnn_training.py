@@ -59,11 +59,10 @@ def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
     exchange = native["notes"]["exchange"]  # two bytes a value: compressed
     assert (exchange["by"], exchange["backend"]) == ("horovod", "gloo")
     assert sum(exchange["tensor_bytes"]) == 2 * value(native, "model_parameters")
-    variables = native["environment"]["variables"]
-    assert variables["HOROVOD_FUSION_THRESHOLD"] == str(3 << 20)
-    assert variables["HOROVOD_CYCLE_TIME"] == "2.5"
-    assert variables["HOROVOD_HIERARCHICAL_ALLREDUCE"] == "1"
-    assert variables["HOROVOD_AUTOTUNE"] == "1"
+    wanted = {"FUSION_THRESHOLD": str(3 << 20), "CYCLE_TIME": "2.5", "HIERARCHICAL_ALLREDUCE": "1"}
+    variables = {f"HOROVOD_{name}": value for name, value in wanted.items()}
+    variables["HOROVOD_AUTOTUNE"] = "1"
+    assert variables.items() <= native["environment"]["variables"].items()
     # Autotuning changes these while the program runs.
     assert (exchange["bucket_bytes"], exchange["cycle_s"]) == (None, None)
     assert exchange["from"]["cycle_s"] == "autotune"

@@ -16,6 +16,20 @@ pytestmark = pytest.mark.slow
 STEPS = 3
 # Float32, summed in another order; single weights are of the size of 0.1.
 TOLERANCE = {"rtol": 1e-4, "atol": 2e-6}
+# Ways of one process that give the same weights, and how many copies of these it has.
+SYNCHRONOUS = {
+    "parameter_server": 1,
+    "replicated": 2,
+    "collective_all_reduce": 2,
+    "distributed_replicated": 3,
+    "hierarchical_copy": 2,
+}
+MODES = [*SYNCHRONOUS, "independent"]
+WAYS = {way: {"variable_update": way} for way in MODES} | {
+    "hierarchical_copy": {"all_reduce": "hierarchical_copy", "xla": True},
+    "reference": {"reference": True},
+    "float16": {"precision": "mixed_float16"},  # last: Keras keeps its policy
+}
 
 
 def train(folder, cases, ranks=1, steps=STEPS):
@@ -48,23 +62,11 @@ def check_spans(arrays, exchanges=True):
 @pytest.fixture(scope="module")
 def one_process(tmp_path_factory):
     """What one process with two devices gives in all of its ways, by name."""
-    ways = {
-        "reference": {"reference": True},
-        "parameter_server": {"variable_update": "parameter_server"},
-        "replicated": {"variable_update": "replicated"},
-        "hierarchical_copy": {
-            "variable_update": "replicated",
-            "all_reduce": "hierarchical_copy",
-            "xla": True,
-        },
-        "ring": {"variable_update": "collective_all_reduce", "all_reduce": "ring"},
-        "distributed_replicated": {"variable_update": "distributed_replicated"},
-        "independent": {"variable_update": "independent"},
-        "float16": {"variable_update": "replicated", "precision": "mixed_float16"},
-    }
-    cases = [way | {"devices_per_rank": 2} for way in ways.values()]
+    cases = [
+        {"variable_update": "replicated", "devices_per_rank": 2} | way for way in WAYS.values()
+    ]
     results = train(tmp_path_factory.mktemp("one"), cases)
-    return {name: each[0] for name, each in zip(ways, results, strict=True)}
+    return {name: each[0] for name, each in zip(WAYS, results, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +74,7 @@ def expected(one_process):
     return one_process["reference"]["copies"][0]
 
 
-@pytest.mark.parametrize(
-    ("way", "copies"),
-    [
-        ("parameter_server", 1),
-        ("replicated", 2),
-        ("hierarchical_copy", 2),
-        ("ring", 2),
-        ("distributed_replicated", 3),
-    ],
-)
+@pytest.mark.parametrize(("way", "copies"), SYNCHRONOUS.items())
 def test_two_devices_are_as_one(one_process, expected, way, copies):
     arrays = one_process[way]
     assert len(arrays["copies"]) == copies

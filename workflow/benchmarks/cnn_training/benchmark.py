@@ -23,17 +23,14 @@ from harness.native import Metric, Work, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError, Run
 
-Problem = tuple[int, str]
 USUAL = {"data_format": "NHWC", "precision": "float32", "xla": False}  # which all devices have
-BROKEN = "training diverged: not all weights are finite"  # as a loss can be all the same
-LEARNED = ("loss",)
-VALIDATED = ("validation_loss", "validation_accuracy")
 
 
 class CNNTraining(Benchmark):
     """Steps of training, shared among devices in one of several ways."""
 
-    problem: Problem | None = None  # what went wrong on this rank, until all ranks meet
+    problem: tuple[int, str] | None = None  # of this rank, until all ranks meet
+    out_of_order = 0  # steps with such stamps
 
     def start(self) -> None:
         """Start the ranks, place this one, build the network and all that a step needs.
@@ -43,6 +40,7 @@ class CNNTraining(Benchmark):
         if no_exchange.left_out():
             alone = {"variable_update": "independent", "all_reduce": "auto"}
             self.params = {**self.params, **alone}
+        self.steps = self.params["batches"]
         self.place = cluster.join(self.params)
         self.trainer = updates.make(self.params, self.place, self.run.data)
 
@@ -57,44 +55,40 @@ class CNNTraining(Benchmark):
         with self.phases("timed"):
             ranks.barrier()
             began = time.perf_counter()
-            self.timed = self.take("timed", self.params["batches"])
+            self.timed = self.take("timed", self.steps)
             ranks.raise_together(self.problem)
             self.wall = time.perf_counter() - began
 
     def take(self, kind: str, steps: int) -> Taken:
         """Take steps of a kind, and keep that a loss is not finite for when all ranks meet.
 
-        Raises ProgramError at once for what TensorFlow has no code for.
+        Raises ProgramError at once if TensorFlow has no code for what was asked: a layout, a
+        precision or XLA that not every device has.
         """
+        params = self.params
+        asked = [f"{name} {params[name]}" for name in USUAL if params[name] != USUAL[name]]
         try:
             taken = self.trainer.run(steps)
         except tf.errors.OpError as error:
-            if problem := self.lack_of_support(error):
-                raise ProgramError(*problem) from None
+            if asked and (line := input_errors.lacking(error)):
+                raise ProgramError(EXIT_UNSUPPORTED, f"{', '.join(asked)}: {line}") from None
             raise
         losses = taken[1]
         if len(wrong := np.argwhere(~np.isfinite(losses))):
-            first, params = wrong[0][0], self.params
+            first = wrong[0][0]
             said = f"the loss is {losses[first].min()} in {kind} step {first + 1}"
             used = f"learning_rate {params['learning_rate']}, precision {params['precision']}"
             self.problem = EXIT_BAD_DATA, f"training diverged: {said} ({used})"
         return taken
 
-    def lack_of_support(self, error: Any) -> Problem | None:
-        """Return exit code and message if TensorFlow has no code for what was asked, else None:
-        for a layout, a precision or XLA that not every device has."""
-        params = self.params
-        asked = [f"{name} {params[name]}" for name in USUAL if params[name] != USUAL[name]]
-        if asked and (line := input_errors.lacking(error)):
-            return EXIT_UNSUPPORTED, f"{', '.join(asked)}: {line}"
-        return None
-
     def check_weights(self) -> None:
-        """Raise ProgramError on all ranks for a loss or weight of any rank that is not finite."""
+        """Raise ProgramError on all ranks for a loss or weight of any rank that is not finite: the
+        loss can be finite all the same."""
         for variable in (variable for copy in self.trainer.copies for variable in copy):
             with tf.device(variable.device):
                 if not tf.reduce_all(tf.math.is_finite(variable)):
-                    self.problem = self.problem or (EXIT_BAD_DATA, BROKEN)
+                    said = "training diverged: not all weights are finite"
+                    self.problem = self.problem or (EXIT_BAD_DATA, said)
         ranks.raise_together(self.problem)
 
     def gather(self) -> dict[str, np.ndarray | None]:
@@ -152,17 +146,13 @@ class CNNTraining(Benchmark):
         trainer, params = self.trainer, self.params
         notes = {
             "mode": {"synchronous": trainer.synchronous, "strategy": trainer.strategy},
-            "spans": self.about_spans(),
+            "spans": spans.about(tf_spans.method(), self.steps, self.out_of_order),
             "batch": {"global": params["ranks"] * self.images_per_step},
         }
         if trainer.strategy == "horovod":
             variables, compression = trainer.model.trainable_variables, params["compression"]
             notes["exchange"] = horovod_settings.exchanged(variables, compression, params["ranks"])
         return notes
-
-    def about_spans(self) -> dict[str, Any]:
-        """Return what is noted of the spans of steps."""
-        return spans.about(tf_spans.method(), self.params["batches"])
 
 
 class EpochTraining(CNNTraining):
@@ -191,11 +181,11 @@ class EpochTraining(CNNTraining):
             no_exchange.epochs(params["epochs"], target),
             self.train,
             self.validate,
-            LEARNED,
+            ["loss"],
             self.phases,
             rate=lambda: params["learning_rate"],
             reached=lambda mean: target is not None and mean["validation_accuracy"] >= target,
-            validated=VALIDATED,
+            validated=["validation_loss", "validation_accuracy"],
         )
 
     def train(self, epoch: int) -> tf_training.Part:
@@ -218,6 +208,7 @@ class EpochTraining(CNNTraining):
     def gather(self) -> dict[str, np.ndarray | None]:
         """Gather what each epoch gave, ``[epoch, rank]``."""
         arrays = self.history.arrays()
+        self.out_of_order = self.history.out_of_order
         if tf_spans.method() == spans.NONE:
             del arrays["span_input"]  # not known
         return arrays
@@ -235,10 +226,6 @@ class EpochTraining(CNNTraining):
         learned = tf_training.training_metrics(arrays, images, self.history.target_at, model)
         rate = learned.pop("training_samples_per_second")["value"]
         return {"total_images_per_second": metric(rate, "images/s", "higher"), **learned}
-
-    def about_spans(self) -> dict[str, Any]:
-        """Return what is noted of the spans of steps."""
-        return spans.about(tf_spans.method(), self.steps, self.history.out_of_order)
 
 
 def measure(labels: tf.Tensor, logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
