@@ -52,7 +52,7 @@ class Campaign:
         return self
 
     def network(
-        self, latency: float, bandwidth: float, noise: float = 0.01, repeats: int = 3,
+        self, latency: float, bandwidth: float, repeats: int = 3,
         ranks: Sequence[int] = (2, 4), **fixed: Any,
     ) -> "Campaign":  # fmt: skip
         """Allreduces on a ring of such latency (s) and bandwidth (bytes/s)."""
@@ -61,7 +61,7 @@ class Campaign:
         for count in ranks:
             ideal = predicted_seconds(RING, count, np.array(SIZES, float), latency, bandwidth)
             for _ in range(repeats):
-                seconds = ideal * (1 + noise * self.draw.standard_normal(len(SIZES)))
+                seconds = ideal * (1 + 0.01 * self.draw.standard_normal(len(SIZES)))
                 arrays = {"sweep_seconds": seconds[:, None, None]}
                 swept = sweep_of({"notes": {"sweep": said}}, arrays)
                 runs.append(({"ranks": count}, {"_sweep": as_text(swept)}))

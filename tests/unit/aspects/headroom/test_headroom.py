@@ -163,13 +163,12 @@ def reading(
     read: Mapping[int, Sequence[float]],
     used: Mapping[int, Sequence[float]] | None = None,
     fixed: Mapping[str, Any] | None = None,
-    again: float = 1.0,
     training: Mapping[str, Any] | None = None,
 ) -> tuple[pd.DataFrame, Plan]:
     """Samples/s that are read, and that training consumes, by rank count."""
 
     def runs(rates: Mapping[Any, Sequence[float]], axis: str, *columns: str, **more: Any) -> Any:
-        noted = {"samples": 320, "bytes_read_per_byte_mean_run": again}
+        noted = {"samples": 320, "bytes_read_per_byte_mean_run": 1.0}
         return [
             ({axis: value, **more},
              {**noted, **{c: rate * (BYTES if c.startswith("read") else 1) for c in columns}})

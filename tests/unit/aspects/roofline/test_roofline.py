@@ -245,17 +245,7 @@ def test_a_ceiling_that_still_grows_confirms_nothing_of_the_step() -> None:
 
 
 def test_the_figure_follows_layers_as_the_local_batch_shrinks() -> None:
-    """Local batches of 32 to 4: rates fall, and the share of weights in the bytes grows."""
-    by_batch = {}
-    for batch in (32, 16, 8, 4):
-        part = batch / 32
-        slow = part * (1 + 0.3 / part / 8)
-        layers = [
-            (*layer[:3], *(f * part for f in layer[3:5]), *(m * (part + 0.1) for m in layer[5:7]),
-             *(s * slow for s in layer[7:]))
-            for layer in (CONV, NORM, TINY)
-        ]  # fmt: skip
-        by_batch[batch] = [times(STEP_S * slow * factor, layers) for factor in (0.99, 1.01)]
+    by_batch = {batch: [times(STEP_S * f) for f in (0.99, 1.01)] for batch in (32, 16, 8, 4)}
     study = with_ceilings(timed(by_batch)).study("layers")
     (drawing,) = roofline_figures(study)
     assert drawing.name == "roofline" and "at a local batch of 32" in drawing.title

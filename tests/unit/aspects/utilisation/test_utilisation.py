@@ -64,13 +64,11 @@ def test_tokens_flop_and_shares_of_the_data_sheet() -> None:
     of = rows(TOKENS, DEVICE)
     assert set(of) == {name for name, it in CONVENTIONS.items() if it.flop}
     palm = of["palm"]
-    assert palm.tokens and palm.rank_tokens and palm.step and palm.rank_flops and palm.mfu
     assert (palm.tokens.value, palm.rank_tokens.value) == (1e6, 1.25e5)
     assert palm.step.value == pytest.approx(64 * 1024 / 1e6)
     assert palm.rank_flops.value == pytest.approx(PALM * 1.25e5)
     assert palm.mfu.value == pytest.approx(PALM * 1.25e5 / 312e12) and palm.hfu == palm.mfu
     # The interval is that of the rate, also of the step, where a faster one is shorter.
-    assert palm.tokens.low and palm.tokens.high and palm.mfu.low and palm.step.high
     assert palm.mfu.low / palm.mfu.value == pytest.approx(palm.tokens.low / palm.tokens.value)
     assert palm.step.high == pytest.approx(64 * 1024 / palm.tokens.low)
     assert of["megatron_full"].token_flop == 854_438_400
@@ -101,7 +99,6 @@ def test_peaks_of_the_site_and_measured_ceilings() -> None:
     probed = compute("bfloat16", Estimate(4e15, 3.9e15, 4.1e15), MEASURED, 0)
     palm = rows(TOKENS, None, [sheet, probed])["palm"]
     assert palm.peak == 1e15 and palm.ceiling == 5e14
-    assert palm.mfu and palm.of_ceiling and palm.of_ceiling.low and palm.tokens and palm.tokens.low
     assert palm.of_ceiling.value == pytest.approx(2 * palm.mfu.value)
     # The ceiling's interval widens that of the share.
     own = palm.tokens.low / palm.tokens.value
