@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from scalesweep.aspects.make_tables import make_tables
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.summary import build_summary
 from tests.fakes.plan import whole_plan
 from tests.fakes.records import times, write_run
@@ -54,7 +54,12 @@ class Study:
         self.records.append(write_run(self.root / "runs", run_id, arrays, **changes))
         return run_id
 
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """Those of the experiment."""
+    def results(self) -> ExperimentResults:
+        """The experiment with its tables."""
         plan = whole_plan({"experiments": [self.experiment]})
-        return make_tables(build_summary(self.records), plan)[self.experiment["name"]]
+        tables = make_tables(build_summary(self.records), plan, runs=self.root / "runs")
+        return ExperimentResults(plan["experiments"][0], tables[self.experiment["name"]])
+
+    def tables(self) -> Any:
+        """The tables alone."""
+        return self.results().tables

@@ -15,13 +15,10 @@ from scalesweep.aspects.links.table import (
     links_of,
     slow_links,
 )
-from scalesweep.aspects.make_tables import make_tables
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.table.declared import columns_of
-from scalesweep.tables.summary import build_summary
+from tests.fakes.epoch_study import Study
 from tests.fakes.finding_rows import only
-from tests.fakes.plan import whole_plan
-from tests.fakes.records import write_run
 
 HOSTS = [f"n{number:02}" for number in range(8)]
 
@@ -82,23 +79,17 @@ def test_links_are_compared_with_those_of_their_class() -> None:
 
 def study_of(folder: Path, runs: Sequence[Any], hosts: Sequence[str]) -> ExperimentResults:
     """An experiment of one point whose runs have left these matrices."""
-    point, planned = {"ranks": len(hosts)}, []
-    metrics = {
-        name: {"value": 1e-5, "unit": "s", "better": "lower", "scope": "total"}
-        for name in ("latency", "slowest_latency")
-    }
-    for number, seconds in enumerate(runs):
-        run = {"run_id": f"l-{number}", "repeat": number, "point": point}
-        write_run(
-            folder, arrays={"link_seconds": seconds}, metrics=metrics, benchmark="b", work={},
-            resources={"hosts": list(hosts), "slurm_nodes": [None] * len(hosts)}, **run,
+    folder.mkdir(exist_ok=True)
+    study = Study(folder, "links", "none")
+    study.experiment |= {"main_metric": "latency", "fixed": {"ranks": len(hosts)}}
+    meaning = {"value": 1e-5, "unit": "s", "better": "lower", "scope": "total"}
+    for seconds in runs:
+        study.run(
+            {"ranks": len(hosts)}, None, arrays={"link_seconds": seconds}, work={},
+            metrics={"latency": meaning, "slowest_latency": meaning},
+            resources={"hosts": list(hosts), "slurm_nodes": [None] * len(hosts)},
         )  # fmt: skip
-        planned.append({**run, "status": "done"})
-    entry = {"name": "links", "runs": planned, "fixed": point, "main_metric": "latency"}
-    plan = whole_plan({"experiments": [entry]})
-    summary = build_summary([folder / run["run_id"] / "record.json" for run in planned])
-    tables = make_tables(summary, plan, runs=folder)["links"]
-    return ExperimentResults(plan["experiments"][0], tables)
+    return study.results()
 
 
 def test_a_slow_link_is_named_by_its_hosts_and_framed(tmp_path: Path) -> None:
@@ -158,4 +149,4 @@ def test_runs_whose_times_cannot_be_used_are_left_out(
     tmp_path: Path, array: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert study_of(tmp_path, [array], HOSTS).tables.get("links") is None
-    assert caplog.text.count("left out of the table of links") == 1 and "l-0" in caplog.text
+    assert caplog.text.count("left out of the table of links") == 1 and "links-0" in caplog.text

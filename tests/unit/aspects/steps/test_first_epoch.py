@@ -11,12 +11,10 @@ from scalesweep.analysis.step_account import account_of, first_epoch_account
 from scalesweep.aspects.steps.breakdown import FirstEpochRow
 from scalesweep.aspects.steps.figure import first_epoch_figures
 from scalesweep.aspects.steps.findings import largest_loss
-from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR
 from tests.fakes.epoch_study import Study
 from tests.fakes.finding_rows import said
-from tests.fakes.plan import whole_plan
 
 BASE, LATER = 150.0, 6.5  # s, as in the published study of CosmoFlow's data loading
 
@@ -42,8 +40,7 @@ def study_of(root: Path, large: Callable[[int], dict[str, Any]]) -> ExperimentRe
     for repeat in range(4):
         study.run({"ranks": 1}, None, samples=320, arrays=times(1, repeat))
         study.run({"ranks": 1024 // 64}, None, samples=320 * 16, arrays=large(repeat))
-    plan: Plan = whole_plan({"experiments": [study.experiment]})
-    return ExperimentResults(plan["experiments"][0], study.tables())
+    return study.results()
 
 
 def test_the_account_of_the_first_epoch() -> None:

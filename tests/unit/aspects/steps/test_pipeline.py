@@ -5,18 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.steps.pipeline import RULES, PipelineIdle, pipeline_idle
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.summary import build_summary
 from tests.fakes.epoch_study import Study
-from tests.fakes.plan import whole_plan
 
 STEPS = 40
 FIXED = {"ranks": 2, "ranks_per_node": 2, "tp": 1, "virtual_stages": 1}
 
 
-def study_of(folder: Path, idle: tuple[float, ...]) -> Study:
+def study_of(folder: Path, idle: tuple[float, ...]) -> ExperimentResults:
     """Runs of a pipeline of two stages and four micro-batches: 60 and 70 ms of passes, of which
     forward is a third; ranks wait so that their idle time is ``idle`` of that, a run each."""
     folder.mkdir(exist_ok=True)
@@ -42,17 +39,11 @@ def study_of(folder: Path, idle: tuple[float, ...]) -> Study:
             FIXED, None, arrays={"step_times": step, **spans},
             benchmark="torch_training", wall_s=60.0,
         )  # fmt: skip
-    return study
-
-
-def results_of(study: Study) -> ExperimentResults:
-    plan = whole_plan({"experiments": [study.experiment], "site": "here"})
-    tables = make_tables(build_summary(study.records), plan, runs=study.root / "runs")
-    return ExperimentResults(plan["experiments"][0], tables["e"])
+    return study.results()
 
 
 def test_idle_stages_are_held_against_the_formula(tmp_path: Path) -> None:
-    results = results_of(study_of(tmp_path, (0.50, 0.52, 0.51)))
+    results = study_of(tmp_path, (0.50, 0.52, 0.51))
     (row,) = results.of(PipelineIdle)
     assert (row.stages, row.virtual_stages, row.micro_batches) == (2, 1, 4)
     assert row.formula == 0.25 and row.idle.value == pytest.approx(0.51)
@@ -69,4 +60,4 @@ def test_nothing_is_said_where_the_interval_holds_the_formula(
     tmp_path: Path, idle: tuple[float, ...]
 ) -> None:
     """As the formula has it, a run without an interval, and two that scatter."""
-    assert pipeline_idle(results_of(study_of(tmp_path, idle))) == []
+    assert pipeline_idle(study_of(tmp_path, idle)) == []
