@@ -45,7 +45,7 @@ def test_a_foreign_program_has_horovods_timeline_only(toy: Path, campaign_of: Lo
     metric = "{metric: x, pattern: 'x (\\d+)', unit: s, better: lower, scope: total}"
     extract = f"result: {{extract: [{metric}]}}"
     path.write_text(path.read_text().replace("result: native", extract))
-    with pytest.raises(UserError, match=r"experiments\.e\.profile: 'cprofile': .*external program"):
+    with pytest.raises(UserError, match=r"experiments\.e\.profile: .* has no 'cprofile'; allowed:"):
         campaign_of("profile: cprofile\n")
     assert campaign_of("profile: horovod_timeline\n").experiments[0].profiles
 
