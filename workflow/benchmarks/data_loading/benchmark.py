@@ -14,14 +14,13 @@ import tensorflow as tf
 from cosmoflow_data import dataset, files, pipeline
 from harness import input_errors, page_cache, ranks
 from harness.epochs import time_epochs
-from harness.frame import Benchmark
 from harness.native import Work
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, Run
-from harness.tf_probe import start_without_gpus
+from harness.tf_probe import HostOnly
 
 
-class Program(Benchmark):
+class Program(HostOnly):
     """Epochs of reading, without training."""
 
     def __init__(self, run: Run, phases: Phases) -> None:
@@ -30,10 +29,6 @@ class Program(Benchmark):
         self.resident: float | None = None  # share of the files in the page cache once dropped
         self.sums: list[tuple[float, float]] = []  # of all x and all y, by epoch
         self.problem: tuple[int, str] | None = None
-
-    def start(self) -> None:
-        """Start the ranks; reading needs no GPU, and so leaves its memory be."""
-        start_without_gpus(self.params["ranks"], self.threads())
 
     def set_up(self) -> None:
         """See that all files are there; drop them from the page cache, if asked."""

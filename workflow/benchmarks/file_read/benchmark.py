@@ -15,23 +15,15 @@ from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.probe import Case
 from harness.program import EXIT_BAD_DATA, ProgramError
-from harness.tf_probe import Probe, start_without_gpus
+from harness.tf_probe import HostOnly, Probe
 
 KIB = 1 << 10
 
 
-class Program(Probe):
+class Program(HostOnly, Probe):
     """Bytes per second by number of readers."""
 
     rate_name, by, unit = "read_bandwidth", "readers", "threads"
-
-    def start(self) -> None:
-        """Start the ranks; reading needs no GPU, and so leaves its memory be."""
-        start_without_gpus(self.params["ranks"], self.threads())
-
-    def threads(self) -> tuple[int, int]:
-        """Return TensorFlow's threads, which have nothing to do: the readers are others."""
-        return 1, 1
 
     def set_up(self) -> None:
         """See that this rank's files are there; all ranks end together where one's are not."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from harness import ranks, tf_training
+from harness.frame import Benchmark
 from harness.probe import SweepProbe
 
 
@@ -30,7 +31,14 @@ def wait(result: Any) -> Any:
     return result
 
 
-def start_without_gpus(ranks_asked: int, threads: tuple[int, int]) -> None:
-    """Start ranks that need no GPU, and so leave its memory be."""
-    tf.config.set_visible_devices([], "GPU")
-    ranks.start(ranks_asked, *threads)
+class HostOnly(Benchmark):
+    """A benchmark that needs no GPU, and so leaves its memory be."""
+
+    def start(self) -> None:
+        """Start the ranks."""
+        tf.config.set_visible_devices([], "GPU")
+        ranks.start(self.params["ranks"], *self.threads())
+
+    def threads(self) -> tuple[int, int]:
+        """Return TensorFlow's threads: one of each if it has nothing to do."""
+        return self.params.get("inter_threads", 1), self.params.get("intra_threads", 1)

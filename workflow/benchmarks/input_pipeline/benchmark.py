@@ -14,19 +14,19 @@ import tensorflow as tf
 from cosmoflow_data.files import bytes_of, require
 from harness import input_errors, page_cache, ranks
 from harness.epochs import time_epochs
-from harness.frame import Arrays, Benchmark
+from harness.frame import Arrays
 from harness.native import Metric, Work, metric
 from harness.phases import Phases
 from harness.program import EXIT_BAD_DATA, Run
 from harness.staging import file_path
-from harness.tf_probe import start_without_gpus
+from harness.tf_probe import HostOnly
 from input_pipeline import pipelines
 from input_pipeline.python_samples import start_workers
 
 SIZE = 512  # rows of the consumer's matrices
 
 
-class Program(Benchmark):
+class Program(HostOnly):
     """Epochs of taking batches from one pipeline."""
 
     def __init__(self, run: Run, phases: Phases) -> None:
@@ -38,10 +38,6 @@ class Program(Benchmark):
         self.resident: list[float | None] = []
         self.problem: tuple[int, str] | None = None
         self.workers: Executor | None = None
-
-    def start(self) -> None:
-        """Start the ranks; no GPU is needed, and its memory is left be."""
-        start_without_gpus(self.params["ranks"], self.threads())
 
     def set_up(self) -> None:
         """See that all files are there, and make the pipeline; nothing is read."""

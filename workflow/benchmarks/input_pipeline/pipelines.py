@@ -7,7 +7,6 @@ of this is off here, else a serial pipeline would not be one.
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from itertools import count
 from typing import Any
 
 import tensorflow as tf
@@ -113,17 +112,19 @@ def _from_processes(
     names: tf.data.Dataset, params: dict[str, Any], workers: Executor
 ) -> tf.data.Dataset:
     """Return samples that processes make, in an order that is drawn before."""
-    shape, passes = tuple(params["sample_shape"]), params["map_passes"]
-    epochs = count()
+    shape, settings = tuple(params["sample_shape"]), (params["map_passes"], params["compression"])
+
+    def places(name: tf.Tensor) -> tf.data.Dataset:
+        return tf.data.Dataset.range(params["samples_per_file"]).map(lambda place: (name, place))
+
+    order = _shuffled(names.flat_map(places), params)
 
     def generate() -> Iterator[Any]:
         tasks = (
-            Task(name.decode(), place, shape, passes, params["compression"])
-            for name in names.as_numpy_iterator()
-            for place in range(params["samples_per_file"])
+            Task(name.decode(), int(place), shape, *settings)
+            for name, place in order.as_numpy_iterator()
         )
-        order = python_samples.shuffled(tasks, params["shuffle_samples"], SEED + next(epochs))
-        yield from python_samples.samples(workers, order, 2 * processes(params))
+        yield from python_samples.samples(workers, tasks, 2 * processes(params))
 
     signature = (tf.TensorSpec(shape, tf.float32), tf.TensorSpec([TARGETS], tf.float32))
     return tf.data.Dataset.from_generator(generate, output_signature=signature)

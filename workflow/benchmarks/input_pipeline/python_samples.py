@@ -5,7 +5,6 @@ looked at: of what is compared here tf.data alone computes them.
 """
 
 import gzip
-import random
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -55,17 +54,6 @@ def make_sample(task: Task) -> tuple[np.ndarray, np.ndarray]:
     """Read and map one sample: what a worker process does."""
     record = next(islice(records(task.path, task.compression), task.place, None))
     return mapped(record, task.shape, task.passes)
-
-
-def shuffled(tasks: Iterable[Task], buffer: int, seed: int) -> Iterator[Task]:
-    """Yield tasks in the order in which a buffer of so many gives them, as tf.data's shuffle."""
-    draw, held = random.Random(seed), []
-    for task in tasks:
-        held.append(task)
-        if len(held) >= buffer:
-            yield held.pop(draw.randrange(len(held)))
-    while held:
-        yield held.pop(draw.randrange(len(held)))
 
 
 def start_workers(count: int) -> ProcessPoolExecutor:

@@ -7,24 +7,16 @@ from typing import Any
 import numpy as np
 
 from harness import ranks, watch
-from harness.frame import Arrays, Benchmark
+from harness.frame import Arrays
 from harness.native import Metric, metric
 from harness.program import EXIT_UNSUPPORTED
 from harness.rendezvous import own_address
-from harness.tf_probe import start_without_gpus
+from harness.tf_probe import HostOnly
 from pair_latency import links
 
 
-class Program(Benchmark):
+class Program(HostOnly):
     """Latency of every pair of ranks: ``link_seconds [repeat, rank, rank]``."""
-
-    def start(self) -> None:
-        """Start the ranks; messages need no GPU, and so leave its memory be."""
-        start_without_gpus(self.params["ranks"], self.threads())
-
-    def threads(self) -> tuple[int, int]:
-        """Return TensorFlow's threads, which have nothing to do."""
-        return 1, 1
 
     def set_up(self) -> None:
         """Connect every two ranks; all ranks end together where two cannot reach each other."""
