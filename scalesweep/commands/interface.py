@@ -47,21 +47,18 @@ def values(text: str) -> tuple[str, list[Any]]:
 
 def metric(text: str) -> dict[str, str]:
     """An entry of ``result.extract`` in benchmark.yaml."""
-    head, _, pattern = text.partition(":")
+    head, _, pattern = (part.strip() for part in text.partition(":"))
+    named, why = re.fullmatch(r"([a-z][a-z0-9_]*) +(\S+) +(lower|higher)", head), ""
     try:
-        groups = re.compile(pattern.strip()).groups
+        if re.compile(pattern).groups == 1 and named:
+            entry = dict(zip(("metric", "unit", "better"), named.groups(), strict=True))
+            return {**entry, "pattern": pattern, "scope": "total"}
     except re.error as error:
-        raise argparse.ArgumentTypeError(
-            f"{text}: '{pattern.strip()}' is not a regular expression ({error})"
-        ) from None
-    named = re.fullmatch(r"([a-z][a-z0-9_]*) +(\S+) +(lower|higher)", head.strip())
-    if not named or groups != 1:
-        raise argparse.ArgumentTypeError(
-            f"{text}: must be 'NAME UNIT lower|higher: PATTERN', with one group for the number, as "
-            r"in 'time s lower: took ([\d.]+)'"
-        )
-    entry = dict(zip(("metric", "unit", "better"), named.groups(), strict=True))
-    return {**entry, "pattern": pattern.strip(), "scope": "total"}
+        why = f"; '{pattern}' is not a regular expression ({error})"
+    raise argparse.ArgumentTypeError(
+        f"{text}: must be 'NAME UNIT lower|higher: PATTERN', with one group for the number, as in "
+        rf"'time s lower: took ([\d.]+)'{why}"
+    )
 
 
 class Command(NamedTuple):
@@ -255,9 +252,8 @@ def parser_of(name: str) -> Parser:
 
 def overview() -> str:
     """What ``scalesweep --help`` prints."""
-    lines = [f"  {name:11}{command.text}" for name, command in COMMANDS.items()]
-    return "\n".join(
-        ["usage: scalesweep COMMAND [ARGUMENT ...]", "",
-         "Scaling studies of distributed deep learning.", "", *lines, "",
-         "`scalesweep COMMAND --help` explains a command; --version prints the version."]
-    )  # fmt: skip
+    lines = "\n".join(f"  {name:11}{command.text}" for name, command in COMMANDS.items())
+    return (
+        f"usage: scalesweep COMMAND [ARGUMENT ...]\n\n{lines}\n\n"
+        "`scalesweep COMMAND --help` explains a command; --version prints the version."
+    )

@@ -19,7 +19,6 @@ from scalesweep.core.paths import PROFILES, SNAKEFILE
 from scalesweep.smk.context import FIRST, LAST, LATER, ROUND
 from scalesweep.smk.snakemake_facts import setting
 
-SLURM = "slurm"  # the name of the profile
 # Options of Snakemake that scalesweep has, of which Snakemake would read only one.
 _OWN = ("--config", "-C", "--profile")
 
@@ -28,21 +27,20 @@ def run(args: argparse.Namespace) -> NoReturn:
     """Call Snakemake, once the Slurm jobs of earlier calls are over; for a run again as long as
     what was measured asks for more runs. Exits with 1 if any run failed in any call."""
     words = words_of(args)
-    if args.command == "run" and args.again:
-        from scalesweep.commands.measure_again import measure_again
-        from scalesweep.smk.campaign_args import open_plan
-
-        print(measure_again(open_plan(args).campaign, args.again, args.dry_run), file=sys.stderr)
-        if args.dry_run:  # Snakemake still finds their records
-            sys.exit(0)
-    if args.command != "run" or args.dry_run:
+    if args.command != "run":
         sys.exit(call(words))
     from scalesweep.adaptive.policy import new_runs  # here, as a plan needs none of it
+    from scalesweep.commands.measure_again import measure_again
     from scalesweep.slurm.commands import await_jobs
     from scalesweep.smk.campaign_args import open_plan
 
     plan, failed, round_ = open_plan(args), False, FIRST
-    slurm = Path(args.profile or "").name == SLURM
+    if args.again:
+        print(measure_again(plan.campaign, args.again, args.dry_run), file=sys.stderr)
+        plan = open_plan(args)
+    if args.dry_run:  # of runs to be measured again Snakemake still finds the records
+        sys.exit(0 if args.again else call(words))
+    slurm = Path(args.profile or "").name == "slurm"
     left = new_runs(plan)
     more = plan.grows and not vars(args)["try"]
     while more:

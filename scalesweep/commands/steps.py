@@ -50,12 +50,8 @@ def summarise(results: Path, runs: Path, processes: int = 1) -> None:
     # What is read is kept to the end: looking for garbage takes a tenth of the time and finds none.
     gc.disable()
     experiments = read_plan(results / PLAN)["experiments"]
-    finished = dict.fromkeys(
-        run["run_id"]
-        for experiment in experiments
-        for run in experiment["runs"]
-        if run["status"] == Status.DONE
-    )
+    planned = [run for experiment in experiments for run in experiment["runs"]]
+    finished = dict.fromkeys(run["run_id"] for run in planned if run["status"] == Status.DONE)
     broken: dict[str, str] = {}
     records = [runs / run_id / RECORD for run_id in finished]
     summary = build_summary(records, broken, processes, runs / ROWS)
@@ -74,12 +70,9 @@ def accounting(results: Path, runs: Path) -> None:
     """Ask Slurm's accounting for the jobs of a campaign: one row each, as CSV."""
     from scalesweep.slurm.job_table import JOBS, collect
 
-    run_ids = {
-        run["run_id"]
-        for experiment in read_plan(results / PLAN)["experiments"]
-        for run in (*experiment["runs"], *experiment["profiles"])
-    }
-    jobs = collect(run_ids, runs, results / JOBS)
+    experiments = read_plan(results / PLAN)["experiments"]
+    planned = [run for entry in experiments for run in (*entry["runs"], *entry["profiles"])]
+    jobs = collect({run["run_id"] for run in planned}, runs, results / JOBS)
     if jobs.note:
         print(f"accounting: {jobs.note}")
 

@@ -165,17 +165,12 @@ def shown_table(args: argparse.Namespace, values: Values, tables: Path) -> str:
 
     scaled = tables / "scaling.csv"
     rows = pd.read_csv(scaled if scaled.is_file() else tables / "points.csv")
-    metric, unit = ("samples_per_second", "samples/s") if args.stamps else (WALL_TIME, "s")
-    if args.metric:
-        metric, unit = args.metric[0]["metric"], args.metric[0]["unit"]
-    columns = {name: name for name, of in values.items() if len(of) > 1 or name == args.scale}
-    columns |= {
-        "repeats": "repeats", f"{metric}_mean_run": f"{metric} {unit}",
-        f"{metric}_low_run": "95 % from", f"{metric}_high_run": "to",
-        f"{metric}_speedup_run": "speedup", f"{metric}_eff_run": "efficiency",
-    }  # fmt: skip
-    shown = rows.reindex(columns=list(columns)).dropna(axis="columns", how="all")
-    return shown.rename(columns=columns).to_string(index=False, float_format=number, na_rep="")
+    metric = "samples_per_second" if args.stamps else WALL_TIME
+    metric = args.metric[0]["metric"] if args.metric else metric
+    varied = [name for name, of in values.items() if len(of) > 1 or name == args.scale]
+    stats = [f"{metric}_{stat}_run" for stat in ("mean", "low", "high", "speedup", "eff")]
+    shown = rows.reindex(columns=[*varied, "repeats", *stats]).dropna(axis="columns", how="all")
+    return shown.to_string(index=False, float_format=number, na_rep="")
 
 
 def _refuse(text: str) -> NoReturn:
