@@ -69,24 +69,6 @@ def test_the_parameters_of_megatron_follow_from_all_its_arguments(
         assert "model_parameters" not in point(read, dump(**rest) + STEPS), name
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({"num_experts": 8}, {"family": "mixture of experts", "model_parameters": None}),
-        ({"multi_latent_attention": True}, {"model_parameters": None}),
-        ({"qk_layernorm": True}, {"model_parameters": None}),
-        ({"fp8": "hybrid"}, {"quantization": "float8"}),
-        ({"kv_channels": 256}, {"ffn_width": None, "heads": 32}),
-        ({"recompute_granularity": "full"}, {"recompute": "full"}),
-    ],
-)  # fmt: skip
-def test_other_models_of_megatron(
-    read: Read, change: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    known = point(read, dump(**LLAMA_8B | change) + STEPS)
-    assert {name: known.get(name) for name in expected} == expected
-
-
 MODEL_ARGS = (
     f"{STAMP}Building llama3 8B with TransformerModelArgs(_enforced='...', dim=4096, n_layers=32, "
     "n_heads=32, n_kv_heads=8, vocab_size=128256, multiple_of=1024, ffn_dim_multiplier=1.3)\n"
@@ -98,24 +80,6 @@ JSON_ARGS = (
 PRECISION = f'{STAMP}Running with args: {{"training": {{"mixed_precision_param": "bfloat16"}}}}\n'
 
 
-def test_what_torchtitan_prints_of_the_model(read: Read) -> None:
-    shape = {"layers": 32, "width": 4096, "heads": 32, "kv_heads": 8, "vocabulary": 128256}
-    known = point(read, MODEL_ARGS + titan(9))
-    assert {name: known[name] for name in shape} == shape
-    assert known["device"] == "h100_sxm" and "precision" not in known
-    known = point(read, JSON_ARGS + PRECISION + titan(9))
-    assert {name: known[name] for name in shape} == shape
-    assert (known["tied"], known["precision"]) == (False, "bfloat16")
-    told = (
-        f"{STAMP}Float8 tensorwise scaled training active\n{STAMP}Swapped to Float8Linear layers\n"
-    )
-    assert point(read, told + titan(9))["quantization"] == "float8"
-    failed = f"{STAMP}Failed to swap to Float8Linear because float8 is not supported\n"
-    assert "quantization" not in point(read, failed + titan(9))
-    experts = f"{STAMP}Total parameter count: dense 8, sparse 9,840,640, active 28,098,816\n"
-    assert point(read, experts + titan(9))["family"] == "mixture of experts"
-
-
 MAXTEXT = {
     "num_decoder_layers": 32, "emb_dim": 4096, "num_query_heads": 32, "num_kv_heads": 8,
     "head_dim": 128, "mlp_dim": 14336, "mlp_activations": "['silu', 'linear']",
@@ -124,42 +88,65 @@ MAXTEXT = {
 }  # fmt: skip
 
 
-def test_what_maxtext_prints_of_the_model(read: Read) -> None:
-    def head(**change: Any) -> str:
-        lines = "".join(f"Config param {k}: {v}\n" for k, v in {**MAXTEXT, **change}.items())
-        return f"{lines}number parameters: 8.030 billion\n{LOGS['MaxText'].text}"
-
-    known = point(read, head())
-    expected = {
-        "model_parameters": 8_030_000_000, "layers": 32, "width": 4096, "heads": 32, "kv_heads": 8,
-        "ffn_width": 14336, "gated": True, "vocabulary": 128256, "tied": False,
-        "learned_positions": False, "recompute": "full",
-    }  # fmt: skip
-    assert known == point(read, LOGS["MaxText"].text) | expected
-    assert point(read, head(quantization="QuantizationType.NONE")) == known
-    for narrow in ("fp8", "QuantizationType.FP8"):
-        assert point(read, head(quantization=narrow))["quantization"] == "float8"
-    assert point(read, head(num_experts=8))["family"] == "mixture of experts"
-    assert "ffn_width" not in point(read, head(attention_type="mla"))
-    assert "ffn_width" not in point(read, head(head_dim=64))
+def megatron_of(**change: Any) -> str:
+    """A log of Megatron-LM's Llama, or what it is with other arguments."""
+    return dump(**LLAMA_8B | change) + STEPS
 
 
-def test_what_other_programs_print_of_the_model(read: Read) -> None:
-    head = "01/02/2026 03:04:05 [INFO|DP=0|PP=0|TP=0]: "
-    nanotron = (
-        f"{head}model=ModelArgs(model_config=LlamaConfig(hidden_size=2048, intermediate_size=8192, "
-        "num_hidden_layers=16, num_key_value_heads=8, tie_word_embeddings=True, "
-        "vocab_size=49152), dtype=torch.bfloat16, make_vocab_size_divisible_by=1))\n"
-        f"{head}Total number of parameters: 1.04G (1984.26MiB)\n"
-    )
-    known = point(read, nanotron + LOGS["nanotron"].text)
-    assert (known["model_parameters"], known["width"], known["ffn_width"]) == (
-        1_040_000_000, 2048, 8192
-    )  # fmt: skip
-    assert known["tied"] is True and known["precision"] == "bfloat16"
-    chat = "GPU: NVIDIA H100 80GB HBM3 | Peak FLOPS (BF16): 9.89e+14\n"
-    (run,), _ = read(chat + LOGS["nanochat"].text)
-    assert run.point["device"] == "h100_sxm" and run.variant == {"GPU": "NVIDIA H100 80GB HBM3"}
+def maxtext(**change: Any) -> str:
+    """A log of MaxText, likewise."""
+    lines = "".join(f"Config param {k}: {v}\n" for k, v in {**MAXTEXT, **change}.items())
+    return f"{lines}number parameters: 8.030 billion\n{LOGS['MaxText'].text}"
+
+
+SHAPE = {"layers": 32, "width": 4096, "heads": 32, "kv_heads": 8, "vocabulary": 128256}
+FLOAT8 = f"{STAMP}Float8 tensorwise scaled training active\n{STAMP}Swapped to Float8Linear layers\n"
+FAILED = f"{STAMP}Failed to swap to Float8Linear because float8 is not supported\n"
+SPARSE = f"{STAMP}Total parameter count: dense 8, sparse 9,840,640, active 28,098,816\n"
+HEAD = "01/02/2026 03:04:05 [INFO|DP=0|PP=0|TP=0]: "
+NANOTRON = (
+    f"{HEAD}model=ModelArgs(model_config=LlamaConfig(hidden_size=2048, intermediate_size=8192, "
+    "num_hidden_layers=16, num_key_value_heads=8, tie_word_embeddings=True, "
+    "vocab_size=49152), dtype=torch.bfloat16, make_vocab_size_divisible_by=1))\n"
+    f"{HEAD}Total number of parameters: 1.04G (1984.26MiB)\n{LOGS['nanotron'].text}"
+)
+NANOCHAT = f"GPU: NVIDIA H100 80GB HBM3 | Peak FLOPS (BF16): 9.89e+14\n{LOGS['nanochat'].text}"
+EXPERTS = {"family": "mixture of experts"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (megatron_of(num_experts=8), {**EXPERTS, "model_parameters": None}),
+        (megatron_of(multi_latent_attention=True), {"model_parameters": None}),
+        (megatron_of(qk_layernorm=True), {"model_parameters": None}),
+        (megatron_of(fp8="hybrid"), {"quantization": "float8"}),
+        (megatron_of(kv_channels=256), {"ffn_width": None, "heads": 32}),
+        (megatron_of(recompute_granularity="full"), {"recompute": "full"}),
+        (MODEL_ARGS + titan(9), {**SHAPE, "device": "h100_sxm", "precision": None}),
+        (JSON_ARGS + PRECISION + titan(9), {**SHAPE, "tied": False, "precision": "bfloat16"}),
+        (FLOAT8 + titan(9), {"quantization": "float8"}),
+        (FAILED + titan(9), {"quantization": None}),
+        (SPARSE + titan(9), EXPERTS),
+        (maxtext(), {
+            **SHAPE, "model_parameters": 8_030_000_000, "ffn_width": 14336, "gated": True,
+            "tied": False, "learned_positions": False, "recompute": "full", "quantization": None,
+            "family": None,
+        }),
+        (maxtext(quantization="QuantizationType.NONE"), {"quantization": None}),
+        (maxtext(quantization="fp8"), {"quantization": "float8"}),
+        (maxtext(quantization="QuantizationType.FP8"), {"quantization": "float8"}),
+        (maxtext(num_experts=8), EXPERTS),
+        (maxtext(attention_type="mla"), {"ffn_width": None}),
+        (maxtext(head_dim=64), {"ffn_width": None}),
+        (NANOTRON, {"model_parameters": 1_040_000_000, "width": 2048, "ffn_width": 8192,
+                    "tied": True, "precision": "bfloat16"}),
+        (NANOCHAT, {"device": "h100_sxm"}),
+    ],
+)  # fmt: skip
+def test_what_a_log_prints_of_the_model(read: Read, text: str, expected: dict[str, Any]) -> None:
+    known = point(read, text)
+    assert {name: known.get(name) for name in expected} == expected
 
 
 def test_the_transformer_of_a_point(tmp_path: Path, read: Read) -> None:
