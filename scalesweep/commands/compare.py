@@ -17,8 +17,6 @@ def run(args: argparse.Namespace) -> None:
     print(
         f"base: {base.place}, {len(base.summary)} runs; new: {new.place}, {len(new.summary)} runs"
     )
-    counts = ", ".join(
-        f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS if verdict in verdicts
-    )
+    counts = ", ".join(f"{verdicts[it]} {it}" for it in VERDICTS if it in verdicts)
     print(f"main metric: {counts or 'nothing to compare'}")
     print(f"comparison: {campaign.results / PAGE}")

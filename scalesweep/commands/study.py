@@ -23,11 +23,10 @@ def write_rules(folder: Path) -> None:
 
 def check_new(folder: Path) -> None:
     """Raise UserError if the folder has files, or is none."""
-    if folder.is_dir():
-        if any(folder.iterdir()):
-            raise UserError(f"{folder}: the folder is not empty; name a new one")
-    elif folder.exists() or folder.is_symlink():
+    if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is not a folder; name a new one")
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder}: the folder is not empty; name a new one")
 
 
 def run(args: argparse.Namespace) -> None:
