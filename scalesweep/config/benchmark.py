@@ -44,7 +44,7 @@ class Benchmark(BenchmarkKeys):
                 raise UserError(f"{where}: the key {name!r} is missing")
         for name, parameter in self.parameters.items():
             check_parameter(name, where)
-            parameter.settle(name, where)
+            parameter.settle(f"{where}.{name}")
         settled(self, f"{path}: ", self.parameters)
         for variable, name in self.env.items():
             if name not in self.parameters:
@@ -130,7 +130,8 @@ class Benchmark(BenchmarkKeys):
     def normalised(self, values: Point, where: str) -> dict[str, Any]:
         """Values of parameters in their one form. Raises UserError."""
         return {
-            name: self.parameter(name, where).normalise(of, where) for name, of in values.items()
+            name: self.parameter(name, where).normalise(of, f"{where}: {name}")
+            for name, of in values.items()
         }
 
     @property
@@ -174,8 +175,8 @@ class Benchmark(BenchmarkKeys):
         """
         known = {}
         for name in sorted(names):
-            key, doc = f"{VARIABLE_PREFIX}{name}", f"Environment variable {name}; null: unchanged."
-            known[key] = Parameter.called(key, ("string", "null"), doc)
+            doc = f"Environment variable {name}; null: unchanged."
+            known[f"{VARIABLE_PREFIX}{name}"] = Parameter.of(("string", "null"), doc)
         env = {key.removeprefix(VARIABLE_PREFIX): key for key in known}
         return self._changed(known, env={**self.env, **env})
 

@@ -49,7 +49,7 @@ class Derivation:
                 broken = broken or f"{text} cannot be worked out"
                 continue
             try:
-                result[name] = parameter.normalise(result[name], value.where)
+                result[name] = parameter.normalise(result[name], f"{value.where}: {name}")
             except UserError:
                 broken = broken or f"{text} is not {parameter.allowed}"
         return result, broken
@@ -87,9 +87,9 @@ def derived_parameters(
             raise UserError(f"{value.where}: {name!r} is set elsewhere too; keep one")
     expressions = (*values.values(), *(it.that for it in spec.require))
     read = frozenset().union(*(expression.names for expression in expressions))
-    quantities = {name: Parameter.called(name, _ANY, "") for name in sorted(set_here & read)}
+    quantities = {name: Parameter.of(_ANY, "") for name in sorted(set_here & read)}
     quantities |= {
-        name: Parameter.called(name, (entry.type,), entry.doc, unit=entry.unit)
+        name: Parameter.of((entry.type,), entry.doc, entry.unit)
         for name, entry in spec.derive.items()
     }
     quantities = {n: it for n, it in quantities.items() if n not in benchmark.parameters}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from scalesweep.analysis.metrics import QUANTITIES, SCALING_WORDS, split_column
 from scalesweep.config.models import FILLED, LISTED, Count, Flag, Model, Real, short
@@ -72,24 +72,14 @@ class Parameter(Model):
     doc: str
     """the meaning"""
 
-    _name: str = PrivateAttr("")
-
-    @property
-    def name(self) -> str:
-        """Its key in the file."""
-        return self._name
-
     @classmethod
-    def called(cls, name: str, types: tuple[str, ...], doc: str, **keys: Any) -> "Parameter":
+    def of(cls, types: tuple[str, ...], doc: str, unit: str | None = None) -> "Parameter":
         """One that is in no file."""
-        made = cls.model_validate({"type": types, "default": None, "doc": doc, **keys})
-        made._name = name
-        return made
+        return cls.model_validate({"type": types, "default": None, "doc": doc, "unit": unit})
 
-    def settle(self, name: str, where: str) -> None:
-        """Take the name, and the default in its one form. Raises UserError."""
-        self._name = name
-        self.__dict__["default"] = self.normalise(self.default, f"{where}.{name}: default")
+    def settle(self, where: str) -> None:
+        """Take the default in its one form. Raises UserError."""
+        self.__dict__["default"] = self.normalise(self.default, f"{where}: default")
 
     @property
     def allowed(self) -> str:
@@ -107,7 +97,7 @@ class Parameter(Model):
     def normalise(self, value: Any, where: str) -> Any:
         """The value in its one canonical form (4.0 -> 4 for an integer, 4 -> 4.0 for a number).
 
-        Raises UserError starting with ``where`` if the value is not allowed.
+        Raises UserError starting with ``where``, which names it, if the value is not allowed.
         """
         result = self._typed(value)
         low = -math.inf if self.minimum is None else self.minimum
@@ -124,7 +114,7 @@ class Parameter(Model):
             elif isinstance(value, str) and "," in value:
                 near = f"a list has brackets: [{value}]"
             hint = f"; {near}".rstrip("; ")
-            raise UserError(f"{where}: {self.name} = {short(value)} is not {self.allowed}{hint}")
+            raise UserError(f"{where} = {short(value)} is not {self.allowed}{hint}")
         return result
 
     def _typed(self, value: Any) -> Any:

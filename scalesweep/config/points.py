@@ -146,7 +146,7 @@ def _axis(benchmark: Benchmark, name: str, value: Any, where: str) -> list[dict[
     values = _range(value, where) if isinstance(value, RangeKeys) else value
     if "array" in parameter.types and not isinstance(values[0], list):
         values = [values]
-    result = [parameter.normalise(item, where) for item in values]
+    result = [parameter.normalise(item, f"{where}: {name}") for item in values]
     ((first, times),) = Counter(map(repr, result)).most_common(1)
     if times > 1:
         raise UserError(f"{where}: duplicate value {first}")
