@@ -114,8 +114,10 @@ class Benchmark(BenchmarkKeys):
     @cached_property
     def kinds(self) -> dict[str, str]:
         """The kinds of metrics, of those that say so."""
-        stated = {name: metric.kind for name, metric in self.defined.items() if metric.kind}
-        return {**(self.extract.kinds if self.extract else {}), **stated}
+        extracted = self.extract.metrics if self.extract else ()
+        stated = [*((it.name, it.kind) for it in extracted)]
+        stated += [(name, metric.kind) for name, metric in self.defined.items()]
+        return {name: kind for name, kind in stated if kind}
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""

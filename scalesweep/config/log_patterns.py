@@ -140,16 +140,6 @@ class Result(Model):
         """What patterns extract."""
         return self.extract or ()
 
-    @property
-    def kinds(self) -> dict[str, str]:
-        """The kinds of metrics that state it (``analysis.metrics.kind_of``)."""
-        return {entry.name: str(entry.kind) for entry in self.metrics if entry.kind}
-
-    @property
-    def digest(self) -> str:
-        """Of what the metrics are read with."""
-        return self.order["digest"]
-
     @cached_property
     def order(self) -> Patterns:
         """How the launcher is to read the logs; kinds change no number."""

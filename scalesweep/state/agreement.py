@@ -55,7 +55,7 @@ class Planned:
         """Whether the logs of a run were read with other patterns than its benchmark has now, by
         ``notes.extract`` of its record or by failure.json."""
         extract, digest = self._runs[run_id][0].benchmark.extract, said.get("extract_digest")
-        return extract is not None and digest not in (None, "", extract.digest)
+        return extract is not None and digest not in (None, "", extract.order["digest"])
 
     def differences(self, run_id: str, record: Mapping[str, Any]) -> list[str]:
         """In what a whole record disagrees with the plan."""
@@ -112,6 +112,6 @@ def _key(campaign: Campaign, benchmark: Benchmark) -> str:
     if benchmark.extract is not None:
         for name, word in program_files(campaign, benchmark).items():
             files[name] = [word, stamp_of(str(located(word)))]
-    patterns = benchmark.extract and benchmark.extract.digest
+    patterns = benchmark.extract and benchmark.extract.order["digest"]
     facts = [_FORMAT, benchmark.name, benchmark.version, own, env, parts, benchmark.launch]
     return digest_of([*facts, patterns, files], 6)

@@ -215,7 +215,7 @@ def test_reading_again_changes_the_numbers_and_nothing_else(
     assert {key: record[key] for key in KEPT} == {key: old[key] for key in KEPT}
     notes = record["notes"]["extract"]
     before = old["notes"]["extract"]["extract_digest"]
-    assert (notes["read_before_with"], notes["extract_digest"]) == (before, new.digest)
+    assert (notes["read_before_with"], notes["extract_digest"]) == (before, new.order["digest"])
     assert notes["reread"].startswith("20") and started(foreign) == 2
     kept = path / "attempt-1"
     assert json.loads((kept / f"record.{before}.json").read_text()) == old

@@ -43,7 +43,7 @@ def test_the_digest_is_of_what_is_read(edited: Callable[..., Benchmark]) -> None
     def read(*metric: dict[str, object], **keys: str) -> tuple[str, set[str]]:
         benchmark = edited(*metric, **keys)
         assert benchmark.extract is not None
-        return benchmark.extract.digest, set(benchmark.kinds.values())
+        return benchmark.extract.order["digest"], set(benchmark.kinds.values())
 
     digest, kinds = read()
     same = {"match": "last", "from": "stdout", "optional": False}
