@@ -41,8 +41,8 @@ def parameters() -> str:
         name = file.parent.name
         benchmark = load_benchmark(name)
         rows = [
-            (f"`{it.name}`", it.allowed, f"`{written(it.default)}`", it.unit or "", it.doc)
-            for it in benchmark.parameters.values()
+            (f"`{key}`", it.allowed, f"`{written(it.default)}`", it.unit or "", it.doc)
+            for key, it in benchmark.parameters.items()
         ]
         more = (file.parent / "README.md").is_file()
         link = f" [More](../../workflow/benchmarks/{name}/README.md)." if more else ""

@@ -138,8 +138,7 @@ class Benchmark(BenchmarkKeys):
 
     @property
     def rules(self) -> tuple[Divides | Refuse | Mesh, ...]:
-        """What the values of a point must not be: ``names`` that decide, ``reason``, and what its
-        ``fault`` is with the values of a point."""
+        """What the values of a point must not be: ``reason``, and its ``fault`` with the values."""
         return (*self.refuse, *self.divides, *([self.mesh] if self.mesh else []))
 
     def check_point(self, point: Mapping[str, Any], where: str) -> None:

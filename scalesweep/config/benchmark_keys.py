@@ -40,11 +40,6 @@ class Divides(Model):
     number: Expr
 
     @property
-    def names(self) -> frozenset[str]:
-        """The parameters that decide."""
-        return self.divisor.names | self.number.names
-
-    @property
     def reason(self) -> str:
         """What is wrong where they do not divide."""
         return f"{self.number.text} is not a multiple of {self.divisor.text}"
@@ -57,8 +52,8 @@ class Divides(Model):
         low = value - value % by
         would = " or ".join(str(n) for n in (low, low + by) if n > 0)
         return (
-            f"{self.number.text_at(point)} = {value} is not a multiple of "
-            f"{self.divisor.text_at(point)} = {by}; nearest valid: {would}"
+            f"{value} ({self.number.text}) is not a multiple of {by} ({self.divisor.text}); "
+            f"nearest valid: {would}"
         )
 
 
@@ -68,16 +63,11 @@ class Refuse(Model):
     when: Expr
     reason: str
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The parameters that decide."""
-        return self.when.names
-
     def fault(self, point: Point) -> str | None:
         """The reason with the values, where it holds at a point."""
         if not self.when(point):
             return None
-        values = [f"{name} = {written(point[name])}" for name in sorted(self.names)]
+        values = [f"{name} = {written(point[name])}" for name in sorted(self.when.names)]
         return f"{', '.join(values)}: {self.reason}"
 
 
@@ -190,17 +180,15 @@ class BenchmarkKeys(Model):
     parameters: dict[Name, Parameter]
     """name -> parameter; `ranks` and `ranks_per_node` are required"""
     divides: tuple[Divides, ...] = ()
-    """pairs that must divide without a rest; a campaign that contradicts is refused with the
-    nearest valid numbers; a combination that a product of axes makes is left out"""
+    """pairs that must divide without a rest: other points are left out, with the reason"""
     refuse: tuple[Refuse, ...] = ()
-    """values that do not go together: a campaign that sets them is refused; a combination that a
-    product of axes makes is left out, with the reason"""
+    """values that do not go together: points with them are left out, with the reason"""
     workers: Workers | None = None
     """what runs scale over instead of ranks, where a rank may have several devices"""
     mesh: Mesh | None = None
     """the ranks along each axis of their mesh, expressions: of `dp`, or `dp_replicate` and
-    `dp_shard`; `tp`, `pp`, `cp`, `ep`. The product, without `ep`, must be `ranks`. A point that
-    breaks this is left out, or refused"""
+    `dp_shard`; `tp`, `pp`, `cp`, `ep`. The product, without `ep`, must be `ranks`: other
+    points are left out, with the reason"""
     transformer: Transformer | None = None
     """the shape of the decoder-only transformer that is trained, and of its batch, as expressions
     over parameters; [FLOP, utilisation](../methods/utilisation.md) and memory follow"""
@@ -232,8 +220,7 @@ class BenchmarkKeys(Model):
     """replaces the site's launcher command, with the same placeholders: `single` for one rank,
     `multi` for several"""
     container: Container | None = None
-    """words that start a container, instead of the site's ([containers](../guide/containers.md))
-    """
+    """words that start a container, not the site's ([containers](../guide/containers.md))"""
     python: (
         Annotated[
             Text, matching(r"[^{]+|\{program:[^}]+\}", "a path, name in PATH, or {program:NAME}")

@@ -53,14 +53,6 @@ class Expression:
         except Exception as error:
             raise UserError(f"{self.where}: '{self.text}' fails: {error}") from None
 
-    def text_at(self, point: Mapping[str, Any]) -> str:
-        """The text, of ``x if c else y`` what counts at a point."""
-        node = ast.parse(self.text.strip(), mode="eval").body
-        while isinstance(node, ast.IfExp):
-            holds = Expression(ast.unparse(node.test), self.where)(point)
-            node = node.body if holds else node.orelse
-        return ast.unparse(node)
-
     def check_names(self, known: Collection[str]) -> "Expression":
         """Raise UserError if it reads a name that is not in ``known``; returns itself."""
         unknown = sorted(self.names - set(known))

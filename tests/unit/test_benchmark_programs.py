@@ -89,7 +89,7 @@ def test_the_folder_of_all_benchmarks_is_in_the_command() -> None:
         ("cosmoflow_training", {"batch_size": 5}, "nearest valid: 255 or 260"),
         ("cosmoflow_training", {"sample_shape": [16, 16, 16, 4]}, "use fewer conv_layers"),
         ("cosmoflow_training", {"target_mae": 0.1, "input": "dummy"}, "dummy input means nothing"),
-        ("nt3", {"total_epochs": 3, "ranks": 2}, "total_epochs = 3 is not a multiple of ranks = 2"),
+        ("nt3", {"total_epochs": 3, "ranks": 2}, "3 .total_epochs. is not a multiple of 2"),
         ("nt3", {"features": 28}, "nothing is left of the features"),
         ("nt3", {"target_accuracy": 0.5, "validate": False}, "an accuracy of validation"),
         ("input_pipeline", {"pipeline": "processes", "shard": "after_reading"}, "each process"),
