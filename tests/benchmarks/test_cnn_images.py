@@ -134,7 +134,10 @@ def test_ranks_share_all_records_and_none_twice(stand_in, ranks):
 
 def test_a_stand_in_that_is_not_whole_is_refused(tmp_path, stand_in):
     folder = shutil.copytree(stand_in["cifar10"], tmp_path / "set")
-    last = Path(file_path(folder, "train", FILES - 1))
+    first, last = (Path(file_path(folder, "train", number)) for number in (0, FILES - 1))
+    first.write_bytes(first.read_bytes()[:5000])
+    done, _ = start(tmp_path, data=folder, **CIFAR10)
+    assert done.returncode == 65 and f"{first} is damaged (" in done.stderr
     last.unlink()
     images.rank_dataset(CIFAR10, 0, folder)  # without epochs, which validate on it
     code, said = refused(images.rank_dataset, EPOCHS, 0, folder)

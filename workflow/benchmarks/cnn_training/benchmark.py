@@ -62,13 +62,16 @@ class CNNTraining(Benchmark):
     def take(self, kind: str, steps: int) -> Taken:
         """Take steps of a kind, and keep that a loss is not finite for when all ranks meet.
 
-        Raises ProgramError at once if TensorFlow has no code for what was asked: a layout, a
-        precision or XLA that not every device has.
+        Raises ProgramError at once for a damaged file, or if TensorFlow has no code for what was
+        asked: a layout, a precision or XLA that not every device has.
         """
         params = self.params
         asked = [f"{name} {params[name]}" for name in USUAL if params[name] != USUAL[name]]
         try:
             taken = self.trainer.run(steps)
+        except tf.errors.DataLossError as error:
+            files = images.stand_in_files(params, self.run.data)
+            raise ProgramError(*input_errors.describe(error, files)) from None
         except tf.errors.OpError as error:
             if asked and (line := input_errors.lacking(error)):
                 raise ProgramError(EXIT_UNSUPPORTED, f"{', '.join(asked)}: {line}") from None
