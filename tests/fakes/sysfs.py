@@ -1,5 +1,6 @@
 """A made /sys with counters of energy and sensors of power, in the forms of the real one."""
 
+import subprocess
 import threading
 import time
 from itertools import pairwise
@@ -30,6 +31,14 @@ def deny(path: Path) -> None:
     """Make a file unreadable. Root may read all, so a link to itself stands in (ELOOP)."""
     path.unlink()
     path.symlink_to(path.name)
+
+
+def samplers(folder: Path) -> list[str]:
+    """Processes with a sampler's command line for this folder."""
+    found = subprocess.run(
+        ["pgrep", "-f", f"sampler.py.*{folder}"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.split()
 
 
 class Rising:

@@ -1,12 +1,11 @@
 """Samplers on every node of a job, beside the program's own step."""
 
 import csv
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.sysfs import Rising, zone
+from tests.fakes.sysfs import Rising, samplers, zone
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm
 from tests.slurm.support import slurm_project
@@ -21,13 +20,6 @@ experiments:
     benchmark: toy
     fixed: {ranks: 2, ranks_per_node: 1, behaviour: slow}
 """
-
-
-def samplers(folder: Path) -> list[str]:
-    found = subprocess.run(
-        ["pgrep", "-f", f"sampler.py.*{folder}"], capture_output=True, text=True, check=False
-    )
-    return found.stdout.split()
 
 
 @pytest.mark.measured

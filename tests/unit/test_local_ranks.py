@@ -6,13 +6,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from scalesweep.compute.failure_cause import Said
 from tests.conftest import ROOT
+from tests.soak.launching import alive, wait_until
 
 SCRIPT = ROOT / "workflow" / "launchers" / "local_ranks.py"
 PROGRAM = r"""
@@ -46,19 +46,6 @@ if how in ("exit", "kill", "stubborn"):
 def start(*words: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-S", str(SCRIPT), "2", sys.executable, "-uSc", PROGRAM, *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def is_gone(pid: int) -> bool:
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
-        except FileNotFoundError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def pid_of(out: str) -> int:
@@ -96,7 +83,7 @@ def test_the_first_rank_that_fails_ends_all_and_is_named(
     host = os.uname().nodename
     assert err.splitlines()[-2:].count("[0]<stderr>:half 0") == 1  # ended before its line was
     assert err.splitlines()[-2] == f"local_ranks: error: {host}: rank 1: {said}"
-    assert is_gone(pid_of(out))
+    wait_until(lambda: not alive(pid_of(out)), "the end of rank 0")
     log = tmp_path / "stderr.log"
     log.write_text(err)
     said = Said.read(log, labelled=False)
@@ -114,7 +101,7 @@ def test_ranks_end_with_their_launcher(number: signal.Signals) -> None:
     process.send_signal(number)
     process.communicate(timeout=30)
     assert process.returncode == (143 if number == signal.SIGTERM else -number)
-    assert is_gone(pid_of(out))
+    wait_until(lambda: not alive(pid_of(out)), "the end of rank 0")
 
 
 def test_what_cannot_be_started_is_said() -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import os
-import subprocess
 import time
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from scalesweep.compute.launcher import launch
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT
-from tests.fakes.sysfs import Rising, deny, write, zone
+from tests.fakes.sysfs import Rising, deny, samplers, write, zone
 from tests.soak.launching import order, start, wait_until
 
 RUN_ID = "toy-r1-0123456789ab"
@@ -51,14 +50,6 @@ def record_of(tmp_path: Path) -> dict[str, Any]:
 def power_rows(tmp_path: Path) -> list[dict[str, str]]:
     with (tmp_path / RUN_ID / "power.csv").open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-def samplers(folder: Path) -> list[str]:
-    """Processes with a sampler's command line for this folder."""
-    found = subprocess.run(
-        ["pgrep", "-f", f"sampler.py.*{folder}"], capture_output=True, text=True, check=False
-    )
-    return found.stdout.split()
 
 
 @pytest.mark.measured

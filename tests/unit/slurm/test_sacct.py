@@ -1,6 +1,7 @@
 """What sacct prints is read right; the text is from the test cluster (Slurm 22.05, no cgroups)."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -59,33 +60,37 @@ def test_a_failed_job_is_the_launchers_to_explain(jobs: dict[int, Job]) -> None:
     assert job.steps_end and not job.out_of_memory
 
 
-def test_too_much_memory_is_found_without_cgroups(jobs: dict[int, Job]) -> None:
-    for number, used in ((3, "0.387"), (4, "0.385")):
-        detail = f"job {number} requested 0.0977 GiB per node and used at least {used} GiB"
-        assert cause_of(jobs[number]) == ("OUT_OF_MEMORY", detail)
-    # The script went on after that and ended well.
-    assert jobs[10].out_of_memory and cause_of(jobs[10]) is None
+OOM = "OUT_OF_MEMORY"
+UNSEEN: dict[str, Any] = {"max_rss_bytes": None, "asked_mem_bytes": None}
 
 
-def test_too_much_memory_with_cgroups(jobs: dict[int, Job]) -> None:
-    said = replace(jobs[2], state="OUT_OF_MEMORY")
-    assert (cause_of(said) or ("", ""))[0] == "OUT_OF_MEMORY"
-    by_step = parse(CAPTURED.replace("2.0|COMPLETED|", "2.0|OUT_OF_MEMORY|"))[2]
-    assert (cause_of(by_step) or ("", ""))[0] == "OUT_OF_MEMORY"
-    unseen = replace(said, max_rss_bytes=None, asked_mem_bytes=None)
-    assert "an unknown amount" in (cause_of(unseen) or ("", ""))[1]
-    # A killed step within its memory is no lack of it.
-    assert cause_of(parse(CAPTURED.replace("2.0|COMPLETED|0:0", "2.0|CANCELLED|0:9"))[2]) is None
+@pytest.mark.parametrize(
+    ("number", "change", "cause", "detail"),
+    [
+        # Without cgroups; the script of job 10 went on after that and ended well.
+        (3, {}, OOM, "job 3 requested 0.0977 GiB per node and used at least 0.387 GiB"),
+        (4, {}, OOM, "job 4 requested 0.0977 GiB per node and used at least 0.385 GiB"),
+        (10, {}, "", ""),
+        (2, {"state": OOM}, OOM, "job 2 requested"),
+        (2, {"state": OOM, **UNSEEN}, OOM, "an unknown amount"),
+        (5, {}, "CANCELLED", "job 5 was cancelled by user 0"),
+        (5, {"state_detail": ""}, "CANCELLED", "job 5 was cancelled"),
+        (6, {}, "TIMEOUT", "job 6 reached its limit of 1 min"),
+        (15, {}, "NODE_FAIL", "job 15 lost a node of node[3-4]"),
+        *((15, {"state": s}, s, "job 15") for s in ("PREEMPTED", "DEADLINE", "BOOT_FAIL")),
+    ],
+)
+def test_causes(
+    jobs: dict[int, Job], number: int, change: dict[str, Any], cause: str, detail: str
+) -> None:
+    found = cause_of(replace(jobs[number], **change)) or ("", "")
+    assert found[0] == cause and detail in found[1]
 
 
-def test_the_schedulers_own_causes(jobs: dict[int, Job]) -> None:
-    assert cause_of(jobs[5]) == ("CANCELLED", "job 5 was cancelled by user 0")
-    assert cause_of(jobs[6]) == ("TIMEOUT", "job 6 reached its limit of 1 min")
-    assert cause_of(jobs[15]) == ("NODE_FAIL", "job 15 lost a node of node[3-4]")
-    for state in ("PREEMPTED", "DEADLINE", "BOOT_FAIL"):
-        found = cause_of(replace(jobs[15], state=state))
-        assert found is not None and found[0] == state and "job 15" in found[1]
-    assert cause_of(replace(jobs[5], state_detail="")) == ("CANCELLED", "job 5 was cancelled")
+def test_a_step_that_was_killed_lacked_memory_only_if_it_says_so() -> None:
+    for said, lacked in (("OUT_OF_MEMORY|0:0", True), ("CANCELLED|0:9", False)):
+        job = parse(CAPTURED.replace("2.0|COMPLETED|0:0", f"2.0|{said}"))[2]
+        assert job.out_of_memory == lacked and (cause_of(job) is not None) == lacked
 
 
 def test_a_job_cancelled_in_the_queue_never_started(jobs: dict[int, Job]) -> None:

@@ -7,6 +7,7 @@ import pytest
 from scalesweep.core.errors import UserError
 from scalesweep.core.paths import MARKER
 from scalesweep.state.results_folder import claim_folder, is_marked
+from tests.fakes.folder_tree import tree
 
 
 @pytest.fixture
@@ -17,10 +18,6 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text("mine")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def tree(folder: Path) -> set[str]:
-    return {str(path) for path in folder.rglob("*")}
 
 
 REFUSED = [
