@@ -20,14 +20,14 @@ from scalesweep.experiment.load import load_results
 from scalesweep.findings.table import findings_table
 from tests.conftest import ROOT
 from tests.fakes.pages import bare, render
-from tests.fakes.results import make_results
+from tests.fakes.results import demo, make_results
 from tests.fakes.training import make_training, nt3
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("results")
-    (study,) = make_training(root, nt3(noise=0.02)).values()
+    (study,) = make_training(root, nt3()).values()
     write_tables({study.name: {"findings": findings_table(study, find(study))}}, root / "tables")
     return root
 
@@ -109,13 +109,10 @@ def test_importing_scalesweep_imports_no_pandas() -> None:
 def test_the_page_on_python_does_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = make_results(tmp_path / "results")
-    plan = read_plan(root / "plan.json")
-    for entry in plan["experiments"]:
-        study = load_results(entry, root / "tables")
-        write_tables(
-            {study.name: {"findings": findings_table(study, find(study))}}, root / "tables"
-        )
+    root = make_results(tmp_path / "results", demo()[:1])
+    (entry,) = read_plan(root / "plan.json")["experiments"]
+    study = load_results(entry, root / "tables")
+    write_tables({study.name: {"findings": findings_table(study, find(study))}}, root / "tables")
     for record in root.glob("runs/*/*/record.json"):
         np.savez(record.with_name("samples.npz"), local_times=np.ones((3, 1)))
     monkeypatch.chdir(tmp_path)
