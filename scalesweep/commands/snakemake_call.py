@@ -70,11 +70,13 @@ def call(words: Sequence[str], round_: str = "") -> int:
         with contextlib.suppress(ProcessLookupError):
             (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
 
+    def begin() -> None:
+        end_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a shell's background job ignores
+
     # In a process group of its own: a terminal would send it Ctrl-C as well, and twice is too much.
-    process = subprocess.Popen(
-        [sys.executable, "-m", *words], env=environment, process_group=0,
-        preexec_fn=end_with_parent,  # noqa: PLW1509
-    )  # fmt: skip
+    command = [sys.executable, "-m", *words]
+    process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=begin)  # noqa: PLW1509
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     code = process.wait()
     for number, handler in before.items():

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-CALL = "from scalesweep.commands.snakemake_call import call; call(['waits'])"
+# As in the background of a shell's script, where Ctrl-C is ignored.
+CALL = """\
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from scalesweep.commands.snakemake_call import call
+call(["waits"])
+"""
 # In place of Snakemake: both signals end it. What it has started is told of Ctrl-C by the call.
 WAITS = """\
 import signal, subprocess, sys
