@@ -7,9 +7,11 @@ from itertools import chain, combinations, count, islice, product, takewhile
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.benchmark_keys import Divides, Refuse
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.gpus import check_gpus
+from scalesweep.config.shapes import Mesh
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
@@ -33,14 +35,14 @@ def expand_points(
     Raises UserError for what a parameter cannot be, and for a point that does not fit the site.
     """
     grid, extra = _stated(benchmark, spec, where)
+    own_rules = _rules_of(benchmark, spec, [*grid, *extra][:1]) if site.launch else []
     kept: dict[str, Point] = {}
     excluded: list[tuple[Point, str]] = []
     for stated, own in [*((point, rules) for point in grid), *((point, []) for point in extra)]:
         point, why = derivation.at(stated)
         why = why or next((reason for rule, reason in own if rule(point)), "")
-        if not why and site.launch:  # else its runs were imported
-            broken = (rule.reason for rule in benchmark.rules if rule.fault(point))
-            why = next((f"{benchmark.name}: {reason}" for reason in broken), "")
+        broken = (f"{benchmark.name}: {rule.reason}" for rule in own_rules if rule.fault(point))
+        why = why or next(broken, "")
         if why:
             excluded.append((point, why))
         else:
@@ -56,6 +58,15 @@ def expand_points(
         )
     _check_points(benchmark, site, list(kept.values()), excluded, where)
     return kept, excluded
+
+
+def _rules_of(
+    benchmark: Benchmark, spec: ExperimentKeys, first: Sequence[Point]
+) -> list[Divides | Refuse | Mesh]:
+    """The benchmark's rules that any point may break: those that read nothing that differs between
+    points are asked of the first alone."""
+    several = {*spec.axes, *spec.derive}.union(*(spec.linked or ()), *spec.extra)
+    return [it for it in benchmark.rules if it.names & several or any(map(it.fault, first))]
 
 
 def _check_points(
