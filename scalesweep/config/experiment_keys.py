@@ -122,11 +122,7 @@ class StopRule(Model):
 
 
 class UntilPrecise(Model):
-    """Repeats until the mean of a metric is precise: at least ``least``, at most ``most``.
-
-    ``until`` is the half width of its interval over the mean (0.02 for 2 %); ``metric`` None: the
-    one that figures and findings are about.
-    """
+    """Repeats until the mean of a metric is precise."""
 
     least: Annotated[Count, Field(ge=3)] = Field(alias="min")
     """repeats of every point, before any interval is checked"""
@@ -175,9 +171,9 @@ class ExperimentKeys(Model):
     the benchmark's `workers`"""
     axes: dict[Any, _Axis] = Field({})
     """parameter -> its values (a list, `{from, to, factor}` or `{from, to, step}`); the grid is
-    their product. `{from: 1, to: 1024, factor: 2}` includes 1024; a range that does not
-    hit `to` ends below it. `env.NAME` is an environment variable of the runs, whose values are
-    texts, or null to leave it unchanged; so it is under `linked`, `fixed` and `extra`"""
+    their product. `{from: 1, to: 1024, factor: 2}` includes 1024. `env.NAME` is an environment
+    variable of the runs, a text, or null to leave it unchanged; so it is under `linked`, `fixed`
+    and `extra`"""
     linked: Annotated[_Entries, FILLED] | None = None
     """each entry sets several parameters at once; multiplied with the axes"""
     fixed: Values = Field({})

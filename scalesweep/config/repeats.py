@@ -1,15 +1,11 @@
 """The runs of points, those beside the measured ones, and their order, so that drift does not look
 like an effect.
 
-A machine that slows down over a campaign (other users, heat, a file system that fills) makes
-whatever ran last look slow. So the repeats of all points are interleaved: repeat 0 of every point
-in a random order, then repeat 1 of every point in another one, and so on. These are randomised
-complete blocks (Montgomery, Design and Analysis of Experiments, chapter 4); drift slower than a
-block adds to the spread of all points equally. A control point, one point measured again and again
-between all the others, shows the drift itself.
-
-A run's position depends on the campaign and the seed alone, not on what is done already; which of
-two runs comes first (control runs apart) stays when others are added.
+Repeats are interleaved: repeat 0 of every point in a random order, then repeat 1 of every point in
+another one, and so on. These are randomised complete blocks (Montgomery, Design and Analysis of
+Experiments, chapter 4); drift slower than a block adds to the spread of all points equally. A
+control point, measured again and again between all others, shows the drift itself. A run's position
+depends on the campaign and the seed alone, not on what is done already.
 """
 
 import hashlib

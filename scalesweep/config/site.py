@@ -202,10 +202,7 @@ class Site(Model):
         if self.launch is None:
             return {}
         own = self.launch.torch if framework == TORCH else None
-        return {
-            **self.launch.model_dump(exclude={TORCH}),
-            **(own.model_dump(exclude_none=True) if own else {}),
-        }
+        return {**self.launch.model_dump(exclude={TORCH}), **(own or {})}
 
     def launcher(
         self,

@@ -28,6 +28,7 @@ from scalesweep.core.paths import CHECKOUT
 DEFAULT, TORCH = "tensorflow", "torch"  # frameworks; the first is that of a single Python
 Templates = Mapping[str, tuple[str, ...]]
 _OfSlurm = Annotated[str, Short(lambda _: "", (type(None),))]
+_Ranks = Annotated[str, one_of(("single", "multi"))]
 _Flops = Annotated[Number, Field(gt=0, le=1e24)]
 _GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
 # Option of sbatch -> where to say that instead; empty: nowhere, scalesweep needs it for itself.
@@ -108,14 +109,6 @@ class PowerSampling(Model):
     """where sysfs is"""
 
 
-class FrameworkLaunch(Model):
-    """Launcher templates of a framework."""
-
-    SOME: ClassVar[str] = "single, multi or both"
-    single: tuple[str, ...] | None = None
-    multi: tuple[str, ...] | None = None
-
-
 class Launch(Model):
     """The launcher command: words put before a benchmark's command."""
 
@@ -124,7 +117,7 @@ class Launch(Model):
     multi: tuple[str, ...]
     """for several. Filled in: `{ranks}`, `{nodes}`, `{ranks_per_node}`, `{cpus_per_rank}`,
     `{python}`, `{bin}` (the folder of `python`), `{launchers}` (`workflow/launchers/`)"""
-    torch: FrameworkLaunch | None = None
+    torch: Annotated[dict[_Ranks, tuple[str, ...]], FILLED] | None = None
     """instead, for benchmarks with `framework: torch`; `{python}` is theirs. Words of srun or
     mpirun alone start ranks of any framework ([launching](../guide/pytorch.md#how-ranks-start))"""
 
