@@ -85,16 +85,6 @@ class Campaign:
         return {run_id: place for place, run_id in enumerate(order, 1)}
 
 
-def by_experiment(
-    runs: Mapping[str, tuple[Experiment, Run]],
-) -> Sequence[tuple[Experiment, Sequence[str]]]:
-    """Ids of runs by their experiment."""
-    grouped: dict[int, tuple[Experiment, list[str]]] = {}
-    for run_id, (experiment, _) in runs.items():
-        grouped.setdefault(id(experiment), (experiment, []))[1].append(run_id)
-    return list(grouped.values())
-
-
 def load_campaign(
     path: Path,
     site: str | None = None,

@@ -11,6 +11,7 @@ from scalesweep.config.benchmark_keys import Divides, Refuse
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.gpus import check_gpus
+from scalesweep.config.models import expressions_of
 from scalesweep.config.shapes import Mesh
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
@@ -66,7 +67,13 @@ def _rules_of(
     """The benchmark's rules that any point may break: those that read nothing that differs between
     points are asked of the first alone."""
     several = {*spec.axes, *spec.derive}.union(*(spec.linked or ()), *spec.extra)
-    return [it for it in benchmark.rules if it.names & several or any(map(it.fault, first))]
+    return [
+        rule
+        for rule in benchmark.rules
+        if rule is benchmark.mesh  # which reads the ranks too
+        or any(of.names & several for _, of in expressions_of(rule))
+        or any(map(rule.fault, first))
+    ]
 
 
 def _check_points(

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.job_spec import LAUNCHER_LOG, ORDER, write_order
-from scalesweep.config.campaign import by_experiment
 from scalesweep.core.formatting import shorten
 from scalesweep.core.paths import REPO
 from scalesweep.core.profilers import NONE
@@ -122,7 +121,7 @@ class JobRules:
     @cached_property
     def _staging(self) -> Staging:
         context = self.context
-        reading = (i for e, ids in by_experiment(context.runs) if e.benchmark.data for i in ids)
+        reading = (run_id for run_id, (e, _) in context.runs.items() if e.benchmark.data)
         wanted = [context.runs[run_id] for run_id in context.pending or reading]
         return Staging(context.campaign, wanted)
 

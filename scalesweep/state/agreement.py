@@ -11,7 +11,7 @@ from typing import Any
 
 from scalesweep.compute.job_spec import ProgramOrder
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, by_experiment
+from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.repeats import Run
@@ -39,11 +39,11 @@ class Planned:
         self._now: dict[str, dict[str, Any]] = {}  # programs as they are, by path
         keys: dict[int, str] = {}
         self.keys: dict[str, str] = {}
-        for experiment, run_ids in by_experiment(runs):
+        for run_id, (experiment, _) in runs.items():
             benchmark = experiment.benchmark
-            if (key := keys.get(id(benchmark))) is None:
-                key = keys[id(benchmark)] = _key(campaign, benchmark)
-            self.keys |= dict.fromkeys(run_ids, key)
+            if id(benchmark) not in keys:
+                keys[id(benchmark)] = _key(campaign, benchmark)
+            self.keys[run_id] = keys[id(benchmark)]
 
     def accepts(self, run_id: str) -> bool:
         """Whether the campaign counts a run whatever its record is of."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign, by_experiment
+from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
@@ -65,12 +65,14 @@ def leave_unsupported(
 
     Recorded nowhere: once the site has it, the runs are pending as if nothing had been.
     """
+    benchmarks = {
+        experiment.benchmark.name: experiment.benchmark for experiment, _ in runs.values()
+    }
+    lacks = {name: lacks_framework(site, benchmark) for name, benchmark in benchmarks.items()}
     lacking = {
         i: RunState(Status.UNSUPPORTED, cause=Cause.UNSUPPORTED, detail=why)
-        for experiment, run_ids in by_experiment(runs)
-        if (why := lacks_framework(site, experiment.benchmark)) is not None
-        for i in run_ids
-        if not states[i].settled
+        for i, (experiment, _) in runs.items()
+        if (why := lacks[experiment.benchmark.name]) is not None and not states[i].settled
     }
     return {**states, **lacking} if lacking else states
 
