@@ -16,7 +16,7 @@ from harness.phases import Phases
 from harness.program import Run
 from harness.tf_trainer import Training
 from harness.tf_training import Batches
-from nt3 import loading, model, tables
+from nt3 import model, tables
 
 
 class Program(Training):
@@ -28,15 +28,18 @@ class Program(Training):
         """Find out how much this rank is to do."""
         super().__init__(run, phases)
         params = self.params
-        self.samples = loading.rows_of_rank(params)
-        shared = params["ranks"] if params["partition"] == "epochs" else 1
-        self.epochs, self.validates = params["total_epochs"] // shared, params["validate"]
+        self.samples, self.epochs = params["train_samples"], params["total_epochs"]
+        if params["partition"] == "samples":
+            self.samples //= params["ranks"]
+        elif params["partition"] == "epochs":
+            self.epochs //= params["ranks"]
+        self.validates = params["validate"]
         self.base_rate = params["learning_rate"]
         self.rate_factor = no_exchange.together(params["ranks"])
 
     def set_up(self) -> None:
         """Load and preprocess the tables; build the network, the same on every rank."""
-        self.data = tables.Data(self.run, self.phases)
+        self.data = tables.Data(self.run, self.phases, self.samples)
         with self.phases("preprocessing"):
             self.rows = self.data.preprocess()
             ranks.barrier()

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED
-from nt3 import formats
 
 CHUNK_ROWS = 128  # of pandas_chunked
 BLOCK_BYTES = 64 << 20  # of Arrow's CSV reader: many rows, as each block has all columns
@@ -37,12 +36,6 @@ class Part:
     def rows(self, skip: str, take: str) -> dict[str, int]:
         """Return arguments of a reader that names them so; none for the whole table."""
         return {} if self.whole else {skip: self.start, take: self.count}
-
-
-def rows_of_rank(params: dict[str, Any]) -> int:
-    """Return how many samples a rank trains on in an epoch."""
-    shared = params["partition"] == "samples"
-    return params["train_samples"] // (params["ranks"] if shared else 1)
 
 
 def read_pandas(path: str, features: int, part: Part, **options: Any) -> np.ndarray:
@@ -146,8 +139,7 @@ def import_package(name: str) -> tuple[str | None, Problem | None]:
     try:
         importlib.import_module(module)
     except ImportError as error:
-        parameter = "data_format" if name in formats.FORMATS else "csv_reader"
-        message = f"{parameter} {name}: needs the Python package {package} ({error})"
+        message = f"reader {name}: needs the Python package {package} ({error})"
         return None, (EXIT_UNSUPPORTED, message)
     return f"{package} {sys.modules[package].__version__}", None
 

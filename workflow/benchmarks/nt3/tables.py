@@ -20,8 +20,8 @@ Samples = tuple[tf.Tensor, tf.Tensor]  # x [samples, features, 1] and labels int
 class Data:
     """Both tables on this rank: loaded (phase data_loading), then preprocessed."""
 
-    def __init__(self, run: program.Run, phases: Phases) -> None:
-        """Load; ProgramError on all ranks when a table of one is missing or broken."""
+    def __init__(self, run: program.Run, phases: Phases, count: int) -> None:
+        """Load, `count` rows to train on; ProgramError on all ranks when a table is broken."""
         params, rank = run.params, ranks.rank()
         self.reader = params["csv_reader" if params["data_format"] == "csv" else "data_format"]
         with phases("import"):
@@ -29,7 +29,6 @@ class Data:
             ranks.raise_together(problem)
         self.shared = params["partition"] == "samples" and params["ranks"] > 1
         tables = dataset.Tables.from_params(params)
-        count = loading.rows_of_rank(params)
         parts = {
             "train": loading.Part(rank * count if self.shared else 0, count, not self.shared),
             "test": loading.Part(0, params["test_samples"], True),

@@ -45,13 +45,13 @@ class Program(HostOnly):
             for repeat in range(params["repeats"]):
                 ranks.barrier()
                 try:
-                    for pairs in links.rounds(params["ranks"]):
-                        for lower, upper in pairs:
-                            if mine == lower:
-                                seconds = links.ask(self.links[upper], size, messages)
-                                self.seconds[repeat, upper] = seconds
-                            elif mine == upper:
-                                links.answer(self.links[lower], size, messages)
+                    for number in range(params["ranks"] - 1 + params["ranks"] % 2):
+                        other = links.partner(mine, number, params["ranks"])
+                        if other is not None and other > mine:
+                            seconds = links.ask(self.links[other], size, messages)
+                            self.seconds[repeat, other] = seconds
+                        elif other is not None:
+                            links.answer(self.links[other], size, messages)
                         watch.advance()
                 except OSError as error:
                     problem = (EXIT_UNSUPPORTED, f"rank {mine} has lost a link: {error}")

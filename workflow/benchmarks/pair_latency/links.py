@@ -13,19 +13,16 @@ _HELLO = struct.Struct("!I")  # which rank connects
 Address = tuple[str, int]
 
 
-def rounds(ranks: int) -> list[list[tuple[int, int]]]:
-    """Return pairs of ranks, lower first, in rounds in which no rank is in two pairs.
+def partner(rank: int, number: int, ranks: int) -> int | None:
+    """Return whom a rank meets in a round, None if it has a rest.
 
-    Every pair is in one round: the circle method of round-robin tournaments.
+    In as many rounds as there are ranks, less one of an even number, every two meet once: the
+    circle method of round-robin tournaments.
     """
-    places = list(range(ranks)) + [-1] * (ranks % 2)  # -1: who meets it has a rest
-    half = len(places) // 2
-    pairings = []
-    for _ in range(len(places) - 1):
-        pairs = zip(places[:half], reversed(places[half:]), strict=True)
-        pairings.append(sorted((min(pair), max(pair)) for pair in pairs if -1 not in pair))
-        places = [places[0], places[-1], *places[1:-1]]
-    return pairings
+    last = ranks - 1 + ranks % 2  # who is left over meets it; it is there if ranks are even
+    other = (number - rank) % last if rank < last else number * ((last + 1) // 2) % last
+    other = last if other == rank else other
+    return other if other < ranks else None
 
 
 def connect(
