@@ -106,6 +106,7 @@ def shared_records(params: dict[str, Any], rank: int, folder: Path | None) -> Da
         tf.data.TFRecordDataset,
         cycle_length=min(PARALLEL_FILES, len(files)),
         num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=False,
     )
     most = SHUFFLE_BYTES * stand_in.images_per_file // stand_in.file_bytes
     return data.shuffle(min(len(files) * stand_in.images_per_file, most))
