@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool, create_model
 
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES, RECOMPUTE, ModelShape
-from scalesweep.config.models import Expr, Model, Short, expressions_of, one_of, read, settled
+from scalesweep.config.models import Expr, Model, Short, one_of, read, settled
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 from scalesweep.core.plan_format import PlanExperiment
@@ -63,7 +63,7 @@ class _Fields(Model):
     @property
     def fields(self) -> dict[str, Expression]:
         """Those that are given."""
-        return dict(expressions_of(self))
+        return {name: value for name, value in self if isinstance(value, Expression)}
 
     @property
     def texts(self) -> dict[str, str]:
