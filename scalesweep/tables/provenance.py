@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from scalesweep.core.rank_columns import machine_names
+from scalesweep.core.rank_columns import machine_names, values_of
 from scalesweep.core.record import dates_of
 from scalesweep.tables.hardware import Hardware, hosts_of
 
@@ -48,6 +48,7 @@ class RunFacts:
 
     environment: tuple[tuple[str, str], ...]
     hosts: tuple[str, ...]
+    affinities: tuple[str, ...]
     source: str
     started: str
     ended: str
@@ -59,11 +60,12 @@ class RunFacts:
 
 @dataclass
 class Environment:
-    """Runs with the same environment, and the hosts they were on."""
+    """Runs with the same environment, the hosts they were on and their ranks' affinity masks."""
 
     facts: dict[str, str]
     runs: int = 0
     hosts: dict[str, None] = field(default_factory=dict)
+    affinities: dict[str, None] = field(default_factory=dict)
     sources: dict[str, None] = field(default_factory=dict)
 
 
@@ -78,10 +80,12 @@ def run_facts(record: Mapping[str, Any]) -> RunFacts:
     """Facts of one record; whatever it lacks is left out."""
     environment = record.get("environment") or {}
     hosts = tuple(machine_names(record.get("resources") or {}))
+    affinities = values_of((environment.get("ranks") or {}).get("affinity"))
     energy, wall = record.get("energy"), record.get("wall_s")
     return RunFacts(
         tuple(_environment(record, environment)),
         hosts,
+        tuple(dict.fromkeys(str(mask) for mask in affinities if mask is not None)),
         str(record.get("source")),
         *dates_of(record),
         float(wall) if isinstance(wall, int | float) else None,
@@ -170,6 +174,7 @@ def group(facts: Iterable[RunFacts]) -> list[Environment]:
         entry.runs += 1
         for host in run.hosts:  # a dict of each run's hosts takes three times as long
             entry.hosts[host] = None
+        entry.affinities.update(dict.fromkeys(run.affinities))
         entry.sources[run.source] = None
     return sorted(groups.values(), key=lambda entry: -entry.runs)
 
