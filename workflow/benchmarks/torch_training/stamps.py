@@ -77,9 +77,7 @@ class Stamps:
         """Note what the rank does from now on, besides waiting for others."""
         if BETWEEN != self._phase != name:
             self._phase = name
-            self._waits = (
-                self._waits and name != REST
-            )  # as DDP's, which ends with its backward pass
+            self._waits = self._waits and name != REST  # DDP's ends with its backward pass
             if not self._waits:
                 self._stamp(name)
 
