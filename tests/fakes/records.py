@@ -1,16 +1,12 @@
 """A record and arrays such as data_loading leaves, made up but for the times."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from scalesweep.core.files import digest_of
-from scalesweep.core.rank_columns import by_column
 from scalesweep.core.record import write_record
-from scalesweep.core.record_check import SCHEMA
 
 # Times in seconds of five epochs on 2 ranks of Piz Daint, printed by cosmoflow-benchmark,
 # notebooks/DataBenchmark.ipynb at b93a54a.
@@ -56,12 +52,3 @@ def profiled_run(root: Path, name: str, ranks: int, files: Mapping[str, bytes]) 
     profile = {"kind": kind, "files": [*paths]}
     write_record(root / name, make_record(run_id, attempt=1, profile=profile), None)
     return {"run_id": name, "kind": kind, "point": {"ranks": ranks}, "status": "done"}
-
-
-def write_unchecked(root: Path, run_id: str, **changes: Any) -> Path:
-    """A record without samples under its right digest, whatever it says."""
-    record = by_column({**make_record(run_id), "schema": SCHEMA, "samples": None, **changes})
-    (root / run_id).mkdir(parents=True)
-    path = root / run_id / "record.json"
-    path.write_text(json.dumps({**record, "digest": digest_of(record)}))
-    return path

@@ -15,7 +15,7 @@ from scalesweep.adaptive.advised_campaign import advised_campaign
 from scalesweep.commands.advise import CAMPAIGN, TABLE, run
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.state.run_state import RunState
-from tests.fakes.records import write_unchecked
+from tests.fakes.records import write_run
 
 Load = Callable[..., Campaign]
 RATE = {"unit": "samples/s", "better": "higher", "scope": "total"}
@@ -58,10 +58,10 @@ def finish(campaign: Campaign, speed: Callable[[Any], float], upto: int = 8) -> 
         for planned in one.runs:
             if planned.point["ranks"] <= upto:
                 value = speed(planned.point) * (1 + 0.01 * planned.repeat)
-                write_unchecked(
-                    campaign.runs_folder, planned.run_id, benchmark="toy", repeat=planned.repeat,
-                    point=dict(planned.point), metrics={"speed": {"value": value, **RATE}},
-                    work={"samples_per_epoch": None}, resources={}, wall_s=36.0 + planned.repeat,
+                write_run(
+                    campaign.runs_folder, planned.run_id, {}, benchmark="toy", resources={},
+                    repeat=planned.repeat, point=dict(planned.point), wall_s=36.0 + planned.repeat,
+                    metrics={"speed": {"value": value, **RATE}}, work={"samples_per_epoch": None},
                 )  # fmt: skip
 
 

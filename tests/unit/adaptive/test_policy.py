@@ -15,7 +15,7 @@ from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.stock import take_stock
-from tests.fakes.records import write_unchecked
+from tests.fakes.records import write_run
 
 Load = Callable[..., Campaign]
 UNTIL = "axes: {size: [1, 2]}\nrepeats: {min: 3, max: 5, until: 5 %"
@@ -44,8 +44,8 @@ def finish(campaign: Campaign, runs: list[Run], values: list[float]) -> None:
     """Runs have these values of the metric ``speed``."""
     for run, value in zip(runs, values, strict=False):
         shutil.rmtree(campaign.runs_folder / run.run_id, ignore_errors=True)
-        write_unchecked(
-            campaign.runs_folder, run.run_id, benchmark="toy", repeat=run.repeat,
+        write_run(
+            campaign.runs_folder, run.run_id, {}, benchmark="toy", repeat=run.repeat,
             point=dict(run.point), metrics={"speed": {"value": value, **RATE}},
             work={"samples_per_epoch": None}, resources={},
         )  # fmt: skip

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.files import digest_of
 from scalesweep.core.record import read_record, write_record
 from scalesweep.core.record_check import BadRecordError
-from tests.fakes.records import make_record, write_unchecked
+from tests.fakes.records import make_record, write_run
 
 METRIC = {"value": 1.5, "unit": "s", "better": "lower", "scope": "total"}
 RATE = {"value": 1.5, "unit": "images/s", "better": "higher", "scope": "total"}
@@ -70,7 +71,10 @@ def test_what_records_have_held_is_fine(tmp_path: Path, changes: dict[str, Any])
 
 
 def test_a_record_of_another_schema_ends_the_call(tmp_path: Path) -> None:
-    path = write_unchecked(tmp_path, "a", schema=5)
+    path = write_run(tmp_path, "a", {})
+    record = {**json.loads(path.read_text()), "schema": 5}
+    del record["digest"]
+    path.write_text(json.dumps({**record, "digest": digest_of(record)}))
     with pytest.raises(UserError, match=r"a: another version .* \(schema 5, this") as caught:
         read_record(path)
     assert not isinstance(caught.value, BadRecordError)
