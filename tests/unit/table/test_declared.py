@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from tests.fakes.plan import whole_plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Speed(PointRow, table="speed"):
+class Speed(PointRow, table="speed", leading=("hosts",)):
     """Rows of a made-up table."""
 
     phase: str = column("the phase")
@@ -54,7 +54,7 @@ def test_columns_follow_the_declaration() -> None:
     kinds = {item.name: (item.kind, item.unit) for item in columns_of(Speed)}
     assert kinds["low"] == (float, "bytes/s") and kinds["note"] == (str, "")
     frame = frame_of([speed({"ranks": 1})])
-    assert frame is not None and list(frame) == ["ranks", *names]
+    assert list(frame) == ["hosts", "ranks", *(name for name in names if name != "hosts")]
     assert frame.attrs["units"]["share_low"]["unit"] == "1"
     assert frame["share_low"].dtype == float  # also where no row has an interval
     assert frame_of([]) is None
@@ -66,7 +66,9 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
         speed({"ranks": 2, "phase": "warm"}, note="odd", share=Estimate(0.1, 0.05, 0.2)),
     ]
     frame = frame_of(rows)
-    assert list(frame)[:2] == ["ranks", "parameter_phase"] and list(frame["phase"]) == ["later"] * 2
+    assert (
+        list(frame)[1:3] == ["ranks", "parameter_phase"] and list(frame["phase"]) == ["later"] * 2
+    )
     write_tables({"e": {"speed": frame}}, tmp_path)
     assert read_back(read_table(tmp_path / "e" / "speed.parquet"), ["ranks", "phase"]) == rows
     assert read_back(frame, ["ranks", "phase"])[0].row["phase"] == "cold"
@@ -79,6 +81,7 @@ def test_a_row_of_no_point_with_a_list_a_missing_estimate_and_values_of_several_
         value: int | float | str = column("of several types")
         places: list[int] = column("where")
         share: Estimate | None = column("of what there is", "1", default=None)
+        rate: float | None = column("what was reached", "1", if_known=True, default=None)
 
     rows = [
         Limit(size=4, value=256, places=[1, 20]),
@@ -89,3 +92,4 @@ def test_a_row_of_no_point_with_a_list_a_missing_estimate_and_values_of_several_
     assert frame["size"].dtype == float and list(frame["places"]) == ["[1,20]", "[]"]
     plain = frame.astype(object).replace({math.nan: None}).to_dict("records")
     assert rows_of(Limit, plain, []) == rows
+    assert "rate" in frame_of([*rows, replace(rows[0], rate=2.5)])
