@@ -10,10 +10,10 @@ from scalesweep.analysis.flop_conventions import mixed_conventions
 from scalesweep.analysis.metrics import ENERGY, EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_keys import MetricKeys
-from scalesweep.config.formula import Formula, by_alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.parameter import OF_RUNS, OF_TABLES, check_metrics, check_parameter
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Formula, by_alias
 
 # What the summary says of every run, as numbers.
 FACTS = ("wall_s", "hosts", "samples", "bytes")

@@ -26,8 +26,7 @@ import numpy as np
 from scalesweep.analysis.types import Floats
 from scalesweep.compute.log_lines import PACKED, Line, open_packed
 from scalesweep.compute.log_starts import value_of
-from scalesweep.config.formula import alias
-from scalesweep.core.expressions import Expression
+from scalesweep.core.expressions import Expression, alias
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import finite
 from scalesweep.core.visible import visible

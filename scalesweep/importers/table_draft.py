@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from scalesweep.analysis.metrics import QUANTITIES
-from scalesweep.config.formula import alias
 from scalesweep.config.parameter import OF_RUNS, OF_TABLES
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import alias
 from scalesweep.importers.made_benchmark import declared
 from scalesweep.importers.table_file import FAILED, Table
 

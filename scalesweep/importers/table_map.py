@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from scalesweep.analysis.flop_conventions import is_share, unnamed_convention
 from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.derived_parameters import in_order
-from scalesweep.config.formula import Formula, Number, by_alias
 from scalesweep.config.log_patterns import RESERVED
 from scalesweep.config.models import FILLED, Model, Name, read
 from scalesweep.config.parameter import check_metrics, check_parameter, check_varying
@@ -18,7 +17,7 @@ from scalesweep.config.shapes import Mesh, Transformer, load_shapes
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.expressions import Expression
+from scalesweep.core.expressions import Expression, Formula, Number, by_alias
 from scalesweep.importers.table_draft import draft_of
 from scalesweep.importers.table_file import Cell, Row, Table, read_table
 

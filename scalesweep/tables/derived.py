@@ -9,7 +9,7 @@ import numpy as np
 from scalesweep.analysis.metrics import EPOCH_METRICS, column
 from scalesweep.analysis.types import Floats
 from scalesweep.config.derived_metrics import FACTS, FIRST
-from scalesweep.config.formula import Formula
+from scalesweep.core.expressions import Formula
 from scalesweep.core.plan_format import PlanExperiment
 
 if TYPE_CHECKING:
