@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings, Sites
 from scalesweep.config.command_template import Programs, named_programs, program_named
@@ -187,8 +186,7 @@ def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
     """The site of a campaign that names one, or one for each way to run."""
     if isinstance(site, str):
         return site
-    key: Literal["slurm", "local"] = "slurm" if cluster else "local"
-    way = "with" if cluster else "without"
+    key, way = ("slurm", "with") if cluster else ("local", "without")
     if key in site:
         return site[key]
     raise UserError(

@@ -1,7 +1,7 @@
 """The keys of a campaign: their types, defaults and words."""
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, Tag
 
@@ -22,11 +22,12 @@ from scalesweep.config.models import (
     either,
     instead_of,
     matching,
+    one_of,
 )
 from scalesweep.core.plan_format import TARGET_EFFICIENCY
 
 MARGIN = 0.03  # the relative change of a metric that matters
-Sites = dict[Literal["local", "slurm"], FileName]
+Sites = dict[Annotated[str, one_of(("local", "slurm"))], FileName]
 _ExperimentName = Annotated[
     str, matching("[A-Za-z][A-Za-z0-9_-]*", "letters, digits, '_' and '-', a letter first")
 ]

@@ -1,4 +1,4 @@
-"""``scaling: model``: the model has to grow with the ranks, and FLOP/s alone have an ideal."""
+"""``scaling: model``: of a model that grows with the ranks FLOP/s alone have an ideal."""
 
 from pathlib import Path
 from typing import Any
