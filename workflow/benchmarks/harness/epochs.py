@@ -13,7 +13,6 @@ class EpochTimes:
     local: list[float] = field(default_factory=list)  # s, until this rank was done
     total: list[float] = field(default_factory=list)  # s, until every rank was done
     read_inside: list[float] = field(default_factory=list)  # bytes read while timed; NaN: unknown
-    read_between: list[float] = field(default_factory=list)  # bytes read since the epoch before
 
 
 def bytes_read() -> float:
@@ -36,10 +35,9 @@ def time_epochs(
     `prepare` is not timed. `work` returns whether it went well. `barrier(ok)` returns, on every
     rank, whether all ranks said so: after an epoch that went wrong anywhere all ranks stop
     together. Between a barrier and the reading of the clock nothing else happens. The bytes read
-    inside and between the timed parts show whether a pipeline read ahead for a later epoch.
+    inside the timed parts show whether a pipeline read ahead for a later epoch.
     """
     times = EpochTimes()
-    before = bytes_read()
     for epoch in range(epochs):
         prepared = prepare(epoch)
         began_reading = bytes_read()
@@ -51,10 +49,7 @@ def time_epochs(
         end = time.perf_counter()
         if not ok:
             break
-        after = bytes_read()
         times.local.append(local - start)
         times.total.append(end - start)
-        times.read_inside.append(after - began_reading)
-        times.read_between.append(began_reading - before)
-        before = after
+        times.read_inside.append(bytes_read() - began_reading)
     return times
