@@ -28,15 +28,11 @@ def make_optimizer(
     The weight decay of adamw is apart from the gradients, that of the others is added to them.
     """
     rate, decay = params["learning_rate"], params["weight_decay"]
-    match params["optimizer"]:
-        case "sgd":
-            return torch.optim.SGD(parameters, rate, weight_decay=decay)
-        case "momentum":
-            return torch.optim.SGD(parameters, rate, momentum=0.9, weight_decay=decay)
-        case "adam":
-            return torch.optim.Adam(parameters, rate, weight_decay=decay)
-        case _:
-            return torch.optim.AdamW(parameters, rate, weight_decay=decay)
+    adaptive = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+    if kind := adaptive.get(params["optimizer"]):
+        return kind(parameters, rate, weight_decay=decay)
+    momentum = 0.9 if params["optimizer"] == "momentum" else 0.0
+    return torch.optim.SGD(parameters, rate, momentum=momentum, weight_decay=decay)
 
 
 def build(

@@ -8,7 +8,7 @@ data-parallel ranks (`ddp`, `fsdp2`).
 from typing import Any
 
 import torch
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from torch_training import pipeline, tensor_parallel
 from torch_training.data_parallel import DataParallel, FullyShard, Wrapping
@@ -23,10 +23,10 @@ def make(params: dict[str, Any], network: Network, rank: int, device: torch.devi
     """Return what computes the gradients of a step on this rank, of the whole network on the
     host."""
     mesh, shards = Mesh.of_run(params), params["data_parallel"] == "fsdp2"
-    ranks, stage = _ranks(mesh, shards, device), mesh.stage(rank)
+    ranks = init_device_mesh(device.type, mesh, mesh_dim_names=mesh._fields)
     stamps = Stamps(torch.cuda if device.type == "cuda" else None)
     if mesh.pp > 1:
-        network = pipeline.part(network, mesh.pp, stage)
+        network = pipeline.part(network, mesh.pp, mesh.stage(rank))
     if mesh.tp > 1:
         stamps.of_tensor_parallel()
         tensor_parallel.split(network, ranks["tp"])
@@ -38,21 +38,12 @@ def make(params: dict[str, Any], network: Network, rank: int, device: torch.devi
     if mesh.pp == 1:
         return Sharing(params, mesh, wrapping, network)
     pipelined = Pipeline(params, mesh, wrapping, network)
-    pipelined.connect(stage, ranks["pp"].get_group())
+    pipelined.connect(mesh.stage(rank), ranks["pp"].get_group())
     return pipelined
 
 
-def _ranks(mesh: Mesh, shards: bool, device: torch.device) -> Any:
-    """Return the mesh of all ranks: of the dimensions that it has, and FSDP2's; None for none."""
-    always = "dp_shard" if shards else None
-    kept = {name: size for name, size in mesh._asdict().items() if size > 1 or name == always}
-    if not kept:
-        return None
-    return init_device_mesh(device.type, tuple(kept.values()), mesh_dim_names=tuple(kept))
-
-
 def _wrapping(
-    params: dict[str, Any], mesh: Mesh, ranks: Any, device: torch.device, stamps: Stamps
+    params: dict[str, Any], mesh: Mesh, ranks: DeviceMesh, device: torch.device, stamps: Stamps
 ) -> Wrapping:
     """Return how data-parallel ranks keep the same weights."""
     if params["data_parallel"] == "fsdp2":
