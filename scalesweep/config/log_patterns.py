@@ -128,6 +128,8 @@ class Result(Model):
                 known = f"{choices(self.reader, shipped)}, or a file NAME.yaml"
                 raise UserError(f"{path}: result.reader: {known}")
             self._read_by = load_reader(path.parent / self.reader) if own else shipped[self.reader]
+        if self.warmup and not self.stamps:
+            raise UserError(f"{path}: result.warmup: steps that stamps leave out; add stamps")
         names = [entry.metric for entry in self.metrics]
         for place, name in enumerate(names):
             if name in names[:place] or name in self.given:
