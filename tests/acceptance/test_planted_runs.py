@@ -30,17 +30,17 @@ HOROVOD: dict[str, Any] = {
         for name, default in {"ranks": 1, "ranks_per_node": 2, "late_rank": 0}.items()
     },
     "command": ["{python}", str(HERE / LATE["tensorflow"]), "{late_rank}", str(MS)],
-    "result": {"stamps": {"from": "stdout", "warmup": 2}},
+    "result": {"stamps": "stdout", "warmup": 2},
 }  # fmt: skip
 # Experiment -> what it adds to the usual keys, and cause and rank of what is planted.
 CASES: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     "ddp_straggler": (
-        {"benchmark": "torch_training", "fixed": FIXED, "env": {"PLANTED": f"forward 1 {MS}"}},
+        {"benchmark": "torch_training", "fixed": FIXED | {"env.PLANTED": f"forward 1 {MS}"}},
         ("compute", "1"),
     ),
     "ddp_reader": (
-        {"benchmark": "torch_training", "env": {"PLANTED": f"input 1 {MS}"},
-         "fixed": FIXED | {"input": "staged", "data_samples": 256}},
+        {"benchmark": "torch_training",
+         "fixed": FIXED | {"env.PLANTED": f"input 1 {MS}", "input": "staged", "data_samples": 256}},
         ("input", "1"),
     ),
     "horovod_reader": ({"benchmark": "late_horovod", "fixed": {"late_rank": 0}}, ("input", "0")),
