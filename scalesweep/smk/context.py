@@ -145,11 +145,6 @@ class SnakemakeContext:
         said = f"{counted(len(more), 'more run')} planned by what was measured"
         return said if self.round else f"{said}: call again, or `scalesweep run`, which goes on"
 
-    def notes(self, made: object = None) -> list[str]:
-        """What tables and figures of all experiments are made of, once ``made`` says (a checkpoint)
-        that it is written."""
-        return [f"{self.results}/plan/{name}.json" for name in shown_experiments(self.campaign)]
-
     def parts(self, made: object = None) -> list[str]:
         """The folders of all experiments in ``tables`` and ``figures``, once ``made`` says (a
         checkpoint) that Snakemake knows which of them are to be made again."""

@@ -8,10 +8,11 @@ localrules:
     experiment,
 
 
-# `snakemake tables` makes those of all experiments from what is there, and draws nothing.
+# `snakemake tables` makes those of all experiments once their runs are over, and draws nothing.
 rule tables:
     input:
-        lambda wildcards: SWEEP.notes(checkpoints.summarise.get()),
+        SWEEP.markers(SWEEP.pending),
+        f"{RESULTS}/summary.parquet",
     log:
         f"{RESULTS}/logs/tables.log",
     threads: 4
