@@ -141,6 +141,7 @@ def _record(fake: Fake, run_id: str, point: Point, repeat: int, folder: Path) ->
         "metrics": metrics, "work": {"samples_per_epoch": samples, "bytes_per_epoch": None},
         "resources": {"hosts": hosts, "slurm_nodes": hosts},
         "environment": {
+            "ranks": [{"host": host, "affinity": "0-11"} for host in hosts],
             "versions": versions | fake.environment(point, repeat),
             "variables": {"SLURM_JOB_ID": str(1000 + repeat)},
             "node": {"host": hosts[0], "memory_bytes": 64 * 2**30, **cpu},

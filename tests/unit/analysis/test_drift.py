@@ -1,22 +1,54 @@
-"""Drift: what is one, and what is none (its interval: tests/unit/report/test_control.py)."""
+"""Drift: found where it was put in, and seldom where there is none."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from scalesweep.analysis.drift import trend
 
-TIMES = np.arange(12) / 11
-NOISE = 0.03 * np.array([-0.3, 0.9, -1.1, 0.4, 1.2, -0.6, -0.8, 0.7, 0.1, 1.0, -1.3, -0.2])
+Floats = NDArray[np.float64]
+NOISE = 0.03
 
 
-@pytest.mark.parametrize(
-    ("drift", "clear"),
-    [(0, False), (0.15 * TIMES, True), (-0.15 * (TIMES > 0.6), True), (TIMES == 0, False)],
-    ids=["none", "a line", "a step", "one odd run at an end"],
-)
-def test_drift_that_matters_is_clear_and_noise_is_not(drift: object, clear: bool) -> None:
-    found = trend(TIMES, NOISE + drift)
-    assert found is not None and found.clear == clear
+def alarms(make: Callable[[Floats, Floats], Floats], runs: int, campaigns: int = 100) -> float:
+    """Share of simulated campaigns in which a trend is found."""
+    generator = np.random.default_rng(20200806)
+    count = 0
+    for _ in range(campaigns):
+        times = np.cumsum(generator.uniform(50, 150, runs))
+        logs = make(times / times[-1], NOISE * generator.standard_normal(runs))
+        steady = trend(times, logs)
+        assert steady is not None
+        count += steady.clear
+    return count / campaigns
+
+
+@pytest.mark.parametrize("runs", [5, 12, 40])
+def test_no_drift_is_seldom_called_one(runs: int) -> None:
+    assert alarms(lambda _, noise: noise, runs) <= 0.1
+    # An outlier is none either, not even at an end.
+    assert alarms(lambda _, noise: noise + (np.arange(runs) == 0), runs) <= 0.1
+
+
+def test_drift_that_matters_is_found() -> None:
+    assert alarms(lambda time, noise: noise + 0.15 * time, 12) >= 0.95
+    assert alarms(lambda time, noise: noise - 0.15 * (time > 0.6), 12) >= 0.95
+
+
+def test_the_interval_covers_the_drift_of_points_with_levels_of_their_own() -> None:
+    generator = np.random.default_rng(3)
+    groups = list(np.tile(np.arange(20), 3))
+    covered = 0
+    for _ in range(300):
+        times = np.cumsum(generator.uniform(50, 150, 60))
+        levels = generator.uniform(-3, 3, 20)[groups]
+        logs = levels + 0.1 * (times - times[0]) / (times[-1] - times[0])
+        found = trend(times, logs + NOISE * generator.standard_normal(60), groups)
+        assert found is not None
+        covered += found.low <= 0.1 <= found.high
+    assert 0.91 <= covered / 300 <= 0.98
 
 
 def test_what_cannot_be_told() -> None:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from scalesweep.analysis import stats
 from scalesweep.analysis.stats import outliers
+from scalesweep.analysis.steady_state import steady_state
 
 
 def test_t_interval_of_known_numbers() -> None:
@@ -65,6 +66,26 @@ def test_outliers_are_named_with_a_reason() -> None:
     assert outliers([10.0, 10.1, 9.9, 50.0]) == outliers([7.0] * 6) == {}
     ((place, reason),) = outliers([7.0] * 8 + [3.0]).items()
     assert (place, "below" in reason) == (8, True)
+
+
+def test_steady_state_of_steps() -> None:
+    noise = np.random.default_rng(3).normal(1, 0.03, 200)
+    warm = noise + np.where(np.arange(200) < 12, 2.0, 0.0)
+    assert steady_state(warm, 12).detected == 12
+    assert not steady_state(warm, 20).message
+    assert steady_state(warm, 10).message
+    drift = noise + np.linspace(0, 1, 200)
+    found = steady_state(drift, 5)
+    assert found.drifting and "drift" in found.message
+    spike = noise.copy()
+    spike[120] = 30.0
+    assert not steady_state(spike, 0).message
+
+
+def test_steady_state_rarely_cries_wolf() -> None:
+    generator = np.random.default_rng(8)
+    alarms = sum(bool(steady_state(generator.normal(1, 0.1, 100), 1).message) for _ in range(500))
+    assert alarms < 10
 
 
 def test_a_stated_interval_of_a_rate_is_above_zero() -> None:

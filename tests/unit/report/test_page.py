@@ -74,6 +74,7 @@ def test_what_a_reader_looks_for_is_there(page: str) -> None:
         "one thread cannot feed 48: 1 point (inter_threads 1, intra_threads 48)",
         "tensorflow (simulated): 2.18.1 (26 runs) and 2.17.0 (3 runs)",
         "with local changes (10 runs)",
+        "affinity of ranks 0-11",
     ):
         assert words in text
     # Rows are at their place among the rank counts; a hole has its cause and no number.
