@@ -14,11 +14,10 @@ from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.which_importer import kind_of
 from tests.fakes import profiles as fake
 
-MEAN = sum(fake.USEFUL) / 4
-FACTORS, FOAM, TREE, MAP, NSYS = (
+FACTORS, FOAM, TREE, MAP, TALP, NSYS, TAU, MPI_0, MPI_2 = (
     (fake.FOLDER / name).read_text()
-    for name in ("modelfactors.csv", "scorep.txt", "hpctoolkit.xml", "map.json",
-                 "nsys_kernels.csv")
+    for name in ("modelfactors.csv", "scorep.txt", "hpctoolkit.xml", "map.json", "talp.json",
+                 "nsys_kernels.csv", "tau.txt", "mpi_profile.7.0", "mpi_profile.7.2")
 )  # fmt: skip
 KERNELS = "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"
 HEAD = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n"
@@ -61,12 +60,12 @@ REFUSED = {
         "the durations give",
     ),
     "cut factors": (FACTORS.partition("#Useful")[0], "cut off?"),
-    "talp": (fake.talp(stated=0.5), "the times of the ranks give"),
-    "a rank twice": (fake.talp().replace('"rank": 3', '"rank": 2'), "not ranks 0 to n-1"),
-    "cut talp": (fake.talp()[:-40], "not JSON"),
-    "mpitrace": (fake.mpitrace(2).replace("MPI_Bcast", "PMI_Bcast"), "lines are missing"),
-    "one of four ranks": (fake.mpitrace(2), "1 of 4 ranks have a file"),
-    "cut tau": (fake.tau().rpartition("MPI_")[0] + "\n", "cut off?"),
+    "talp": (TALP.replace('ncy": 0.71', 'ncy": 0.5'), "the times of the ranks give"),
+    "a rank twice": (TALP.replace('"rank": 3', '"rank": 2'), "not ranks 0 to n-1"),
+    "cut talp": (TALP[:-40], "not JSON"),
+    "mpitrace": (MPI_2.replace("MPI_Bcast", "PMI_Bcast"), "lines are missing"),
+    "one of four ranks": (MPI_2, "1 of 4 ranks have a file"),
+    "cut tau": (TAU.rpartition("MPI_")[0] + "\n", "cut off?"),
     "a kind of nsys": (HEAD + KERNEL + COPY.format("ELSE"), "'ELSE' is none of"),
     "part of two kinds": (HEAD + KERNEL, "of which kind is the rest?"),
     "a row twice": (CSV + "60.0,600,3,gemm\n", "there twice"),
@@ -99,24 +98,29 @@ def test_talp_without_mpi_or_processes(tmp_path: Path) -> None:
 
 
 def test_mpitrace_of_rank_0_and_the_table_of_all(tmp_path: Path) -> None:
-    some = {f"mpi_profile__7__{rank}": fake.mpitrace(rank, table=not rank) for rank in (0, 2)}
-    profile = the_one(read(tmp_path, **some))
-    assert values(profile)["parallel_efficiency"] == pytest.approx(MEAN / 10)
+    table = (
+        "MPI timing summary for all ranks:\n"
+        "taskid       hostname     comm(s)  elapsed(s)     user(s)   system(s)    size(MB)\n"
+    ) + "".join(
+        f"{n:>6}  n1{s:>12.2f}       10.00        9.00\n" for n, s in enumerate((2, 3, 4, 2.5))
+    )
+    profile = the_one(read(tmp_path, mpi_profile__7__0=MPI_0 + table, mpi_profile__7__2=MPI_2))
+    assert values(profile)["parallel_efficiency"] == pytest.approx(0.7125)
     assert "rounded to 0.01 s" in str(profile.notes["times"])
 
 
 def test_tau_by_node_of_the_mean_alone_and_with_times_as_a_clock(tmp_path: Path) -> None:
-    profile = the_one(read(tmp_path, pprof__txt=fake.tau()))
+    profile = the_one(read(tmp_path, pprof__txt=TAU))
     parts = parts_of(profile, {"mpi": ["^MPI_"], "solver": ["solve"]})
     assert parts["mpi"] == pytest.approx([2.0, 3.0, 4.0, 2.5])
     assert parts["solver"] == pytest.approx([7.0, 6.0, 5.0, 6.5])
-    mean = the_one(read(tmp_path / "mean", ranks=4, pprof__txt=fake.tau(nodes=False)))
+    mean = the_one(read(tmp_path / "mean", ranks=4, pprof__txt=TAU[TAU.index("FUNCTION") :]))
     assert (
         mean.ranks == 4 and "load_balance" not in mean.metrics and values(mean)["runtime"] == 10.0
     )
     text = (
-        f"FUNCTION SUMMARY (mean):\n{fake.TAU_HEAD}"
-        "100.0        0.556     2:11.067           1           1  131067754 .TAU application\n"
+        TAU[TAU.index("FUNCTION") : TAU.rindex("100.0")]
+        + "100.0        0.556     2:11.067           1           1  131067754 .TAU application\n"
         "100.0     1:09.130     2:11.067           1      478495  131067198 main\n"
         " 27.9       14,889       36,577      171820      171820        213 MPI_Allreduce() \n"
     )
