@@ -87,7 +87,7 @@ def test_the_order_of_imports_does_not_matter(take: Import, tmp_path: Path) -> N
     (sources / "c").mkdir()
     (sources / "c" / "log.txt").write_text(
         fake.one(1000.0) + fake.one(1010.0) + fake.one(1900.0, devices=2)
-        + fake.one(600.0, data_format="NHWC") + fake.one(3000.0).replace("Tesla M60", "Tesla K80")
+        + fake.one(600.0, Data_format="NHWC") + fake.one(3000.0).replace("Tesla M60", "Tesla K80")
     )  # fmt: skip
     steps = ("a/result_1.txt", "a", "b", "c/log.txt")
     found = []
@@ -248,8 +248,8 @@ def test_runs_of_folders_that_tell_what_was_set_are_no_repeats(
         for count in (1, 2):
             folder = sources / kind / f"n{count}"
             folder.mkdir(parents=True)
-            text = fake.gpus(["Tesla M60"] * count) + fake.run(rate * count, devices=count)
-            (folder / "log.txt").write_text(text)
+            text = fake.one(rate * count, devices=count)
+            (folder / "log.txt").write_text(text.partition("\n")[2])
     runs = [run for run in take("") if isinstance(run, Written)]
     assert len(runs) == 4
     experiments = campaign_of(runs, RULES, "imported", "results")["experiments"]
@@ -269,7 +269,7 @@ def test_folders_that_number_repeats_hold_repeats(
 ) -> None:
     for name, rate in zip(names, (1000.0, 1010.0), strict=True):
         (tmp_path / "sources" / name).mkdir()
-        (tmp_path / "sources" / name / "log.txt").write_text(fake.gpus() + fake.run(rate))
+        (tmp_path / "sources" / name / "log.txt").write_text(fake.one(rate).partition("\n")[2])
     runs = [run for run in take("") if isinstance(run, Written)]
     (spec,) = campaign_of(runs, RULES, "imported", "results")["experiments"].values()
     assert spec["repeats"] == [[0, 1]]
@@ -303,7 +303,7 @@ def test_repeats_in_order_and_copies(read: Read, tmp_path: Path) -> None:
     written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
     assert [entry.repeat for entry in written] == [0, 1, 2]
     assert [r.reason for r in refusals] == [
-        f"the same run as in {tmp_path}/log0.txt:{len(fake.LINES) + 25}"
+        f"the same run as in {tmp_path}/log0.txt:{len(fake.TEXT.splitlines()) + 25}"
     ]
     records = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/record.json")}
     totals = {
@@ -320,10 +320,10 @@ def test_repeats_in_order_and_copies(read: Read, tmp_path: Path) -> None:
 
 
 def test_a_campaign_of_scaling_and_layouts(read: Read, tmp_path: Path) -> None:
-    nccl: dict[str, Any] = {"devices": 2, "update": "replicated", "more": "Use NCCL:    True\n"}
+    nccl = fake.one(1180.0, devices=2, Variables="replicated\nUse NCCL:    True")
     runs, _ = read(
-        fake.one(1000.0) + fake.one(600.0, data_format="NHWC") + fake.one(1100.0, devices=2)
-        + fake.one(1170.0, "--local_parameter_device cpu", devices=2) + fake.one(1180.0, **nccl)
+        fake.one(1000.0) + fake.one(600.0, Data_format="NHWC") + fake.one(1100.0, devices=2)
+        + fake.one(1170.0, "--local_parameter_device cpu", devices=2) + nccl
         + fake.one(50.0, model="resnet110") + fake.one(1010.0),
     )  # fmt: skip
     written, _ = import_runs(runs, tmp_path / "runs" / "imported")

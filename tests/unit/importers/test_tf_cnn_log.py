@@ -3,16 +3,22 @@
 import numpy as np
 import pytest
 
-from tests.fakes import logs as fake
-from tests.fakes.logs import LINES, POINT, TEXT, Read, command, labelled, one, rate, run
+from tests.fakes.logs import HOROVOD, KERAS, TEXT, Read, labelled, one, run, total_rate
 
-FLAGS = "--model=alexnet --data_name=cifar10 --num_gpus=1"
-KNOWN = {name: value for name, value in POINT.items() if value is not None}
+PROGRAM = "benchmarks/tf_cnn_benchmarks.py"
+FLAGS = f"python {PROGRAM} --model=alexnet --data_name=cifar10 --num_gpus=1"
+KNOWN = {
+    "ranks": 1, "devices_per_rank": 1, "model": "alexnet", "data_set": "cifar10",
+    "batch_size": 128, "device": "gpu", "data_format": "NCHW", "parameter_device": "gpu",
+    "variable_update": "parameter_server", "optimizer": "sgd", "warmup_batches": 10,
+    "batches": 100, "display_every": 10,
+}  # fmt: skip
 
 
 def test_a_log_with_commands(read: Read) -> None:
     flags = "--local_parameter_device cpu --data_dir /data/cifar"
-    runs, refusals = read(one(1000.0) + one(1170.0, flags, devices=2, parameters=[1756620.0] * 2))
+    twice = one(1170.0, flags, devices=2).replace("number", "number of parameters: 1.0\nnumber")
+    runs, refusals = read(TEXT + twice.replace("1.0\n", "1756620.0\n"))
     assert refusals == []
     first, second = runs
     assert first.point == KNOWN
@@ -20,17 +26,17 @@ def test_a_log_with_commands(read: Read) -> None:
     assert second.point == KNOWN | moved
     spread = [first.metrics[f"images_per_second_{it}"]["value"] for it in ("uncertainty", "jitter")]
     assert spread == [10.0, 5.0]  # other numbers: tests/acceptance/imports
-    assert rate(second) / (2 * rate(first)) == pytest.approx(0.585)
+    assert total_rate(second) / (2 * total_rate(first)) == pytest.approx(0.585)
     assert first.samples["logged_images_per_second"].shape == (11, 1)
     assert first.variant == {"GPU": "Tesla M60"}
     assert first.started.isoformat() == "2017-10-02T16:50:17+00:00"
-    assert first.command[:3] == (fake.PROGRAM, "--model", "alexnet")
+    assert first.command[:3] == (PROGRAM, "--model", "alexnet")
 
 
-FORMS: dict[str, str | bytes] = {
-    "plus": command(FLAGS, "+ ") + run(),
-    "prompt": command(FLAGS, "(venv) [user@node01 dir]$ srun --ntasks=1 ") + run(),
-    "pipe": command(f"{FLAGS} 2>&1 | tee log.txt", "$ ") + run(),
+FORMS: dict[str, str] = {
+    "plus": f"+ {FLAGS}\n{run()}",
+    "prompt": f"(venv) [user@node01 dir]$ srun --ntasks=1 {FLAGS}\n{run()}",
+    "pipe": f"$ {FLAGS} 2>&1 | tee log.txt\n{run()}",
     "none, but parameters": run(),
     "crlf": TEXT.replace("\n", "\r\n"),
     "colours": TEXT.replace("total", "\x1b[1;32mtotal").replace("16:50", "\x1b[0m16:50"),
@@ -47,22 +53,18 @@ FORMS: dict[str, str | bytes] = {
 def test_one_run_in_many_forms(read: Read, name: str) -> None:
     ((found,), refusals) = read(FORMS[name])
     assert refusals == [] and found.point == KNOWN and found.variant.keys() <= {"GPU"}
-    assert (rate(found), found.metrics["final_loss"]["value"]) == (1000.0, 2.0)
+    assert (total_rate(found), found.metrics["final_loss"]["value"]) == (1000.0, 2.0)
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *(labelled(2, label) for label in ("[{}]<stdout>:", "[1,{}]<stdout>:", "{}: ")),
-        labelled(2, "Mon Jun  1 12:00:00 2020[{}]<stdout>:"),
-    ],
-)  # fmt: skip
-def test_horovod_totals_are_taken_once(read: Read, text: str) -> None:
+    "label", ["[{}]<stdout>:", "[1,{}]<stdout>:", "{}: ", "Mon Jun  1 12:00:00 2020[{}]<stdout>:"]
+)
+def test_horovod_totals_are_taken_once(read: Read, label: str) -> None:
     for times in (1, 2):
-        runs, refusals = read(text * times)
+        runs, refusals = read(labelled(label) * times)
         assert refusals == [] and len(runs) == times
         assert (runs[0].point["ranks"], runs[0].point["devices_per_rank"]) == (2, 1)
-        assert rate(runs[0]) == 200.0
+        assert total_rate(runs[0]) == 200.0
         assert runs[0].metrics["images_per_second"]["value"] == 100.5
         np.testing.assert_array_equal(
             runs[0].samples["logged_images_per_second"][-1], [100.0, 101.0]
@@ -70,9 +72,13 @@ def test_horovod_totals_are_taken_once(read: Read, text: str) -> None:
 
 
 def test_jobs_of_horovod(read: Read) -> None:
-    ((found,), refusals) = read("".join(fake.new_run(100.0, 400.0, 4)))
-    assert refusals == [] and (found.point["ranks"], rate(found)) == (4, 400.0)
-    (_, (refusal,)) = read(labelled(2, ""))
+    first = "".join(line[14:] for line in HOROVOD.splitlines(True) if line.startswith("[1,0]"))
+    of_four = first.replace("128 global", "256 global").replace(
+        "'horovod/gpu:1'", "'horovod/gpu:1', 'horovod/gpu:2', 'horovod/gpu:3'"
+    )
+    ((found,), refusals) = read(of_four.replace("200.00", "400.00"))
+    assert refusals == [] and (found.point["ranks"], total_rate(found)) == (4, 400.0)
+    (_, (refusal,)) = read(labelled(""))
     assert "is printed twice, and no label says by which rank" in refusal.reason
 
 
@@ -88,13 +94,12 @@ def test_a_worker_of_a_distributed_job(read: Read) -> None:
     assert refusals == [] and runs[0].point["ranks"] == 4
     for text, told in ((other, "of worker 3"), (chief, "states the number of the job's workers")):
         assert told in read(text)[1][0].reason
-    text = one(10.0, "--device=cpu", data_format="NHWC").replace("/gpu:0']", "/cpu:0']")
+    text = one(10.0, "--device=cpu", Data_format="NHWC").replace("/gpu:0']", "/cpu:0']")
     ((found,), _) = read(text)
     assert (found.point["device"], found.point["parameter_device"]) == ("cpu", "cpu")
 
 
-STEP_100 = next(line for line in LINES if line.startswith("100\timages"))
-TWO = labelled(2, "[{}]<stdout>:")
+TWO = labelled("[{}]<stdout>:")
 # A damaged log, and what is said of it.
 DAMAGE = {
     "no total": (TEXT[: TEXT.index("total im")], "cut: no total images per second behind step 100"),
@@ -112,12 +117,15 @@ DAMAGE = {
 def test_damage_is_refused_with_its_reason(read: Read, name: str) -> None:
     damaged, reason = DAMAGE[name]
     runs, refusals = read(damaged, one(2000.0))
-    assert [rate(found) for found in runs] == [2000.0]
+    assert [total_rate(found) for found in runs] == [2000.0]
     assert any(reason in refusal.reason and refusal.line for refusal in refusals), refusals
 
 
 def test_keras_multi_gpu(read: Read) -> None:
-    runs, refusals = read(fake.keras() + fake.keras((50.0, 51.0, 52.5), 2, "cpu", last=False))
+    cpu = KERAS.replace("-g 1 -p gpu", "-g 2 -p cpu").replace("GPUs: 1", "GPUs: 2")
+    cpu = cpu.replace("server: gpu", "server: cpu").replace("31.71", "52.50")
+    cpu = cpu[: cpu.rindex("Samples")]
+    runs, refusals = read(KERAS + cpu)
     assert refusals == []
     assert [run.metrics["median_images_per_second"]["value"] for run in runs] == [31.71, 52.5]
     assert runs[1].point == {
@@ -125,10 +133,9 @@ def test_keras_multi_gpu(read: Read) -> None:
         "parameter_device": "cpu", "global_batch_size": 32, "epochs": 3,
     }  # fmt: skip
     assert runs[0].metrics["model_parameters"]["value"] == 23851784
-    text = fake.keras()
     for damaged, reason in (
-        (text[: text.index("31.71")], "cut: Samples/sec of 2 epochs of 3"),
-        (text + "Samples/sec: 31.71\n", "Samples/sec 5 times in 3 epochs"),
+        (KERAS[: KERAS.index("31.71")], "cut: Samples/sec of 2 epochs of 3"),
+        (KERAS + "Samples/sec: 31.71\n", "Samples/sec 5 times in 3 epochs"),
     ):
         _, refusals = read(damaged)
         assert reason in refusals[0].reason, (reason, refusals)
