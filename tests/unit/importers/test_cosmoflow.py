@@ -13,39 +13,29 @@ import pytest
 from scalesweep.core.errors import UserError
 from scalesweep.importers.cosmoflow import Refusal, read_folder, read_tree
 from scalesweep.importers.rank_map import read_ranks
+from tests.conftest import ROOT
 
-DATA = {"n_train": 256, "n_valid": 64, "batch_size": 4, "n_epochs": 5, "shard": False,
-        "name": "cosmo", "augment": None, "x": [1, (2.5, "a")]}  # fmt: skip
-DEVICE = {"inter_threads": 2, "intra_threads": 12}
-# Public numbers; source in test_summaries.
-LOCAL = [[156.45093, 150.45677], [6.238575, 6.2450433], [6.3284893, 6.362862],
-         [7.4706745, 7.60186], [6.2428102, 6.2542]]  # fmt: skip
-GLOBAL = [[156.47194, 156.51492], [6.2702446, 6.271353], [6.382362, 6.3806553],
-          [7.6232605, 7.6234684], [6.2680063, 6.268879]]  # fmt: skip
+FOLDER = ROOT / "tests" / "acceptance" / "imports" / "cosmoflow" / "gpu-n2"
+CONFIG: dict[str, Any] = pickle.loads((FOLDER / "config.pkl").read_bytes())
+WITHOUT = {key: value for key, value in CONFIG.items() if key != "n_ranks"}
+HISTORY = (FOLDER / "data_benchmark_history.csv").read_text()
+# The last total of epoch 3, and the row of epoch 4.
+TOTAL, LAST = "[7.6232605\n 7.6234684]", HISTORY[HISTORY.index('4,"[6.24') :]
 
 
 def config(ranks: int = 2, **data: Any) -> dict[str, Any]:
-    return {"data": {**DATA, **data}, "device": dict(DEVICE), "n_ranks": ranks}
-
-
-def history(local: Any = LOCAL, total: Any = GLOBAL) -> str:
-    lines = ["epoch,local_times,global_times"]
-    for epoch, (a, b) in enumerate(zip(local, total, strict=True)):
-        lines.append(f'{epoch},"{list(a)}","{list(b)}"')
-    return "\n".join(lines) + "\n"
+    return {**CONFIG, "data": {**CONFIG["data"], **data}, "n_ranks": ranks}
 
 
 def write(
-    root: Path, content: Any = None, text: str | bytes | None = None, name: str = "gpu-n2"
+    root: Path, content: Any = CONFIG, text: str | bytes = HISTORY, name: str = "gpu-n2"
 ) -> Path:
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
-    pickled = content if isinstance(content, bytes) else pickle.dumps(content or config())
+    pickled = content if isinstance(content, bytes) else pickle.dumps(content)
     (folder / "config.pkl").write_bytes(pickled)
-    text = history() if text is None else text
-    (folder / "data_benchmark_history.csv").write_bytes(
-        text if isinstance(text, bytes) else text.encode()
-    )
+    history = text if isinstance(text, bytes) else text.encode()
+    (folder / "data_benchmark_history.csv").write_bytes(history)
     return folder
 
 
@@ -59,17 +49,16 @@ def refusal(root: Path, *words: Any, **names: Any) -> Refusal:
 
 def test_ranks_that_the_configuration_does_not_state(tmp_path: Path) -> None:
     """Those of --ranks, else of the folder's name; what contradicts is refused."""
-    without = {key: value for key, value in config().items() if key != "n_ranks"}
     for name in ("gpu-n2", "gpu-n2-inter2-intra12"):
-        assert read_folder(write(tmp_path, without, name=name)).point["ranks"] == 2
-    folder = write(tmp_path / "b", without, name="two nodes")
+        assert read_folder(write(tmp_path, WITHOUT, name=name)).point["ranks"] == 2
+    folder = write(tmp_path / "b", WITHOUT, name="two nodes")
     assert read_folder(folder, read_ranks("2")).point["ranks"] == 2
     assert read_folder(folder, read_ranks("{two nodes: 2}")).samples_per_epoch == 640
     with pytest.raises(UserError, match=r"has no 'n_ranks', and .* not called gpu-nRANKS: add --r"):
         read_folder(folder)
     with pytest.raises(UserError, match="epoch 0, local_times: 2 values, not of 4 ranks"):
-        read_folder(write(tmp_path, without, name="gpu-n4"))
-    stated = write(tmp_path / "c", config())
+        read_folder(write(tmp_path, WITHOUT, name="gpu-n4"))
+    stated = write(tmp_path / "c")
     assert read_folder(stated, read_ranks("4")).point["ranks"] == 2
     with pytest.raises(UserError, match="no file or folder of the source is named no"):
         read_tree(tmp_path / "c", read_ranks("{no: 2}"))
@@ -99,16 +88,16 @@ NO_ARRAY = "epoch 3, global_times: not a printed array of positive seconds"
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        ({"text": history().replace(str(GLOBAL[3]), "[6.27]")}, "1 values, not of 2 ranks"),
-        ({"text": history().replace(str(GLOBAL[3]), "[6.27 x]")}, NO_ARRAY),
-        ({"text": history().replace(str(GLOBAL[3]), "[6.27 0.0]")}, NO_ARRAY),
-        ({"text": history(LOCAL[:4], GLOBAL[:4])}, "epoch 4 is missing"),
-        ({"text": history([*LOCAL, LOCAL[1]], [*GLOBAL, GLOBAL[1]])}, "epoch 5 is none of the 5"),
-        ({"text": history().replace("\n4,", "\n3,")}, "or there twice: 3"),
-        ({"text": history().replace("\n4,", "\n4,4,")}, "a row is cut"),
+        ({"text": HISTORY.replace(TOTAL, "[6.27]")}, "1 values, not of 2 ranks"),
+        ({"text": HISTORY.replace(TOTAL, "[6.27 x]")}, NO_ARRAY),
+        ({"text": HISTORY.replace(TOTAL, "[6.27 0.0]")}, NO_ARRAY),
+        ({"text": HISTORY.removesuffix(LAST)}, "epoch 4 is missing"),
+        ({"text": f"{HISTORY}5{LAST[1:]}"}, "epoch 5 is none of the 5"),
+        ({"text": HISTORY.replace("\n4,", "\n3,")}, "or there twice: 3"),
+        ({"text": HISTORY.replace("\n4,", "\n4,4,")}, "a row is cut"),
         ({"text": b"\xff\xfe\x00"}, "not its CSV"),
         ({"content": [1]}, "no pickle of dicts"),
-        ({"content": {**config(), "n_ranks": 0}}, "'n_ranks' must be a whole number from 1 on"),
+        ({"content": {**CONFIG, "n_ranks": 0}}, "'n_ranks' must be a whole number from 1 on"),
         ({"content": config(shard=1)}, "or data.shard is not true"),
         ({"content": config(shard=True, n_train=255)}, "do not divide among 2 ranks"),
     ],
@@ -149,6 +138,9 @@ def test_a_configuration_that_would_run_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_numbers_of_numpy_in_every_protocol(tmp_path: Path, protocol: int) -> None:
-    content = {**config(), "n_ranks": np.int64(2), "data": OrderedDict(DATA, n_train=np.int32(256))}
-    run = read_folder(write(tmp_path, pickle.dumps(content, protocol)))
+    more = {"n_train": np.int32(256), "augment": None, "x": [1, (2.5, "a")]}
+    data = OrderedDict(CONFIG["data"], **more)
+    content = {**CONFIG, "n_ranks": np.int64(2), "data": data}
+    text = HISTORY.replace("\n ", ", ")
+    run = read_folder(write(tmp_path, pickle.dumps(content, protocol), text))
     assert (run.point["ranks"], run.point["samples_per_rank"]) == (2, 256)
