@@ -1,6 +1,6 @@
 """Imported runs, and their records, without the command that prints what became of each."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from scalesweep.compute.log_reader import Reader
@@ -8,6 +8,8 @@ from scalesweep.importers.detect_logs import read_items
 from scalesweep.importers.imported_run import NOT_READ, ImportedRun, Refusal
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.write_records import RecordStore, Written, write_runs
+
+Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 
 
 def import_runs(

@@ -1,13 +1,10 @@
 """Logs of tf_cnn_benchmarks and keras-multi-gpu that the acceptance tests read, changed."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
-from scalesweep.importers.imported_run import ImportedRun, Refusal
+from scalesweep.importers.imported_run import ImportedRun
 from tests.conftest import ROOT
-
-Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 
 TEXT, HOROVOD, KERAS = (
     (ROOT / "tests/acceptance/imports/logs" / name).read_bytes().decode()

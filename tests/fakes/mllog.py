@@ -1,13 +1,11 @@
 """Logs in MLPerf's format, with made-up numbers."""
 
 import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from scalesweep.importers.imported_run import ImportedRun, Refusal
-
-Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
+from tests.fakes.imported_runs import Read
 
 T0 = 1_600_000_000_000  # ms
 TRAINING, EVALUATION = 100_500, 20_250
@@ -20,7 +18,6 @@ HYPERPARAMETERS: dict[str, Any] = {
     "opt_learning_rate_warmup_factor": 2.0, "opt_learning_rate_decay_boundary_epochs": [32, 64],
     "opt_learning_rate_decay_factor": 0.25,
 }  # fmt: skip
-from tests.fakes.imported_runs import read_source
 
 
 def line(key: str, ms: int, value: Any = None, kind: str | None = None, **metadata: Any) -> str:
@@ -91,28 +88,14 @@ def run_time(epochs: int = 3) -> float:
     return (5000 + epochs * EPOCH + 30) / 1000
 
 
-def reader_of(folder: Path) -> Read:
-    """A function that writes a log of each list of lines and reads them; 32 ranks if none tells."""
-
-    def reader(
-        *logs: "list[str] | str", ranks: int | None = 32
-    ) -> tuple[list[ImportedRun], list[Refusal]]:
-        for number, lines in enumerate(logs):
-            (folder / f"result_{number}.txt").write_text("".join(lines))
-        runs, refusals, _ = read_source(folder, ranks)
-        return runs, refusals
-
-    return reader
-
-
-def one(read: Read, lines: "list[str] | str", **options: Any) -> ImportedRun:
-    (found,), refusals = read(lines, **options)
+def one(read: Read, lines: Iterable[str], ranks: int | None = 32) -> ImportedRun:
+    (found,), refusals = read(lines, ranks=ranks)
     assert refusals == []
     return found
 
 
-def why(read: Read, lines: "list[str] | str", **options: Any) -> Refusal:
-    runs, (refusal,) = read(lines, **options)
+def why(read: Read, lines: Iterable[str]) -> Refusal:
+    runs, (refusal,) = read(lines, ranks=32)
     assert runs == []
     return refusal
 

@@ -1,16 +1,11 @@
 """Logs of today's training programs: those of the acceptance tests, and some that tests change."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import yaml
 
-from scalesweep.importers.imported_run import ImportedRun, Refusal
 from tests.conftest import ROOT
-from tests.fakes.imported_runs import read_source
-
-Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 
 STAMP = "[titan] 2026-01-02 03:04:05,006 - root - INFO - "
 FOLDER = ROOT / "tests" / "acceptance" / "imports"
@@ -97,14 +92,3 @@ def _logs() -> dict[str, Log]:
 
 
 LOGS = _logs()
-
-
-def log_reader(folder: Path) -> Read:
-    """What writes a text into a log of a folder, and reads it."""
-
-    def read(text: str, ranks: int | None = None) -> tuple[list[ImportedRun], list[Refusal]]:
-        (folder / "train.log").write_text(text)
-        runs, refusals, _ = read_source(folder, ranks)
-        return runs, refusals
-
-    return read

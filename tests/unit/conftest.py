@@ -14,12 +14,9 @@ import scalesweep.config.benchmark
 import scalesweep.config.site
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.state.results_folder import claim_folder
 from tests.fakes.foreign import FOREIGN
 from tests.fakes.foreign import SITE as FOREIGN_SITE
-from tests.fakes.imported_runs import read_source
-from tests.fakes.logs import Read
 
 # An example may take as long as a busy machine makes it. The same ones every time, so that a change
 # is judged by what it changes; with EXPLORE=1 others each time (CONTRIBUTING.md).
@@ -59,20 +56,6 @@ def campaign_of(toy: Path) -> Callable[[str], Campaign]:
         return campaign
 
     return load
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Write texts into a log each and read them."""
-
-    def reader(*texts: str | bytes) -> tuple[list[ImportedRun], list[Refusal]]:
-        for number, text in enumerate(texts):
-            content = text if isinstance(text, bytes) else text.encode()
-            (tmp_path / f"log{number}.txt").write_bytes(content)
-        runs, refusals, _ = read_source(tmp_path)
-        return runs, refusals
-
-    return reader
 
 
 @pytest.fixture

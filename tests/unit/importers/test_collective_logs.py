@@ -1,34 +1,17 @@
 """Importing tables of collectives: OSU Micro-Benchmarks and nccl-tests, as text and JSON."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from scalesweep.core.errors import UserError
 from scalesweep.importers.collective_logs import check_test
-from scalesweep.importers.imported_run import ImportedRun, Refusal
 from scalesweep.importers.launch_words import UNKNOWN, launched
 from tests.conftest import ROOT
-from tests.fakes.imported_runs import read_source
-
-Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
+from tests.fakes.imported_runs import Read, read_source
 
 LOGS = ROOT / "tests/acceptance/imports/logs"
 OSU, NCCL, JSON = ((LOGS / name).read_text() for name in ("osu.txt", "nccl.txt", "nccl.json"))
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Write texts into a log each and read them."""
-
-    def reader(*texts: str, ranks: int | None = None, name: str = "log") -> Any:
-        for number, text in enumerate(texts):
-            (tmp_path / f"{name}_{number}.txt").write_text(text)
-        return read_source(tmp_path, ranks)[:2]
-
-    return reader
 
 
 def test_osu_tables_of_checked_results(read: Read) -> None:

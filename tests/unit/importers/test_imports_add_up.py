@@ -27,8 +27,7 @@ from scalesweep.importers.write_records import RecordStore, Written, write_runs
 from scalesweep.state.run_state import scan
 from tests.fakes import logs as fake
 from tests.fakes import mllog
-from tests.fakes.imported_runs import import_runs
-from tests.fakes.logs import Read
+from tests.fakes.imported_runs import Read, import_runs
 from tests.unit.importers.test_cosmoflow import write as write_cosmoflow
 
 Import = Callable[..., list[Written | Refusal]]
@@ -303,7 +302,7 @@ def test_repeats_in_order_and_copies(read: Read, tmp_path: Path) -> None:
     written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
     assert [entry.repeat for entry in written] == [0, 1, 2]
     assert [r.reason for r in refusals] == [
-        f"the same run as in {tmp_path}/log0.txt:{len(fake.TEXT.splitlines()) + 25}"
+        f"the same run as in {tmp_path}/log_0.txt:{len(fake.TEXT.splitlines()) + 25}"
     ]
     records = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/record.json")}
     totals = {

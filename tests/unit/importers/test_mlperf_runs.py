@@ -3,20 +3,14 @@
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.fakes import mllog as fake
-from tests.fakes.mllog import EPOCH, T0, Read, line, one, swap, training, values, why
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Read logs of these lines."""
-    return fake.reader_of(tmp_path)
+from tests.fakes.imported_runs import Read
+from tests.fakes.mllog import EPOCH, T0, line, one, swap, training, values, why
 
 
 def test_a_closed_run(read: Read) -> None:
@@ -133,6 +127,7 @@ def test_runs_that_did_not_finish(read: Read) -> None:
         killed[:-2],  # in its last epoch
         [*killed[:-2], whole[-2][:60]],  # cut within a line
         fake.head(),
+        ranks=32,
     )
     assert refusals == []
     names = [set(values(run)) & {"run_time", "time_to_target"} for run in runs]
@@ -164,7 +159,7 @@ AGAIN = training([0.3, 0.11], ms=T0 + 3_600_000)
     ],
 )
 def test_several_runs_in_a_log(read: Read, lines: list[str], epochs: list[int]) -> None:
-    runs, refusals = read(lines)
+    runs, refusals = read(lines, ranks=32)
     assert refusals == []
     assert [values(run)["epochs_run"] for run in runs] == epochs
     assert runs[0].line == 1 and runs[1].line is not None
@@ -176,7 +171,7 @@ def test_models_trained_at_the_same_time(read: Read) -> None:
     told = [[text.replace('"lineno": 7', f'"instance": {n}') for text in lines]
             for n, lines in enumerate(both)]  # fmt: skip
     mixed = [text for pair in zip(told[0], told[1], strict=False) for text in pair]
-    runs, refusals = read(mixed + told[0][len(told[1]) :])
+    runs, refusals = read(mixed + told[0][len(told[1]) :], ranks=32)
     assert refusals == []
     assert [values(run)["epochs_run"] for run in runs] == [3, 2]
 

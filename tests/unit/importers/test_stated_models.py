@@ -6,14 +6,8 @@ from typing import Any
 import pytest
 
 from scalesweep.config.benchmark import load_benchmark
-from tests.fakes.imported_runs import import_runs
-from tests.fakes.training_logs import LOGS, STAMP, Read, log_reader, megatron, titan
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Write a text into a log and read it."""
-    return log_reader(tmp_path)
+from tests.fakes.imported_runs import Read, import_runs
+from tests.fakes.training_logs import LOGS, STAMP, megatron, titan
 
 
 def dump(**values: Any) -> str:

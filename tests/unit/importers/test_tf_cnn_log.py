@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.fakes.logs import HOROVOD, KERAS, TEXT, Read, labelled, one, run, total_rate
+from tests.fakes.imported_runs import Read
+from tests.fakes.logs import HOROVOD, KERAS, TEXT, labelled, one, run, total_rate
 
 PROGRAM = "benchmarks/tf_cnn_benchmarks.py"
 FLAGS = f"python {PROGRAM} --model=alexnet --data_name=cifar10 --num_gpus=1"

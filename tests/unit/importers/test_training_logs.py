@@ -15,16 +15,10 @@ from scalesweep.importers.detect_logs import RULES
 from scalesweep.importers.imported_run import ImportedRun
 from scalesweep.importers.write_campaign import campaign_of
 from tests.conftest import ROOT
-from tests.fakes.imported_runs import import_runs, read_source
-from tests.fakes.training_logs import LOGS, Read, log_reader, megatron, nanogpt, titan, titan_steps
+from tests.fakes.imported_runs import Read, import_runs, read_source
+from tests.fakes.training_logs import LOGS, megatron, nanogpt, titan, titan_steps
 
 READERS = shipped_readers()
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Write a text into a log and read it."""
-    return log_reader(tmp_path)
 
 
 def value(run: ImportedRun, metric: str) -> float:
@@ -45,8 +39,8 @@ def test_what_collectors_put_in_front_changes_nothing(read: Read, front: str) ->
     for name in ("torchtitan", "Megatron-LM", "nanoGPT", "nanochat", "litgpt", "fms-fsdp"):
         log = LOGS[name]
         collected = "".join(f"{front}{line}\n" for line in log.text.splitlines())
-        ((run,), refusals) = read(collected, log.ranks)
-        ((plain,), _) = read(log.text, log.ranks)
+        ((run,), refusals) = read(collected, ranks=log.ranks)
+        ((plain,), _) = read(log.text, ranks=log.ranks)
         assert (refusals, run.point) == ([], plain.point), name
         assert run.metrics == plain.metrics
 
@@ -57,7 +51,7 @@ OTHERS = yaml.safe_load(Path(__file__).with_name("other_versions.yaml").read_tex
 @pytest.mark.parametrize("row", OTHERS, ids=lambda row: row["line"][:40])
 def test_lines_of_other_versions(read: Read, row: dict[str, Any]) -> None:
     steps = "".join(row["line"].format(step=step) + "\n" for step in range(1, 9))
-    ((run,), refusals) = read(steps, 8)
+    ((run,), refusals) = read(steps, ranks=8)
     assert refusals == []
     for metric, number in row["metrics"].items():
         assert value(run, metric) == pytest.approx(number, rel=1e-9)
@@ -134,7 +128,7 @@ def test_no_program_takes_the_lines_of_another(name: str) -> None:
 
 def test_lines_of_two_programs_are_refused_with_the_line(read: Read) -> None:
     text = titan(8) + nanogpt(8)
-    runs, (refusal,) = read(text, 8)
+    runs, (refusal,) = read(text, ranks=8)
     assert runs == []
     assert "a line of nanoGPT in a log of torchtitan" in refusal.reason
     assert refusal.line == titan(8).count("\n") + 4
@@ -148,7 +142,7 @@ def test_lines_of_all_ranks_are_a_mean_and_no_total(read: Read) -> None:
         for pair in zip(*(text.splitlines() for text in lines), strict=True)
         for rank, line in enumerate(pair)
     )
-    ((run,), _) = read(together, 4)
+    ((run,), _) = read(together, ranks=4)
     each = np.mean([1000.0, 1100.0])
     assert value(run, "tokens_per_second_per_device") == pytest.approx(each, rel=1e-3)
     assert value(run, "tokens_per_second") == pytest.approx(4 * each, rel=1e-3)
@@ -156,7 +150,7 @@ def test_lines_of_all_ranks_are_a_mean_and_no_total(read: Read) -> None:
     assert run.notes["printers"] == 2
     # With srun's label of the node before torchrun's, which are equal on all nodes.
     nodes = together.replace("[rank1]:", "1: [rank0]:").replace("\n[rank0]:", "\n0: [rank0]:")
-    ((of_nodes,), _) = read("0: " + nodes, 4)
+    ((of_nodes,), _) = read("0: " + nodes, ranks=4)
     assert of_nodes.metrics == run.metrics
 
 
@@ -172,42 +166,44 @@ def test_lines_of_all_ranks_are_a_mean_and_no_total(read: Read) -> None:
     ],
 )
 def test_damage_is_refused_by_line(read: Read, change: Any, reason: str) -> None:
-    runs, refusals = read(change(titan_steps(9)), 8)
+    runs, refusals = read(change(titan_steps(9)), ranks=8)
     assert runs == [] and reason in refusals[0].reason and refusals[0].line
 
 
 def test_times_that_still_drift_count_in_no_mean(read: Read) -> None:
-    ((run,), _) = read("".join(megatron(step, 100.0 * 1.03**step) for step in range(1, 31)), 8)
+    ((run,), _) = read(
+        "".join(megatron(step, 100.0 * 1.03**step) for step in range(1, 31)), ranks=8
+    )
     assert run.unfinished == "the times of its steps still drift at the end"
     rng = np.random.default_rng(0)
     noisy = "".join(megatron(step, rng.normal(100, 5)) for step in range(1, 31))
-    ((run,), _) = read(noisy, 8)
+    ((run,), _) = read(noisy, ranks=8)
     assert run.unfinished == ""
 
 
 def test_a_slowdown_in_the_middle_is_no_warm_up(read: Read) -> None:
     slower = "".join(megatron(step, 100 if step < 15 else 300) for step in range(1, 31))
-    ((run,), _) = read(slower, 8)
+    ((run,), _) = read(slower, ranks=8)
     assert run.unfinished == "its steps became slower at step 15 and stayed so: no warm-up"
     spikes = "".join(megatron(step, 600 if step % 9 == 0 else 100) for step in range(1, 31))
-    assert read(spikes, 8)[0][0].unfinished == ""
+    assert read(spikes, ranks=8)[0][0].unfinished == ""
     faster = "".join(megatron(step, 300 if step < 8 else 100) for step in range(1, 31))
-    ((run,), _) = read(faster, 8)
+    ((run,), _) = read(faster, ranks=8)
     assert (run.unfinished, run.notes["warm_up"]["lines"]) == ("", 7)
 
 
 def test_a_cut_last_line_is_left_out(read: Read) -> None:
     text = titan_steps(9)
     whole = "\n".join(text.splitlines()[:8]) + "\n"
-    ((cut,), _) = read(text[:-12], 8)
-    ((shorter,), _) = read(whole, 8)
+    ((cut,), _) = read(text[:-12], ranks=8)
+    ((shorter,), _) = read(whole, ranks=8)
     assert cut.metrics == shorter.metrics
     assert cut.notes["cut_lines"] == [9]
 
 
 def test_each_start_in_a_file_is_a_run(read: Read) -> None:
     first, again = titan(8), titan_steps(8, first=5, tps=900)
-    runs, refusals = read(first + again, 8)
+    runs, refusals = read(first + again, ranks=8)
     assert refusals == []
     assert [run.line for run in runs] == [1 + first.count("\n") - 8, 1 + first.count("\n")]
     assert runs[1].notes["first_step"] == 5
@@ -219,7 +215,7 @@ def test_each_start_in_a_file_is_a_run(read: Read) -> None:
 
 
 def test_steps_with_an_evaluation_do_not_count(read: Read) -> None:
-    ((run,), _) = read(nanogpt(20, evaluations=(0, 10)), 8)
+    ((run,), _) = read(nanogpt(20, evaluations=(0, 10)), ranks=8)
     assert value(run, "step_time") == pytest.approx(0.1)
     assert run.notes["warm_up"]["with_evaluation"] == 2
     assert len(run.samples["step_times"]) == 18 - run.notes["warm_up"]["lines"] + 1
@@ -230,7 +226,7 @@ def test_a_batch_that_grows_counts_from_its_last_size(read: Read) -> None:
         megatron(step, ms=100.0 if step < 9 else 200.0, batch=64 if step < 9 else 128)
         for step in range(1, 20)
     )
-    ((run,), _) = read(text, 8)
+    ((run,), _) = read(text, ranks=8)
     assert run.point["batch_per_rank"] == 16
     assert value(run, "samples_per_second") == pytest.approx(640)
     assert run.notes["warm_up"]["before_a_change"] == 8
@@ -242,7 +238,7 @@ def alternating(slower: float, lines: int = 14) -> str:
 
 
 def test_two_runs_in_one_file_are_no_ranks_of_one(read: Read) -> None:
-    runs, (refusal,) = read(alternating(1.6), 8)
+    runs, (refusal,) = read(alternating(1.6), ranks=8)
     assert runs == [] and "step 1 is printed twice" in refusal.reason and refusal.line == 2
 
 
@@ -250,15 +246,15 @@ def test_rates_of_all_and_of_a_device_tell_the_ranks(read: Read) -> None:
     """nanotron prints both; its header is lost, and ``--ranks`` names other ones."""
     log, ranks = LOGS["nanotron"], 8
     steps = "".join(text for text in log.text.splitlines(True) if "iteration: " in text)
-    runs, (refusal,) = read(steps, 4 * ranks)
+    runs, (refusal,) = read(steps, ranks=4 * ranks)
     assert runs == [] and refusal.reason.endswith(f"are {ranks}, of {4 * ranks} ranks")
-    assert read(steps, ranks)[0][0].point["ranks"] == ranks
+    assert read(steps, ranks=ranks)[0][0].point["ranks"] == ranks
 
 
 def test_a_rate_of_the_program_beside_that_of_a_library_is_refused(read: Read) -> None:
     lines = LOGS["DeepSpeed"].text.splitlines()
     own = [f"{line}\n[train] step {n} throughput: 2.5 samples/s" for n, line in enumerate(lines)]
-    runs, (refusal,) = read("\n".join(own), 4)
+    runs, (refusal,) = read("\n".join(own), ranks=4)
     assert runs == [] and "a rate of its own (2.5 samples/s)" in refusal.reason
 
 
