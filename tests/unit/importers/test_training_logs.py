@@ -16,7 +16,7 @@ from scalesweep.importers.imported_run import ImportedRun
 from scalesweep.importers.write_campaign import campaign_of
 from tests.conftest import ROOT
 from tests.fakes.imported_runs import Read, import_runs, read_source
-from tests.fakes.training_logs import LOGS, megatron, nanogpt, titan, titan_steps
+from tests.fakes.training_logs import LOGS, megatron, titan, titan_steps
 
 READERS = shipped_readers()
 
@@ -127,7 +127,7 @@ def test_no_program_takes_the_lines_of_another(name: str) -> None:
 
 
 def test_lines_of_two_programs_are_refused_with_the_line(read: Read) -> None:
-    text = titan(8) + nanogpt(8)
+    text = titan(8) + LOGS["nanoGPT"].text
     runs, (refusal,) = read(text, ranks=8)
     assert runs == []
     assert "a line of nanoGPT in a log of torchtitan" in refusal.reason
@@ -215,10 +215,12 @@ def test_each_start_in_a_file_is_a_run(read: Read) -> None:
 
 
 def test_steps_with_an_evaluation_do_not_count(read: Read) -> None:
-    ((run,), _) = read(nanogpt(20, evaluations=(0, 10)), ranks=8)
+    late = "step 7: train loss 3.0000, val loss 3.1000\niter 7: loss 3.0000, time 5000.00ms"
+    text = LOGS["nanoGPT"].text.replace("iter 7: loss 3.0000, time 100.00ms", late)
+    ((run,), _) = read(text, ranks=8)
     assert value(run, "step_time") == pytest.approx(0.1)
     assert run.notes["warm_up"]["with_evaluation"] == 2
-    assert len(run.samples["step_times"]) == 18 - run.notes["warm_up"]["lines"] + 1
+    assert len(run.samples["step_times"]) == 7 - run.notes["warm_up"]["lines"] + 1
 
 
 def test_a_batch_that_grows_counts_from_its_last_size(read: Read) -> None:
@@ -232,13 +234,9 @@ def test_a_batch_that_grows_counts_from_its_last_size(read: Read) -> None:
     assert run.notes["warm_up"]["before_a_change"] == 8
 
 
-def alternating(slower: float, lines: int = 14) -> str:
-    """Two runs that were appended to the same file at the same time, line by line."""
-    return "".join(megatron(step, ms) for step in range(1, lines) for ms in (100.0, 100.0 * slower))
-
-
 def test_two_runs_in_one_file_are_no_ranks_of_one(read: Read) -> None:
-    runs, (refusal,) = read(alternating(1.6), ranks=8)
+    text = "".join(megatron(step, ms) for step in range(1, 14) for ms in (100.0, 160.0))
+    runs, (refusal,) = read(text, ranks=8)
     assert runs == [] and "step 1 is printed twice" in refusal.reason and refusal.line == 2
 
 
