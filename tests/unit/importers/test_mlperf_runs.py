@@ -176,38 +176,23 @@ def test_models_trained_at_the_same_time(read: Read) -> None:
     assert [values(run)["epochs_run"] for run in runs] == [3, 2]
 
 
-BROKEN = len(fake.head()) + 2  # the line of the first epoch's evaluation
-
-
-def broken(text: str) -> list[str]:
-    """A run with another line instead."""
-    lines = training()
-    lines[BROKEN - 1] = f"{text}\n"
-    return lines
-
-
-def ending(*lines: str) -> list[str]:
-    """A run with other lines instead of its last."""
-    return [*training()[:-1], *lines]
-
-
 def without(*words: str) -> list[str]:
     """A run without the lines that hold all of the words."""
     return [text for text in training() if not all(word in text for word in words)]
 
 
-LAST = training()[-1]
+LINES = training()
 EVALUATED = f'"time_ms": {T0 + 10_000 + EPOCH + fake.TRAINING}'
 BLOCK = line("block_start", T0, first_epoch_num=3, epoch_count=4)
 ENDLESS = [text for text in without("epoch_stop", '"epoch_num": 1') if "eval_error" not in text]
 REFUSED: dict[str, tuple[list[str], str]] = {
     "samples": (training(train_samples=4097), "train_samples 4097 does not divide evenly among"),
-    "two batches": (ending(line("global_batch_size", T0, 128), LAST), "is 64 and 128"),
+    "two batches": ([*LINES[:-1], line("global_batch_size", T0, 128), LINES[-1]], "is 64 and 128"),
     "a gap": (without('"epoch_num": 1'), "epoch 1 is missing"),
     "no end": (ENDLESS, "epoch 1 has no end"),
-    "backwards": (swap(training(), EVALUATED, f'"time_ms": {T0 + 10_000}'), "its end is earlier"),
-    "a date beyond": (broken(line("eval_start", 10**18, epoch_num=0)), "a damaged line: "),
-    "a block of epochs": (ending(BLOCK), "block_start of no single epoch"),
+    "backwards": (swap(LINES, EVALUATED, f'"time_ms": {T0 + 10_000}'), "its end is earlier"),
+    "a date beyond": ([*LINES[:-1], line("eval_start", 10**18), LINES[-1]], "a damaged line: "),
+    "a block of epochs": ([*LINES[:-1], BLOCK], "block_start of no single epoch"),
 }
 
 
@@ -218,4 +203,4 @@ def test_what_is_refused(read: Read, kind: str) -> None:
     assert reason in refusal.reason and "\n" not in refusal.message
     assert refusal.line is not None
     if reason.startswith("a damaged line: "):
-        assert refusal.line == BROKEN
+        assert refusal.line == len(LINES)
