@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> NoReturn:
 
 def call(words: Sequence[str], round_: str = "") -> int:
     """Exit code of a call of Snakemake. It is told of SIGTERM, all that it has started too of
-    Ctrl-C; both end this process once it has ended."""
+    Ctrl-C and of a terminal that is closed; each ends this process once it has ended."""
     print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
     environment = {**os.environ, **({ROUND: round_} if round_ else {})}
     stopped: list[int] = []
@@ -68,7 +68,7 @@ def call(words: Sequence[str], round_: str = "") -> int:
     def stop(number: int, _frame: object) -> None:
         stopped.append(number)
         with contextlib.suppress(ProcessLookupError):
-            (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+            (os.kill if number == signal.SIGTERM else os.killpg)(process.pid, number)
 
     def begin() -> None:
         end_with_parent()
@@ -77,7 +77,10 @@ def call(words: Sequence[str], round_: str = "") -> int:
     # In a process group of its own: a terminal would send it Ctrl-C as well, and twice is too much.
     command = [sys.executable, "-m", *words]
     process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=begin)  # noqa: PLW1509
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
     code = process.wait()
     for number, handler in before.items():
         signal.signal(number, handler)

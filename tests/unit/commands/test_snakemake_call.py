@@ -15,14 +15,14 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 from scalesweep.commands.snakemake_call import call
 call(["waits"])
 """
-# In place of Snakemake: both signals end it. What it has started is told of Ctrl-C by the call.
+# In place of Snakemake: each signal ends it. What it has started is told of all but SIGTERM.
 WAITS = """\
 import signal, subprocess, sys
-JOB = "import signal; print('waits', flush=True); print(signal.sigwait([2, 15]) + 0)"
+JOB = "import signal; print('waits', flush=True); print(signal.sigwait([1, 2, 15]) + 0)"
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-signal.pthread_sigmask(signal.SIG_BLOCK, [2, 15])
+signal.pthread_sigmask(signal.SIG_BLOCK, [1, 2, 15])
 with subprocess.Popen([sys.executable, "-c", JOB]) as job:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [2, 15])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [1, 2, 15])
     try:
         job.wait()
     finally:
@@ -30,7 +30,7 @@ with subprocess.Popen([sys.executable, "-c", JOB]) as job:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_call_alone_reaches_its_snakemake(tmp_path: Path, number: int) -> None:
     (tmp_path / "waits.py").write_text(WAITS)
     paths = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
