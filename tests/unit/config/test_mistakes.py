@@ -144,6 +144,8 @@ def test_all_mistakes_are_told_at_once(toy: Path) -> None:
         lines = str(error.value).split("\nerror: ")
         assert len(lines) == len(places) and all(line.startswith(f"{file}: ") for line in lines)
         assert all(place in line for line, place in zip(lines, places, strict=True)), lines
+    # What two experiments say of one file is a line for each mistake in it.
+    assert str(UserError(*2 * [str(UserError("a  b", "c"))])) == "a b\nerror: c"
 
 
 @pytest.mark.parametrize(
