@@ -151,13 +151,13 @@ class Benchmark(BenchmarkKeys):
         """Samples per epoch over all ranks, or None if the benchmark does not say."""
         if self.work is None:
             return None
-        samples = int(self.work.samples(point))
+        samples = int(self.work.samples.number(point))
         return samples * int(point["ranks"]) if self.work.scope == "rank" else samples
 
     def threads_of(self, point: Mapping[str, Any]) -> int | None:
         """Threads that a rank computes with: 1 where the benchmark does not say; None where it says
         0, as many as the framework chooses, which depends on the cores that a rank may use."""
-        threads = self.threads(point) if self.threads else 1
+        threads = self.threads.number(point) if self.threads else 1
         return max(1, math.ceil(threads)) if threads else None
 
     def variables(self, point: Mapping[str, Any]) -> dict[str, str]:
@@ -222,7 +222,7 @@ class Benchmark(BenchmarkKeys):
 
     def scale_of(self, point: Mapping[str, Any]) -> int:
         """Ranks of a point, or the devices that replace them."""
-        return int(self.workers.count(point) if self.workers else point["ranks"])
+        return int(self.workers.count.number(point) if self.workers else point["ranks"])
 
     @property
     def work_parameters(self) -> frozenset[str]:

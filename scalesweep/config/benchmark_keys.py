@@ -46,7 +46,9 @@ class Divides(Model):
 
     def fault(self, point: Point) -> str | None:
         """The same with the sizes of a point, and the nearest that would do."""
-        by, value = self.divisor(point), self.number(point)
+        by, value = self.divisor.number(point), self.number.number(point)
+        if not by:
+            return f"{self.divisor.text} is 0"
         if not value % by:
             return None
         low = value - value % by

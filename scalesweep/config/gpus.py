@@ -39,7 +39,7 @@ def check_gpus(benchmark: Benchmark, site: Site, point: Mapping[str, Any], where
         available = min(available, len(visible_gpus(visible)))
         there += f", of which {VISIBLE} = {visible!r} shows {available}"
     ranks = site.ranks_on_node(point)
-    needed = int(benchmark.gpus(point)) * ranks
+    needed = int(benchmark.gpus.number(point)) * ranks
     if needed > available > 0:
         values = [f"{name} = {point[name]}" for name in sorted(benchmark.gpus.names)]
         at = f"{where}: {', '.join(values)}" if values else where  # the same at all points

@@ -90,7 +90,7 @@ class Site(Model):
     prologue: tuple[str, ...] = ()
     """shell lines before every run: `module load ...`, `source ...`"""
     env: dict[Variable, str] = Field({})
-    """environment variables of every run; an experiment's `env` takes precedence"""
+    """environment variables of every run; an experiment's `env.NAME` takes precedence"""
     programs: dict[ProgramName, Text] = Field({})
     """name -> path of programs of your own that benchmarks start
     ([external programs](../guide/external_programs.md))"""

@@ -58,6 +58,13 @@ class Expression:
         except Exception as error:
             raise UserError(f"{self.where}: '{self.text}' fails: {error}") from None
 
+    def number(self, point: Mapping[str, Any]) -> Number:
+        """The value for one point; raises UserError if it is no number."""
+        value = self(point)
+        if isinstance(value, int | float) and math.isfinite(value):
+            return value
+        raise UserError(f"{self.where}: '{self.text}' is {value!r}, which is no number")
+
     def check_names(self, known: Collection[str]) -> "Expression":
         """Raise UserError if it reads a name that is not in ``known``; returns itself."""
         unknown = sorted(self.names - set(known))

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from scalesweep.config.benchmark import BENCHMARKS, Benchmark, load_benchmark
+from scalesweep.config.benchmark_keys import Divides
 from scalesweep.config.yaml_loader import load_yaml
+from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 from scalesweep.core.files import digest_of
 from tests.conftest import ROOT
 
@@ -53,6 +56,15 @@ def test_equal_points_have_one_id_and_others_never(
     ids = [TOY.run_id(resolved(TOY, it), 0) for it in (point, other)]
     assert (ids[0] == ids[1]) == same
     assert len({TOY.run_id(resolved(TOY, point), repeat) for repeat in range(3)}) == 3
+
+
+def test_sizes_are_numbers_and_nothing_is_divided_by_0() -> None:
+    named = TOY.model_copy(update={"threads": Expression("behaviour", "b.yaml: threads")})
+    with pytest.raises(UserError, match=r"^b\.yaml: threads: 'behaviour' is '\w+', which is no"):
+        named.threads_of(TOY.defaults)
+    size, nothing = Expression("size", ""), Expression("size - size", "")
+    pair = Divides.model_construct(divisor=nothing, number=size)
+    assert pair.fault(TOY.defaults) == "size - size is 0"
 
 
 def test_a_new_parameter_at_its_default_changes_no_id() -> None:
