@@ -1,5 +1,7 @@
 """The probes of a machine's ceilings: what they count, time and leave out; each started once."""
 
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -142,6 +144,15 @@ def test_every_two_ranks_meet_once_and_none_in_two_pairs_of_a_round(count):
         assert all(other is None or others[other] == rank for rank, other in enumerate(others))
         met += [(rank, it) for rank, it in enumerate(others) if it is not None and it > rank]
     assert sorted(met) == [(a, b) for a in range(count) for b in range(a + 1, count)]
+
+
+def test_a_link_that_is_silent_for_long_is_an_error():
+    """Its time limit costs a look before each call, which is in the latencies of all records."""
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    addresses = [server.getsockname() for server in servers]
+    with ThreadPoolExecutor(2) as pool:
+        upper, lower = pool.map(links.connect, servers, [addresses] * 2, range(2))
+    assert upper[1].gettimeout() == lower[0].gettimeout() == links.TIMEOUT_S
 
 
 @pytest.mark.slow

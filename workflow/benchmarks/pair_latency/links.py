@@ -43,20 +43,24 @@ def connect(
     server.settimeout(TIMEOUT_S)
     while len(links) < len(addresses) - 1:
         link, _ = server.accept()
+        link.settimeout(TIMEOUT_S)
         (other,) = _HELLO.unpack(receive(link, _HELLO.size))
         links[other] = link
     for link in links.values():
-        link.settimeout(None)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return links
 
 
 def receive(link: socket.socket, size: int) -> bytes:
     """Return the next `size` bytes; OSError where the other end is gone."""
-    content = link.recv(size, socket.MSG_WAITALL)
-    if len(content) < size:
-        raise OSError("the other rank has closed its end")
-    return content
+    content = bytearray(size)
+    view, have = memoryview(content), 0
+    while have < size:
+        count = link.recv_into(view[have:])
+        if not count:
+            raise OSError("the other rank has closed its end")
+        have += count
+    return bytes(content)
 
 
 def ask(link: socket.socket, size: int, messages: int) -> float:
