@@ -187,8 +187,6 @@ def test_a_bad_result_names_metric_and_pattern(
 
 # Reading again
 
-KEPT = ("run_id", "started", "ended", "wall_s", "attempt", "git", "command", "environment", "point")
-
 
 def state(campaign: Campaign) -> RunState:
     run_id = campaign.experiments[0].runs[0].run_id
@@ -200,47 +198,39 @@ def to_reread(campaign: Campaign) -> int:
     return sum(OTHER_PATTERNS in state.detail for state in states)
 
 
-def test_reading_again_changes_the_numbers_and_nothing_else(
+def test_runs_are_mended_by_their_logs(
     foreign: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
 ) -> None:
-    _, path = run(campaign(ranks=2))
-    old = read_record(path / "record.json")
-    assert to_reread(campaign(ranks=2)) == 0
-    new = patterns(edited({"pattern": r"step 0: (\S+)"}))
-    assert to_reread(campaign(ranks=2)) == 1
-    reread(path, new)
-    assert to_reread(campaign(ranks=2)) == 0 and state(campaign(ranks=2)).status == "done"
-    record = read_record(path / "record.json")
-    assert record["metrics"]["total_rate"]["value"] == 4
-    assert {key: record[key] for key in KEPT} == {key: old[key] for key in KEPT}
-    notes = record["notes"]["extract"]
-    before = old["notes"]["extract"]["extract_digest"]
-    assert (notes["read_before_with"], notes["extract_digest"]) == (before, new.order["digest"])
-    assert notes["reread"].startswith("20") and started(foreign) == 2
-    kept = path / "attempt-1"
-    assert json.loads((kept / f"record.{before}.json").read_text()) == old
-    assert (kept / f"samples.{before}.npz").read_bytes() == (path / "samples.npz").read_bytes()
-
-
-def test_a_failed_run_is_mended_by_its_logs(
-    foreign: Path, campaign: Callable[..., Campaign], edited: Callable[..., Benchmark]
-) -> None:
-    wrong, right = ({"pattern": f"{word} (.*)"} for word in ("Total", "total:"))
+    wrong, right, new = ({"pattern": f"{word} (.*)"} for word in ("Total", "total:", "step 0:"))
     edited(wrong)
     code, path = run(campaign())
     assert code == 1 and not state(campaign()).settled  # as any other failure
     reread(path, patterns(edited(right)))
-    assert state(campaign()).status == "done" and started(foreign) == 1
+    assert state(campaign()).status == "done" and to_reread(campaign()) == 0
     # In vain: nothing is lost.
-    old = read_record(path / "record.json")
+    old, samples = read_record(path / "record.json"), (path / "samples.npz").read_bytes()
     with pytest.raises(UserError, match=r"'Total \(\.\*\)' matches no line of stdout.log"):
         reread(path, patterns(edited(wrong)))
     assert read_record(path / "record.json") == old and to_reread(campaign()) == 1
+    read_with = patterns(edited(new))
+    reread(path, read_with)
+    record, before = read_record(path / "record.json"), patterns(edited(right)).order["digest"]
+    assert (record["metrics"]["total_rate"]["value"], started(foreign)) == (4, 1)
+    assert {key for key, it in record.items() if it != old.get(key)} == {
+        "digest",
+        "metrics",
+        "notes",
+    }
+    assert record["notes"]["extract"]["read_before_with"] == before
+    assert record["notes"]["extract"]["extract_digest"] == read_with.order["digest"]
+    assert json.loads((path / "attempt-1" / f"record.{before}.json").read_text()) == old
+    assert (path / "attempt-1" / f"samples.{before}.npz").read_bytes() == samples
     # Without logs a failure can only be run again.
+    edited(wrong)
     _, path = run(campaign(size=5))
     shutil.rmtree(path / "attempt-1")
-    new = patterns(edited(right))
+    read_with = patterns(edited(right))
     assert to_reread(campaign(size=5)) == 1
     with pytest.raises(UserError, match=r"attempt-1/attempt\.json is gone or not whole"):
-        reread(path, new)
+        reread(path, read_with)
     assert to_reread(campaign(size=5)) == 0 and state(campaign(size=5)).status == "new"
