@@ -3,7 +3,6 @@
 import subprocess
 import threading
 import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +41,16 @@ def samplers(folder: Path) -> list[str]:
 
 
 class Rising:
-    """Counters that rise by a known power, from a thread, until the end of the with block.
-
-    ``microjoules``: counter -> [(monotonic seconds, value written)].
-    """
+    """Counters that rise by a known power, from a thread, until the end of the with block."""
 
     def __init__(self, watts: dict[Path, float]) -> None:
         self.watts = watts
-        self.microjoules: dict[Path, list[tuple[float, int]]] = {path: [] for path in watts}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._rise, daemon=True)
 
-    def __enter__(self) -> "Rising":
+    def __enter__(self) -> None:
         self._begun = time.monotonic()
         self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
@@ -65,21 +59,4 @@ class Rising:
     def _rise(self) -> None:
         while not self._over.wait(0.005):
             for path, watts in self.watts.items():
-                now = time.monotonic()
-                value = round(watts * (now - self._begun) * 1e6)
-                self.microjoules[path].append((now, value))
-                write(path, value)
-
-    def between(self, path: Path, first: float, last: float) -> float:
-        """Joules by which the counter rose between two times of the monotonic clock."""
-        start, end = (
-            max((value for at, value in self.microjoules[path] if at <= time), default=0)
-            for time in (first, last)
-        )
-        return (end - start) / 1e6
-
-    def doubt(self, path: Path) -> float:
-        """Joules by which two readers may differ, as a busy machine makes the thread late."""
-        times = [at for at, _ in self.microjoules[path]]
-        late = max(right - left for left, right in pairwise(times))
-        return self.watts[path] * (2 * late + 0.02)
+                write(path, round(watts * (time.monotonic() - self._begun) * 1e6))
