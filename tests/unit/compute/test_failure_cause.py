@@ -66,68 +66,6 @@ srun: error: node4: task 3: Exited with exit code 2
 """
 
 
-def _said_by(label: str, name: str) -> str:
-    """A known text as a rank of this label printed it."""
-    return "".join(f"{label}{line}\n" for line in TEXTS[name].text.splitlines())
-
-
-def _of_rank_2(name: str, code: int) -> str:
-    """What srun shows of a rank that printed a known text and ended so."""
-    return f"{_said_by('2: ', name)}srun: error: node3: task 2: Exited with exit code {code}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "wanted"),
-    [
-        (ONE, 3, ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None)),
-        (FOUR, 143, ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None)),
-        (CRASH, 143, ("KILLED", "signal SIGSEGV", None, signal.SIGSEGV)),
-        (
-            MEMORY, 143,
-            ("OUT_OF_MEMORY", "StepId=2.0 exceeded memory limit (408899584 > 104857600), being "
-             "killed", 143, None),
-        ),
-        (CGROUP, 137, ("OUT_OF_MEMORY", "Detected 1 oom-kill event(s) in StepId=5.0", 137, None)),
-        (
-            LOST, 1,
-            ("LAUNCH_FAILED", "Task launch for StepId=7.0 failed on node node3: Communication "
-             "connection failure", 1, None),
-        ),
-        # Slurm was slow to answer, and the step came up.
-        (
-            f"srun: error: slurm_receive_msgs: Socket timed out on send/recv operation\n{ONE}", 3,
-            ("NON_ZERO_EXIT", "exit code 3: mine own words", 3, None),
-        ),
-        (
-            MISSING, 2,
-            ("NON_ZERO_EXIT", "cannot start /no/such/prog: No such file or directory", 2, None),
-        ),
-        # An exit code that no program chooses leaves it to the words of the rank, another one none.
-        (_of_rank_2("numpy", 1), 143, ("OUT_OF_MEMORY", "1.00 PiB", 1, None)),
-        (_of_rank_2("numpy", 3), 143, ("NON_ZERO_EXIT", "exit code 3: numpy", 3, None)),
-        (
-            _of_rank_2("sizes", 0).replace("Exited with exit code 0", "Aborted (core dumped)"), 143,
-            ("KILLED", "signal SIGABRT: RuntimeError: [enforce", None, signal.SIGABRT),
-        ),
-        (
-            f"{_said_by('[0]<stderr>:', 'gloo, a peer is gone')}{LEFT}", 1,
-            ("NON_ZERO_EXIT", "rank 1 had ended with exit code 0 before: RuntimeError", 1, None),
-        ),
-    ],
-)  # fmt: skip
-def test_a_failure_has_the_cause_of_the_rank_that_failed_first(
-    tmp_path: Path, text: str, code: int, wanted: tuple[str, str, int | None, int | None]
-) -> None:
-    srun = tmp_path / "srun"
-    srun.write_text(f"#!/bin/sh\nprintf %s {shlex.quote(text)} >&2\nexit {code}\n")
-    srun.chmod(0o755)
-    assert launch(spec(tmp_path, argv=[str(srun), "-n4", "program"], srun_labels=True), ROOT) == 1
-    found = failure(tmp_path)
-    cause, detail, exit_code, number = wanted
-    assert (found["cause"], found["exit_code"], found["signal"]) == (cause, exit_code, number)
-    assert detail in found["detail"]
-
-
 PEER = TEXTS["gloo, a peer is gone"].text
 # How launchers label the lines of a rank.
 LABELS = {
@@ -141,6 +79,49 @@ def labelled(label: str, rank: int, text: str) -> list[str]:
     before = LABELS[label].replace("{}", str(rank))
     # C++ writes this label itself.
     return [before + line for line in text.replace("[rank1]:", "").splitlines()]
+
+
+def _of_rank_2(name: str, code: int) -> str:
+    """What srun shows of a rank that printed a known text and ended so."""
+    lines = "\n".join(labelled("srun", 2, TEXTS[name].text))
+    return f"{lines}\nsrun: error: node3: task 2: Exited with exit code {code}\n"
+
+
+SLOW = "srun: error: slurm_receive_msgs: Socket timed out on send/recv operation\n"
+ABORTED = _of_rank_2("sizes", 0).replace("Exited with exit code 0", "Aborted (core dumped)")
+LEFT_BY = "".join(f"[0]<stderr>:{line}\n" for line in PEER.splitlines()) + LEFT
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "cause", "detail", "ended"),
+    [
+        (ONE, 3, "NON_ZERO_EXIT", "exit code 3: mine own words", 3),
+        (FOUR, 143, "NON_ZERO_EXIT", "exit code 3: mine own words", 3),
+        (CRASH, 143, "KILLED", "signal SIGSEGV", -signal.SIGSEGV),
+        (MEMORY, 143, "OUT_OF_MEMORY", "StepId=2.0 exceeded memory limit (408899584 > 1", 143),
+        (CGROUP, 137, "OUT_OF_MEMORY", "Detected 1 oom-kill event(s) in StepId=5.0", 137),
+        (LOST, 1, "LAUNCH_FAILED", "Task launch for StepId=7.0 failed on node node3: Comm", 1),
+        # Slurm was slow to answer, and the step came up.
+        (SLOW + ONE, 3, "NON_ZERO_EXIT", "exit code 3: mine own words", 3),
+        (MISSING, 2, "NON_ZERO_EXIT", "cannot start /no/such/prog: No such file or directory", 2),
+        # An exit code that no program chooses leaves it to the words of the rank, another one none.
+        (_of_rank_2("numpy", 1), 143, "OUT_OF_MEMORY", "1.00 PiB", 1),
+        (_of_rank_2("numpy", 3), 143, "NON_ZERO_EXIT", "exit code 3: numpy", 3),
+        (ABORTED, 143, "KILLED", "signal SIGABRT: RuntimeError: [enforce", -signal.SIGABRT),
+        (LEFT_BY, 1, "NON_ZERO_EXIT", "rank 1 had ended with exit code 0 before: RuntimeE", 1),
+    ],
+)
+def test_a_failure_has_the_cause_of_the_rank_that_failed_first(
+    tmp_path: Path, text: str, code: int, cause: str, detail: str, ended: int
+) -> None:
+    srun = tmp_path / "srun"
+    srun.write_text(f"#!/bin/sh\nprintf %s {shlex.quote(text)} >&2\nexit {code}\n")
+    srun.chmod(0o755)
+    assert launch(spec(tmp_path, argv=[str(srun), "-n4", "program"], srun_labels=True), ROOT) == 1
+    found = failure(tmp_path)
+    exit_code, number = (ended, None) if ended > 0 else (None, -ended)
+    assert (found["cause"], found["exit_code"], found["signal"]) == (cause, exit_code, number)
+    assert detail in found["detail"]
 
 
 def read(lines: list[str], label: str = "none") -> Said:
