@@ -5,28 +5,25 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from scalesweep.importers.imported_run import ImportedRun, Refusal
+from tests.conftest import ROOT
 from tests.fakes.imported_runs import Read
 
 T0 = 1_600_000_000_000  # ms
-TRAINING, EVALUATION = 100_500, 20_250
-CLOSED = {
-    "submission_org": "ORG", "submission_division": "closed", "submission_platform": "Machine",
-}  # fmt: skip
-HYPERPARAMETERS: dict[str, Any] = {
-    "global_batch_size": 64, "train_samples": 4096, "eval_samples": 1024, "opt_name": "SGD",
-    "opt_base_learning_rate": 0.002, "opt_learning_rate_warmup_epochs": 4,
-    "opt_learning_rate_warmup_factor": 2.0, "opt_learning_rate_decay_boundary_epochs": [32, 64],
-    "opt_learning_rate_decay_factor": 0.25,
-}  # fmt: skip
+TRAINING, EPOCH = 100_500, 122_750
+FILE = ROOT / "tests/acceptance/imports/logs/mlperf_cosmoflow.txt"
+EVENTS = [json.loads(text[9:]) for text in FILE.read_text().splitlines()]
+# Up to the first epoch, 10 s behind T0, and that epoch: its evaluation is within, then rest 2 s.
+BEGIN = [event["key"] for event in EVENTS].index("epoch_start")
+HEAD, ONE_EPOCH = EVENTS[:BEGIN], EVENTS[BEGIN : BEGIN + 5]
 
 
-def line(key: str, ms: int, value: Any = None, kind: str | None = None, **metadata: Any) -> str:
+def line(key: str, ms: int, value: Any = None, **metadata: Any) -> str:
     """One event."""
     kinds = {"start": "INTERVAL_START", "stop": "INTERVAL_END"}
     content = {
         "namespace": "",
         "time_ms": ms,
-        "event_type": kind or kinds.get(key.rpartition("_")[2], "POINT_IN_TIME"),
+        "event_type": kinds.get(key.rpartition("_")[2], "POINT_IN_TIME"),
         "key": key,
         "value": value,
         "metadata": {"file": "train.py", "lineno": 7, **metadata},
@@ -34,52 +31,26 @@ def line(key: str, ms: int, value: Any = None, kind: str | None = None, **metada
     return f":::MLLOG {json.dumps(content)}\n"
 
 
-def head(ms: int = T0, benchmark: str = "cosmoflow", **told: Any) -> list[str]:
-    """Up to run_start, 5 s after ``ms``, and the hyperparameters; a value None is left out."""
-    values = {**HYPERPARAMETERS, **told}
-    origin = {**CLOSED, **{k: values.pop(k) for k in list(values) if k.startswith("submission_")}}
-    return [
-        line("cache_clear", ms),
-        line("init_start", ms + 1000),
-        line("submission_benchmark", ms + 2000, benchmark),
-        *(line(key, ms + 2000, value) for key, value in origin.items() if value is not None),
-        line("init_stop", ms + 4500),
-        line("run_start", ms + 5000),
-        *(line(key, ms + 5010, value) for key, value in values.items() if value is not None),
-        line("staging_start", ms + 5100),
-        line("staging_stop", ms + 9100),
-    ]
-
-
-def epoch(number: int, ms: int, error: float) -> list[str]:
-    """An epoch as TensorFlow's reference writes it: its evaluation within, then a rest of 2 s."""
-    trained, evaluated = ms + TRAINING, ms + TRAINING + EVALUATION
-    return [
-        line("epoch_start", ms, epoch_num=number),
-        line("eval_start", trained, epoch_num=number),
-        line("eval_stop", evaluated, epoch_num=number),
-        line("epoch_stop", evaluated + 2000, epoch_num=number),
-        line("eval_error", evaluated + 2000, error, epoch_num=number),
-    ]
-
-
-EPOCH = TRAINING + EVALUATION + 2000
-
-
 def training(
     errors: Sequence[float] = (0.4, 0.2, 0.12),
     ms: int = T0,
     status: str | None = "success",
-    first: int = 0,
     **told: Any,
 ) -> list[str]:
-    """Lines of a whole run; with ``status`` None it ends without run_stop."""
-    begin = ms + 10_000
-    lines = head(ms, **told)
-    for place, error in enumerate(errors):
-        lines += epoch(first + place, begin + place * EPOCH, error)
+    """The log of the acceptance tests with other epochs and values (None is left out), from ``ms``
+    on; with ``status`` None it ends without run_stop."""
+    events = [it | {"value": told.get(it["key"], it["value"])} for it in HEAD]
+    events = [it for it in events if told.get(it["key"], "") is not None]
+    new = told.keys() - {it["key"] for it in HEAD}
+    events += [HEAD[-1] | {"key": key, "value": told[key]} for key in sorted(new)]
+    for number, error in enumerate(errors):
+        for it in ONE_EPOCH:
+            value = error if it["key"] == "eval_error" else None
+            later = {"time_ms": it["time_ms"] + number * EPOCH, "value": value}
+            events.append(it | later | {"metadata": it["metadata"] | {"epoch_num": number}})
+    lines = [f":::MLLOG {json.dumps(it | {'time_ms': it['time_ms'] + ms - T0})}\n" for it in events]
     if status is not None:
-        lines.append(line("run_stop", begin + len(errors) * EPOCH + 30, status=status))
+        lines.append(line("run_stop", ms + 10_030 + len(errors) * EPOCH, status=status))
     return lines
 
 

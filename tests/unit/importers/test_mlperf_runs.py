@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fakes import mllog as fake
 from tests.fakes.imported_runs import Read
-from tests.fakes.mllog import EPOCH, T0, line, one, swap, training, values, why
+from tests.fakes.mllog import EPOCH, T0, TRAINING, line, one, swap, training, values, why
 
 
 def test_a_closed_run(read: Read) -> None:
@@ -126,7 +125,7 @@ def test_runs_that_did_not_finish(read: Read) -> None:
         killed,
         killed[:-2],  # in its last epoch
         [*killed[:-2], whole[-2][:60]],  # cut within a line
-        fake.head(),
+        training([], status=None),
         ranks=32,
     )
     assert refusals == []
@@ -155,7 +154,7 @@ AGAIN = training([0.3, 0.11], ms=T0 + 3_600_000)
     [
         (training() + AGAIN, [3, 2]),
         (training(status=None) + AGAIN, [3, 2]),  # killed, then started again
-        (fake.head() + training([0.3, 0.11], ms=T0 + 6000), [0, 2]),  # within seconds
+        (training([], status=None) + training([0.3, 0.11], ms=T0 + 6000), [0, 2]),  # within seconds
     ],
 )
 def test_several_runs_in_a_log(read: Read, lines: list[str], epochs: list[int]) -> None:
@@ -182,7 +181,7 @@ def without(*words: str) -> list[str]:
 
 
 LINES = training()
-EVALUATED = f'"time_ms": {T0 + 10_000 + EPOCH + fake.TRAINING}'
+EVALUATED = f'"time_ms": {T0 + 10_000 + EPOCH + TRAINING}'
 BLOCK = line("block_start", T0, first_epoch_num=3, epoch_count=4)
 ENDLESS = [text for text in without("epoch_stop", '"epoch_num": 1') if "eval_error" not in text]
 REFUSED: dict[str, tuple[list[str], str]] = {
