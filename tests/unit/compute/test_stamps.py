@@ -194,23 +194,20 @@ def test_epochs_give_the_times_of_epochs(tmp_path: Path) -> None:
 
 
 Step = dict[str, Any]
-STEPS, SECONDS, PAUSE = 20, 0.1, 0.01
 
 
-def steps_of(rank: int, count: int = STEPS) -> list[Step]:
-    """Steps of 100 ms, 10 ms apart."""
+def timed(work: Path, wall_s: float, change: Callable[[Step], Step] = dict) -> Reading:
+    """Two ranks' 20 steps of 100 ms, 10 ms apart, each changed."""
     spans = {"input": 0.01, "forward": 0.03, "backward": 0.05, "communication": 0.01}
-    return [
-        {"rank": rank, "step": step, "begin": UNIX + step * (SECONDS + PAUSE), "s": SECONDS,
-         "spans": dict(spans), "samples": 8}
-        for step in range(count)
-    ]  # fmt: skip
-
-
-def timed(work: Path, ranks: list[list[Step]], wall_s: float | None = None) -> Reading:
-    return read(
-        work, "".join(line(**each) for steps in ranks for each in steps), len(ranks), wall_s
-    )
+    text = "".join(
+        line(
+            **change({"rank": rank, "step": step, "begin": UNIX + 0.11 * step, "s": 0.1,
+                      "spans": spans, "samples": 8})
+        )
+        for rank in range(2)
+        for step in range(20)
+    )  # fmt: skip
+    return read(work, text, 2, wall_s)
 
 
 @pytest.mark.parametrize(
@@ -223,11 +220,9 @@ def timed(work: Path, ranks: list[list[Step]], wall_s: float | None = None) -> R
 def test_time_between_steps_that_the_run_did_not_take_is_not_known(
     tmp_path: Path, change: Callable[[Step], Step]
 ) -> None:
-    plain = [steps_of(rank) for rank in range(2)]
-    took = STEPS * (SECONDS + PAUSE)
-    true = timed(tmp_path, plain, took)
+    true = timed(tmp_path, 2.2)
     assert true.warnings == [] and "span_between" in true.arrays
-    stamped = timed(tmp_path, [[change(each) for each in steps] for steps in plain], took)
+    stamped = timed(tmp_path, 2.2, change)
     (warning,) = stamped.warnings
     assert "(a clock was set, or steps overlap: " in warning
     assert "span_between" not in stamped.arrays
@@ -237,16 +232,6 @@ def test_time_between_steps_that_the_run_did_not_take_is_not_known(
 
 
 def test_steps_that_add_up_to_more_than_their_run_are_refused(tmp_path: Path) -> None:
-    ranks = [steps_of(rank) for rank in range(2)]
-    for each in ranks[1]:
-        each["s"] *= 1000
-    with pytest.raises(UnreadableError) as error:
-        timed(tmp_path, ranks, 2.5)
-    assert str(error.value) == (
-        "stamps: the steps of rank 1 add up to 2000 s, and the run took 2.5 s: print seconds, of "
-        "steps that follow each other"
-    )
-    for each in ranks[0] + ranks[1]:
-        del each["s"]
-    with pytest.raises(UnreadableError, match="lines need 's', the seconds of a step"):
-        timed(tmp_path, ranks, 2.5)
+    said = "stamps: the steps of rank 1 add up to 2000 s, and the run took 2.5 s: print seconds"
+    with pytest.raises(UnreadableError, match=said):
+        timed(tmp_path, 2.5, lambda each: each | {"s": 0.1 * 1000 ** each["rank"]})
