@@ -1,14 +1,16 @@
-"""Helper of test_spans: train with faults that are planted in the program under test.
+"""Helper of test_spans: train a small network as CosmoFlow's is trained, with planted faults.
 
-``planted.py FOLDER``, on two ranks. Of each case of `CASES` rank 0 writes ``FOLDER/<case>.npz``:
-the arrays that a training program keeps, and `planted[step, rank]`, the seconds of a step of the
-last epoch that each rank slept in the planted place, as its own clock saw them: on a busy machine
-these are more than were asked for, on one rank or the other.
+``planted.py FOLDER``, on two ranks. Of each case of `CASES` rank 0 writes ``FOLDER/<case>.npz``,
+in which each array ends with the rank: those that a training program keeps, the samples `x` and
+`y` ``[step, sample, ...]``, the weights before they are broadcast (`first`) and at the end, and
+`planted` ``[step]``, the seconds of a step of the last epoch that a rank slept in the planted
+place, as its own clock saw them: on a busy machine these are more than were asked for.
 """
 
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 from harness import import_without
 
@@ -18,29 +20,52 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from harness import ranks, tf_training
+from cosmoflow_training import benchmark
+from harness import ranks
 from harness.phases import Phases
+from harness.program import Run
+from tests.benchmarks.programs import Program
 
-EPOCHS, STEPS, DELAY_S = 2, 8, 0.1
+EPOCHS, STEPS, BATCH, DELAY_S = 2, 8, 8, 0.1
 # Where to sleep, and on which ranks.
 CASES = {
     "straggler": ("compute", (1,)),
     "reader": ("input", (0, 1)),
     "network": ("network", (0, 1)),
 }
+PARAMS = Program("cosmoflow_training", {}).defaults | {
+    "input": "dummy", "ranks": 2, "samples_per_rank": STEPS * BATCH, "batch_size": BATCH,
+    "validation_samples_per_rank": 0, "epochs": EPOCHS, "base_learning_rate": 0.01,
+    "learning_rate_reference_batch": BATCH, "warmup_epochs": 1,
+}  # fmt: skip
 
 
-class Fault:
-    """Sleeps where it is planted, on this rank, and notes the seconds of each time."""
+class Late(benchmark.Program):
+    """The program on a single layer and samples made here; it sleeps where that is planted."""
 
-    def __init__(self, place, where):
+    def plant(self, place, where):
+        """Choose the place, on these ranks; elsewhere nothing is late."""
         self.place = place if hvd.rank() in where else "nowhere"
         self.slept = []
 
-    def sleep(self):
-        began = time.perf_counter()
-        time.sleep(DELAY_S)
-        self.slept.append(time.perf_counter() - began)
+    def sleep(self, place):
+        if self.place == place:
+            began = time.perf_counter()
+            time.sleep(DELAY_S)
+            self.slept.append(time.perf_counter() - began)
+
+    def in_graph(self, tensor, place):
+        """The tensor, once the sleep is over, if that is planted here."""
+        if self.place != place:
+            return tensor
+
+        def pause(value):
+            self.sleep(place)
+            return value
+
+        after = tf.numpy_function(pause, [tensor], tensor.dtype)
+        after.set_shape(tensor.shape)
+        return after
 
     def by_step(self):
         """The seconds of each step of the last epoch, of which some have several sleeps.
@@ -50,68 +75,57 @@ class Fault:
         last = np.array(self.slept or np.zeros(STEPS))[-(len(self.slept) // EPOCHS) :]
         return last[: len(last) // STEPS * STEPS].reshape(STEPS, -1).sum(axis=1)
 
-    def in_graph(self, tensor, place):
-        """The tensor, once the sleep is over, if that is planted here."""
-        if self.place != place:
-            return tensor
+    def set_up(self):
+        numbers = np.random.default_rng(hvd.rank())
+        self.x = numbers.standard_normal((STEPS, BATCH, 4)).astype(np.float32)
+        self.y = self.x.sum(axis=2, keepdims=True)
 
-        def pause(value):
-            self.sleep()
-            return value
+        def measure(y, prediction):
+            # Of the target: what has no gradient may pass through Python.
+            difference = self.in_graph(y, "compute") - prediction
+            return [tf.reduce_sum(power, axis=1) for power in (difference**2, abs(difference))]
 
-        after = tf.numpy_function(pause, [tensor], tensor.dtype)
-        after.set_shape(tensor.shape)
-        return after
+        network = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+        self.build(network, measure, ((4,), (1,)))
 
+    def weights(self):
+        return ranks.gather(np.concatenate([np.ravel(w) for w in self.model.get_weights()]))
 
-def batches(fault, count):
-    generator = np.random.default_rng(hvd.rank())
-    for _ in range(count):
-        if fault.place == "input":
-            fault.sleep()
-        x = tf.constant(generator.standard_normal((8, 4)), tf.float32)
-        yield x, tf.reduce_sum(x, axis=1, keepdims=True)
+    def batches(self, split, epoch):
+        def late():
+            for x, y in zip(self.x, self.y, strict=True):
+                self.sleep("input")
+                yield tf.constant(x), tf.constant(y)
+
+        return late(), STEPS
 
 
 def run(folder, case):
-    fault = Fault(*CASES[case])
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
-    optimizer = tf.keras.optimizers.legacy.SGD(0.01)
-    optimizer._create_all_weights(model.trainable_variables)
-
-    def measure(y, prediction):
-        # Of the target: what has no gradient may pass through Python.
-        return [tf.reduce_sum((fault.in_graph(y, "compute") - prediction) ** 2, axis=1)]
-
+    trainer = Late(Run(case, "", 1, PARAMS, 0, None, folder, folder), Phases())
+    trainer.start()
+    trainer.plant(*CASES[case])
     real = hvd.allreduce
-    if fault.place == "network":
+
+    def exchange(tensor, **kwargs):
         # Gradients leave late and arrive late: only then does it become the network's time.
-        hvd.allreduce = lambda tensor, **kwargs: fault.in_graph(real(tensor, **kwargs), "network")
-    try:
-        step = tf_training.make_step(model, optimizer, measure)
-        tf_training.broadcast(model, optimizer)
-        history = tf_training.train(
-            EPOCHS,
-            lambda _: tf_training.run_part(batches(fault, STEPS), step, STEPS),
-            None,
-            ["loss"],
-            Phases(),
-            rate=lambda: 0.01,
-        )
-    finally:
-        hvd.allreduce = real
-    arrays = history.arrays()
-    planted = ranks.gather(fault.by_step())
+        return trainer.in_graph(real(tensor, **kwargs), "network")
+
+    with mock.patch.object(hvd, "allreduce", exchange):
+        trainer.set_up()
+        first = trainer.weights()
+        trainer.warm_up()
+        trainer.measure()
+    arrays = trainer.history.arrays() | {"first": first, "weights": trainer.weights()}
+    own = {"x": trainer.x, "y": trainer.y, "planted": trainer.by_step()}
+    arrays |= {name: ranks.gather(array) for name, array in own.items()}
     if ranks.rank() == 0:
-        np.savez(folder / f"{case}.npz", planted=planted, **arrays)
+        np.savez(folder / f"{case}.npz", **arrays)
 
 
 def main():
     ranks.use("tensorflow")
-    ranks.start(2)
-    folder = Path(sys.argv[1])
     for case in CASES:
-        run(folder, case)
+        run(Path(sys.argv[1]), case)
     ranks.stop()
 
 
