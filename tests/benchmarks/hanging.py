@@ -1,19 +1,12 @@
-"""A program in the harness: it hangs, is slow or ends well, as its run file asks for."""
+"""A program in the harness: a rank of two hangs, or it ends well, as its run file asks for."""
 
 import multiprocessing
 import os
 import sys
 import time
 
-from harness import program
+from harness import program, ranks
 from harness.phases import Phases, since_start
-from harness.rank_variables import rank_of
-
-
-def sleeps(out):
-    """Hang as one that waits for something that never comes."""
-    ready(out)
-    time.sleep(600)
 
 
 def ends_well(out):
@@ -28,21 +21,14 @@ def ends_well(out):
     (out / "during").write_text("\n".join(path.name for path in out.glob("stacks-*")))
 
 
-def hangs_in_horovod(out):
-    """Let rank 1 hang while the other waits for it."""
-    from harness import ranks
-
+def hangs(out):
+    """Let rank 1 hang while the other waits for it; each tells when it had come there."""
     ranks.use("tensorflow")
     ranks.start(2)
+    (out / f"ready-{ranks.rank()}").write_text(str(since_start()))
     if ranks.rank() == 1:
-        sleeps(out)
-    ready(out)
+        time.sleep(600)
     ranks.barrier()
-
-
-def ready(out):
-    """Tell when this rank had come to where it stays."""
-    (out / f"ready-{rank_of(os.environ)}").write_text(str(since_start()))
 
 
 def main(run):

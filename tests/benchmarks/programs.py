@@ -5,7 +5,6 @@ import functools
 import importlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = ROOT / "workflow"
 BENCHMARKS = WORKFLOW / "benchmarks"
 GLOO = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
-# Programs that `warm` starts, by the framework that they find imported.
+# Programs that `warm` starts, by the framework that they find imported, and what starts its ranks.
 TENSORFLOW, PYTORCH = "programs", "torch programs"
+LAUNCHERS = {TENSORFLOW: ("horovodrun.py", "--gloo", "-np"), PYTORCH: ("local_ranks.py",)}
 # Of scripts in this folder, which import benchmarks without being started by them.
 HELPER = {"PYTHONPATH": f"{BENCHMARKS}{os.pathsep}{ROOT}"}
 
@@ -46,11 +46,6 @@ class Later:
 def entry(program):
     """Words that start a program of the benchmarks, as benchmark.yaml has them."""
     return [sys.executable, str(BENCHMARKS), program]
-
-
-def helper(name, *arguments):
-    """Words that start a script of this folder; in an environment with HELPER."""
-    return [sys.executable, str(Path(__file__).with_name(name)), *map(str, arguments)]
 
 
 def warm(program, kind=TENSORFLOW):
@@ -91,8 +86,8 @@ def warm_socket(kind=TENSORFLOW):
 class Program:
     """A benchmark's folder and declaration, with parameters that make its runs small."""
 
-    def __init__(self, name, small):
-        self.name, self.small = name, small
+    def __init__(self, name, small, kind=TENSORFLOW):
+        self.name, self.small, self.kind = name, small, kind
         self.folder = BENCHMARKS / name
         self.declared = yaml.safe_load((self.folder / "benchmark.yaml").read_text())
         self.defaults = {key: spec["default"] for key, spec in self.declared["parameters"].items()}
@@ -115,15 +110,11 @@ class Program:
         path.write_text(json.dumps(content))
         return path, out
 
-    def start(self, folder, data=None, repeat=0, env=(), how=None, **params):
-        """Run the program; return the finished process and its output folder.
-
-        `how` is `warm`, or `entry`, which takes seconds more but is how programs are started
-        outside of tests; entry if there is an `env`, which may matter before main is called.
-        """
+    def start(self, folder, data=None, repeat=0, env=(), **params):
+        """Run the program; return the finished process and its output folder."""
         path, out = self.write_run(folder, data, repeat, **params)
-        words = (how or (entry if env else warm))(self.name)
-        return start_ranks([*words, "--run", str(path)], params.get("ranks", 1), env), out
+        words = [*warm(self.name, self.kind), "--run", str(path)]
+        return start_ranks(words, params.get("ranks", 1), env, self.kind), out
 
     def stage_words(self, out, files, *more, params=None, how=entry, **changes):
         """Words that stage the data set of some parameters, or of `params` alone.
@@ -138,16 +129,10 @@ class Program:
         words += ["--params", json.dumps(identity if params is None else params), *more]
         return [str(word) for word in words]
 
-    def stage(self, *args, env=(), **params):
+    def stage(self, *args, **params):
         """Stage a data set (`stage_words`); return the finished process."""
-        return subprocess.run(
-            self.stage_words(*args, **params),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-            env=os.environ | dict(env),
-        )
+        words = self.stage_words(*args, **params)
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=240)
 
     def staged(self, tmp_path_factory, files):
         """Stage the data set of the small runs in a folder of its own, and return that."""
@@ -157,11 +142,12 @@ class Program:
         return folder
 
 
-def start_ranks(words, ranks, env=()):
+def start_ranks(words, ranks, env=(), kind=TENSORFLOW):
     """Start a program on some ranks; return the finished process."""
     if ranks > 1:
-        launcher = str(WORKFLOW / "launchers" / "horovodrun.py")
-        words = [sys.executable, launcher, "--gloo", "-np", str(ranks), *words]
+        launcher, *options = LAUNCHERS[kind]
+        path = str(WORKFLOW / "launchers" / launcher)
+        words = [sys.executable, path, *options, str(ranks), *words]
     return subprocess.run(
         words,
         capture_output=True,
@@ -178,40 +164,11 @@ def rank_environment(more=()):
     return kept | GLOO | {"TF_CPP_MIN_LOG_LEVEL": "2"} | dict(more)
 
 
-def start_helper(name, *arguments, ranks=1, env=()):
+def start_helper(name, *arguments, ranks=1, env=(), kind=TENSORFLOW):
     """Run a script of this folder on some ranks; it must end well."""
-    done = start_ranks([*warm(name), *map(str, arguments)], ranks, env)
+    done = start_ranks([*warm(name, kind), *map(str, arguments)], ranks, env, kind)
     assert done.returncode == 0, done.stderr[-4000:]
     return done
-
-
-def start_torch(name, *arguments, ranks=1, env=()):
-    """Run a script of this folder on some ranks of PyTorch; return the finished processes."""
-    return start_torch_ranks([*warm(name, PYTORCH), *map(str, arguments)], ranks, env)
-
-
-def start_torch_ranks(words, ranks, env=()):
-    """Do so with any program."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    processes = []
-    try:
-        for rank in range(ranks):
-            place = {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank}
-            place |= {"LOCAL_WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-            own = HELPER | dict(env) | {key: str(value) for key, value in place.items()}
-            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-            processes.append(subprocess.Popen(words, env=os.environ | own, **pipes))
-        said = [process.communicate(timeout=120) for process in processes]
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-    return [
-        subprocess.CompletedProcess(words, process.returncode, *texts)
-        for process, texts in zip(processes, said, strict=True)
-    ]
 
 
 def read(done, out):

@@ -5,10 +5,14 @@ import pytest
 
 from cnn_training import metrics
 from scalesweep.core.profilers import environment, lacks
-from tests.benchmarks.cnn_programs import start
-from tests.benchmarks.programs import Later, read, warm
+from tests.benchmarks.programs import Later, Program, read
 
 tf_training = Later("harness.tf_training")
+SMALL = {
+    "model": "lenet", "batch_size": 4, "warmup_batches": 2, "batches": 6, "learning_rate": 0.001,
+}  # fmt: skip
+PROGRAM = Program("cnn_training", SMALL)
+start = PROGRAM.start
 
 
 def value(native, name):
@@ -41,20 +45,12 @@ def test_metrics_are_those_of_the_formulas():
 @pytest.mark.slow
 @pytest.mark.measured
 def test_two_ranks_on_horovod_with_its_knobs(tmp_path):
-    knobs = {
-        "fusion_threshold_mb": 3,
-        "cycle_time_ms": 2.5,
-        "hierarchical_allreduce": True,
-        "autotune": True,
-        "compression": "fp16",
-    }
-    done, out = start(tmp_path, ranks=2, ranks_per_node=2, **knobs)
-    native, samples = read(done, out)
-    assert samples["step_times"].shape == (6, 2)
-    assert samples["loss"].shape == (6, 2)
+    knobs = {"fusion_threshold_mb": 3, "cycle_time_ms": 2.5, "hierarchical_allreduce": True}
+    knobs |= {"autotune": True, "compression": "fp16"}
+    native, samples = read(*start(tmp_path, ranks=2, ranks_per_node=2, **knobs))
+    assert samples["step_times"].shape == samples["loss"].shape == (6, 2)
     assert (samples["loss"][:, 0] != samples["loss"][:, 1]).all()
     assert native["work"]["samples_per_epoch"] == 2 * 4 * 6
-    assert len({rank["pid"] for rank in native["environment"]["ranks"]}) == 2
     assert native["notes"]["mode"]["strategy"] == "horovod"
     exchange = native["notes"]["exchange"]  # two bytes a value: compressed
     assert (exchange["by"], exchange["backend"]) == ("horovod", "gloo")
@@ -93,8 +89,7 @@ def test_ranks_of_a_host_take_its_gpus_in_turn(monkeypatch, given_by_slurm, take
 @pytest.mark.slow
 def test_without_exchange_each_rank_learns_alone(tmp_path):
     env, together = environment("noexchange", tmp_path), "collective_all_reduce"
-    done, out = start(tmp_path, env=env, how=warm, ranks=2, variable_update=together)
-    native, samples = read(done, out)
+    native, samples = read(*start(tmp_path, env=env, ranks=2, variable_update=together))
     assert native["notes"]["mode"]["strategy"] == "none"
     assert lacks("noexchange", [], native["notes"]) == ""
     assert np.ptp(samples["loss"], axis=1)[-1] > 0

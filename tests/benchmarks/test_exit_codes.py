@@ -1,36 +1,25 @@
-"""How programs fail: exit code and one line, of parameters, of data and of what is not there."""
+"""How programs start and fail: exit code and one line, of names, parameters and data."""
 
 import json
 import shutil
+import subprocess
 
 import pytest
 
-from tests.benchmarks import cnn_programs, test_cosmoflow_training, test_nt3_training
-from tests.benchmarks.programs import Program, warm
+from tests.benchmarks.programs import BENCHMARKS, Program, entry, warm
+from tests.benchmarks.test_cnn_training import PROGRAM as CNN
+from tests.benchmarks.test_cosmoflow_training import PROGRAM as COSMOFLOW
+from tests.benchmarks.test_nt3_training import PROGRAM as NT3
 
-COSMOFLOW, CNN, NT3 = (
-    test_cosmoflow_training.PROGRAM,
-    cnn_programs.PROGRAM,
-    test_nt3_training.PROGRAM,
-)
+SERVERS, TOGETHER = "parameter_server", "collective_all_reduce"
 SIZES = ("sample_shape", "samples_per_file", "samples_per_rank", "batch_size")
 PIPELINE = Program("input_pipeline", {name: COSMOFLOW.small[name] for name in SIZES})
 # Program, parameters, exit code, words of the line; of runs that have no data set.
 FAILING = [
     (CNN, {"learning_rate": 1e30}, 65, ["the loss is nan", "learning_rate 1e+30"]),
     (CNN, {"variable_update": "replicated", "all_reduce": "nccl"}, 69, ["all_reduce nccl"]),
-    (
-        CNN,
-        {"variable_update": "parameter_server", "parameter_device": "gpu"},
-        69,
-        ["parameter_device gpu"],
-    ),
-    (
-        CNN,
-        {"variable_update": "collective_all_reduce", "ranks": 2, "devices_per_rank": 2},
-        69,
-        ["one CPU device of each"],
-    ),
+    (CNN, {"variable_update": SERVERS, "parameter_device": "gpu"}, 69, ["parameter_device gpu"]),
+    (CNN, {"variable_update": TOGETHER, "ranks": 2, "devices_per_rank": 2}, 69, ["one CPU device"]),
     (COSMOFLOW, {"decay_epochs": [4, 2], "decay_factors": [0.5, 0.2]}, 2, ["must ascend"]),
     (COSMOFLOW, {"input": "dummy", "precision": "mixed_float16"}, 69, ["mixed_float16: "]),
     (NT3, {}, 66, ["names no data set"]),
@@ -38,6 +27,30 @@ FAILING = [
     (Program("copy_bandwidth", {}), {"direction": "device_to_device"}, 69, ["no GPU here"]),
     (Program("file_read", {"ranks": 1}), {}, 66, ["names no data set"]),
 ]
+
+
+def call(*words, **changes):
+    return subprocess.run(words, capture_output=True, text=True, check=False, **changes)
+
+
+@pytest.mark.parametrize("name", ["nt4", "nt3.stage", "../nt3", ""])
+def test_an_unknown_program_is_2_and_one_line(name):
+    done = call(*(entry(name) if name else entry(name)[:-1]))
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == (
+        f"benchmarks: no program {name!r}; allowed: allreduce, cnn_training, compute_peak, "
+        "copy_bandwidth, cosmoflow_training, data_loading, file_read, input_pipeline, "
+        "memory_bandwidth, nt3, pair_latency, step_layers, torch_peak, torch_training\n"
+    )
+
+
+def test_every_benchmark_declares_programs_that_are_there():
+    for path in BENCHMARKS.glob("*/benchmark.py"):
+        declared = Program(path.parent.name, {}).declared
+        words = ["{python}", "{benchmarks}", path.parent.name, "--run", "{run_file}"]
+        assert declared["command"] == words
+        if "data" in declared:
+            assert call(*entry(declared["data"]["program"]), "--help").returncode == 0
 
 
 def told(program, done, out, code, words, ranks=1):
@@ -98,14 +111,3 @@ def test_a_table_of_which_the_second_rank_reads_the_broken_line(tmp_path):
     two = {"ranks": 2, "partition": "samples", "csv_reader": "numpy"}
     done, out = NT3.start(tmp_path / "run", broken, **two)
     told(NT3, done, out, 65, [f"{table} is damaged"], 2)
-
-
-@pytest.mark.slow
-def test_a_reader_that_is_not_here_is_69(tmp_path):
-    data = tmp_path / "set"
-    assert NT3.stage(data, {"train": 1, "test": 1}, how=warm).returncode == 0
-    hidden = tmp_path / "hidden" / "pandas"
-    hidden.mkdir(parents=True)
-    (hidden / "__init__.py").write_text("raise ImportError('not here')\n")
-    done, out = NT3.start(tmp_path / "pandas", data, env={"PYTHONPATH": str(hidden.parent)})
-    told(NT3, done, out, 69, ["reader pandas", "the Python package pandas"])

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from harness import epochs, facts, native, program
+from harness import epochs, facts, native, no_exchange, program
 from scalesweep.analysis.kineto_stream import read_stream
 from scalesweep.analysis.trace_account import account_of_rank
-from tests.benchmarks.programs import BENCHMARKS, start_helper, start_torch
+from tests.benchmarks.programs import BENCHMARKS, PYTORCH, start_helper
 from tests.fakes.torch_python import needs_torch
 
 
@@ -87,6 +87,20 @@ def test_result_keeps_full_precision_and_leaves_no_temporary(tmp_path):
     assert re.fullmatch(r"\d+([-,]\d+)*", rank["affinity"])
 
 
+@pytest.mark.parametrize(
+    ("profile", "together", "epochs"),
+    [("cprofile", 8, [100, 2, 100]), ("noexchange", 1, [4, 2, 100])],
+)
+def test_a_rank_alone_has_a_rate_of_its_own_and_trains_to_no_target(
+    monkeypatch, profile, together, epochs
+):
+    monkeypatch.setenv("SCALESWEEP_PROFILE", profile)
+    assert no_exchange.left_out() == (profile == "noexchange")
+    assert no_exchange.together(8) == together
+    planned = [(100, 0.9), (2, 0.9), (100, None)]
+    assert [no_exchange.epochs(*each) for each in planned] == epochs
+
+
 @pytest.mark.slow
 def test_two_ranks_of_horovod_gather_in_pieces_and_fail_together(tmp_path):
     start_helper("gather_ranks.py", tmp_path / "report", "tensorflow", ranks=2)
@@ -97,8 +111,8 @@ def test_two_ranks_of_horovod_gather_in_pieces_and_fail_together(tmp_path):
 @pytest.mark.slow
 def test_two_ranks_of_torch_gather_in_pieces_and_fail_together(tmp_path):
     profile = {"SCALESWEEP_PROFILE": "torch", "SCALESWEEP_PROFILE_FOLDER": str(tmp_path)}
-    done = start_torch("gather_ranks.py", tmp_path / "report", "torch", ranks=2, env=profile)
-    assert [each.returncode for each in done] == [0, 0], done
+    words = ("gather_ranks.py", tmp_path / "report", "torch")
+    start_helper(*words, ranks=2, env=profile, kind=PYTORCH)
     check_gathered(json.loads((tmp_path / "report").read_text()))
     for rank in range(2):
         text = gzip.decompress((tmp_path / f"rank{rank}.json.gz").read_bytes())

@@ -121,3 +121,9 @@ def test_scaling_is_by_the_largest_of_both_tables_and_all_ranks():
     # Another rank has seen values four times as large.
     tables.scale(train, test, lambda values: 4 * values)
     np.testing.assert_allclose(train[:, 1:], expected[0] / 4, rtol=1e-6)
+
+
+def test_a_reader_that_is_not_here_is_69(monkeypatch):
+    monkeypatch.setitem(loading.READERS, "pandas", (loading.READERS["pandas"][0], "absent.module"))
+    code, said = loading.import_package("pandas")[1]
+    assert code == 69 and said.startswith("reader pandas: needs the Python package absent (")

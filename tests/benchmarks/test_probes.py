@@ -11,7 +11,7 @@ from harness import probe, tf32
 from harness.probe import Case, Sweep, ceiling_metrics, rates, run_sweep
 from memory_bandwidth import kernels
 from pair_latency import links
-from tests.benchmarks.programs import PYTORCH, Later, Program, read, start_torch_ranks, warm
+from tests.benchmarks.programs import PYTORCH, TENSORFLOW, Later, Program, read, warm
 from tests.fakes.torch_python import needs_torch
 
 peak = Later("compute_peak.benchmark")
@@ -120,16 +120,12 @@ RUNS = [
      for run in RUNS],
 )  # fmt: skip
 def test_a_ceiling_is_the_best_of_what_was_swept(tmp_path, name, params, ranks, amounts, metric):
-    program = Program(name, {"repeats": 3, "ranks": ranks, "ranks_per_node": ranks})
+    kind = PYTORCH if name == "torch_peak" else TENSORFLOW
+    program = Program(name, {"repeats": 3, "ranks": ranks, "ranks_per_node": ranks}, kind)
     data = tmp_path / "data" if "data" in program.declared else None
     if data:
         assert program.stage(data, {"read": 2}, how=warm, **params).returncode == 0
-    if name == "torch_peak":
-        path, out = program.write_run(tmp_path, None, **params)
-        done = start_torch_ranks([*warm(name, PYTORCH), "--run", str(path)], ranks)[0]
-    else:
-        done, out = program.start(tmp_path, data, **params | {"ranks": ranks})
-    native, samples = read(done, out)
+    native, samples = read(*program.start(tmp_path, data, **params | {"ranks": ranks}))
     assert samples["sweep_seconds"].shape == (len(amounts), 3, ranks)
     assert native["notes"]["sweep"]["amounts"] == amounts
     best = (np.array(amounts)[:, None] / samples["sweep_seconds"].max(axis=2)).max()

@@ -10,7 +10,7 @@ import pytest
 
 from cosmoflow_data import dataset
 from input_pipeline import python_samples
-from tests.benchmarks.programs import Program, entry, warm
+from tests.benchmarks.programs import Program, warm
 
 SHAPE = (4, 4, 4, 4)
 PARAMS = {"sample_shape": list(SHAPE), "samples_per_file": 2, "compression": "none"}
@@ -20,13 +20,8 @@ FORMAT = dataset.Format(SHAPE, 2)
 PROGRAM = Program("data_loading", {})
 
 
-def command(out, train, valid, *more, params=PARAMS, how=entry):
-    files = {"train": train, "valid": valid}
-    return PROGRAM.stage_words(out, files, *more, params=params, how=how)
-
-
-def stage(*args, **params):
-    return subprocess.run(command(*args, **params), capture_output=True, text=True, check=False)
+def stage(out, train, *more, **how):
+    return PROGRAM.stage(out, {"train": train, "valid": 2}, *more, params=PARAMS, **how)
 
 
 def content(folder):
@@ -46,7 +41,7 @@ def as_generated(path, split, index):
 @pytest.mark.slow
 def test_stage_grow_and_repair(tmp_path):
     out = tmp_path / "set"
-    done = stage(out, 5, 2, "--workers", 2)
+    done = stage(out, 5, "--workers", 2)
     assert done.returncode == 0, done.stderr
     assert "made 7 of 7 files" in done.stdout
     first = content(out)
@@ -64,13 +59,13 @@ def test_stage_grow_and_repair(tmp_path):
         file.truncate(100)
     kept = out / "train" / "part-000000.tfrecord"
     modified = kept.stat().st_mtime_ns
-    done = stage(out, 8, 2, how=warm)
+    done = stage(out, 8, how=warm)
     assert "made 5 of 10 files" in done.stdout, done.stderr
     second = content(out)
     assert {name: second[name] for name in first} == first
     assert len(second) == 10
     assert kept.stat().st_mtime_ns == modified
-    assert "all 10 files are there" in stage(out, 8, 2).stdout
+    assert "all 10 files are there" in stage(out, 8).stdout
 
 
 @pytest.mark.slow
@@ -78,9 +73,8 @@ def test_kill_leaves_no_half_file(tmp_path):
     out = tmp_path / "set"
     params = PARAMS | {"sample_shape": [32, 32, 32, 4], "samples_per_file": 16}
     fmt = dataset.Format.from_params(params)
-    process = subprocess.Popen(
-        command(out, 400, 0, params=params), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
+    words = PROGRAM.stage_words(out, {"train": 400, "valid": 0}, params=params)
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not list(out.glob("train/*.tfrecord")) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -93,9 +87,9 @@ def test_kill_leaves_no_half_file(tmp_path):
 
 def test_refuses_a_full_disk_and_a_folder_with_other_data(tmp_path):
     out = tmp_path / "set"
-    done = stage(out, 5, 2, "--reserve-gb", 1e9)
+    done = stage(out, 5, "--reserve-gb", 1e9)
     assert done.returncode == 1 and not out.exists()
     assert done.stderr.count("\n") == 1 and "GB free" in done.stderr and str(out) in done.stderr
     (tmp_path / "format.json").write_text(json.dumps(dataset.Format((8, 8, 8, 4), 2).describe()))
-    done = stage(tmp_path, 5, 2)
+    done = stage(tmp_path, 5)
     assert done.returncode == 1 and "sample_shape" in done.stderr

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.benchmarks.programs import read, start_torch
-from tests.benchmarks.torch_programs import DEFAULTS, stage, start
+from tests.benchmarks.programs import PYTORCH, read, start_helper
+from tests.benchmarks.test_torch_training import PROGRAM
 from tests.fakes.torch_python import needs_torch
 
 pytestmark = [pytest.mark.slow, needs_torch]
@@ -33,9 +33,7 @@ CASES = {
     "hybrid accumulated": HYBRID | TWICE | {"batch_size": 2},
     "gpipe": PP | {"pp_schedule": "gpipe"},
     "pp fsdp2": PP | FSDP,
-    "tied": {"tied_weights": True},
-    "tied tp": TP | {"tied_weights": True, "gradient_as_bucket_view": True},
-    "one shard": TP | FSDP | {"tp": 4, "batch_size": 16},
+    "tied": TP | {"tied_weights": True, "gradient_as_bucket_view": True},
 }
 # Of each layout: which rank waits for rank 1 if that is late, and in which array.
 LATE = {
@@ -65,17 +63,16 @@ CASES |= {
 def trained(tmp_path_factory):
     """By case: what each rank reports, and the losses, mean over data-parallel ranks."""
     folder, cases = tmp_path_factory.mktemp("layouts"), []
-    for params in (DEFAULTS | SETTINGS | case for case in CASES.values()):
+    for params in (PROGRAM.defaults | SETTINGS | case for case in CASES.values()):
         if params["input"] == "staged":
             params["data"] = str(folder / f"data-{params['model']}")
             if not (folder / f"data-{params['model']}").exists():
                 sizes = {
                     name: params[name] for name in (*STAGED, "model", "sequence", "vocabulary")
                 }
-                assert stage(params["data"], 4, **sizes).returncode == 0
+                assert PROGRAM.stage(params["data"], {"train": 4}, **sizes).returncode == 0
         cases.append(json.dumps(params))
-    for done in start_torch("torch_layouts.py", folder, STEPS, *cases, ranks=RANKS):
-        assert done.returncode == 0, done.stderr[-4000:]
+    start_helper("torch_layouts.py", folder, STEPS, *cases, ranks=RANKS, kind=PYTORCH)
     reports = {}
     for number, name in enumerate(CASES):
         report = SimpleNamespace(**json.loads((folder / f"{number}.json").read_text()))
@@ -98,13 +95,15 @@ def test_ranks_train_as_one_that_takes_all_samples(trained, name, reference):
     assert "staged" in name or np.diff(trained[name].losses).max() < -0.01  # it learns
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if "alone" not in n and "staged" not in n])
+OTHERS = ("alone", "staged", "tied")
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.split()[0] not in OTHERS])
 def test_every_layout_trains_as_ddp_does(trained, name):
-    reference = "tied" if name.startswith("tied") else "ddp"
-    near = 2e-4 if "bfloat16" in name else 5e-7
-    assert trained[name].losses == pytest.approx(trained[reference].losses, rel=near)
+    near, losses = 2e-4 if "bfloat16" in name else 5e-7, trained["ddp"].losses
+    assert trained[name].losses == pytest.approx(losses, rel=near)
     if "bfloat16" in name:
-        assert (trained[name].losses != trained[reference].losses).all()
+        assert (trained[name].losses != losses).all()
     cut = [rank["losses"] for rank in trained[name].ranks]
     data_ranks = np.prod([trained[name].mesh[d] for d in ("dp_replicate", "dp_shard")])
     assert len({tuple(losses) for losses in cut}) == data_ranks  # the stages' is the last one's
@@ -156,8 +155,7 @@ def test_records_say_what_each_rank_holds_and_sends(trained):
     assert of_ranks("pp") == [{"activations_sent_bytes": 4 * 2 * tokens}] * RANKS
     assert trained["pp"].exchange["by"] == "ddp"
     assert sum(trained["pp"].exchange["tensor_bytes"]) == 4 * (2 * block + stem)
-    assert trained["one shard"].exchange is None  # one data-parallel rank exchanges no shards
-    assert trained["both"].exchange is None
+    assert trained["both"].exchange is None  # one data-parallel rank exchanges no gradients
     sent = {"activations_reduced_bytes": 32 * 4 * tokens, "activations_sent_bytes": 16 * tokens}
     assert of_ranks("both") == [sent] * RANKS
     assert trained["both"].mesh == {"pp": 2, "dp_replicate": 1, "dp_shard": 1, "tp": 2}
@@ -169,7 +167,7 @@ def test_stamps_see_the_waits_of_every_layout(trained):
         "ddp": {"data_parallel"}, "hybrid": {"data_parallel"},
         "tp": {"data_parallel", "tensor_parallel"}, "pp": {"data_parallel", "pipeline_wait"},
         "pp fsdp2": {"data_parallel", "pipeline_wait"},
-        "both": {"tensor_parallel", "pipeline_wait"}, "one shard": {"tensor_parallel"},
+        "both": {"tensor_parallel", "pipeline_wait"},
     }  # fmt: skip
     kinds = ("data_parallel", "tensor_parallel", "pipeline_wait")
     for name, names in waits.items():
@@ -205,17 +203,10 @@ def test_a_gpu_is_timed_by_its_stream_and_its_host_waits_for_nothing(trained):
 def test_a_run_says_what_each_stage_is(tmp_path):
     cut = {"pp": 2, "accumulation": 2}
     settings = SETTINGS | cut | {"ranks": 2, "micro_batches": 2, "batches": 3}
-    native, samples = read(*start(tmp_path, **settings))
+    native, samples = read(*PROGRAM.start(tmp_path, **settings))
     assert samples["loss"].shape == samples["span_pipeline_wait"].shape == (3, 2)
     assert (samples["loss"][:, 0] == samples["loss"][:, 1]).all()  # known to the last stage alone
     assert (samples["span_pipeline_wait"] > 0).all()
-    samples_of_run = 4 * 2 * 3  # of one data-parallel rank
-    timed = {"samples": samples_of_run, "phases": ["timed"]}
-    assert native["work"] == timed | {"samples_per_epoch": samples_of_run}
-    layout, values = native["notes"]["layout"], native["metrics"]
-    assert layout["mesh"] == {"pp": 2, "dp_replicate": 1, "dp_shard": 1, "tp": 1}
-    assert sum(layout["parameters"]) == values["model_parameters"]["value"] == gradients() // 4
-    # Two stages: a border, crossed by four micro-batches of two samples in both directions.
-    sent = 4 * 2 * (4 * SEQUENCE * WIDTH)
-    assert layout["bytes"] == [{"activations_sent_bytes": sent}] * 2
-    assert "gradient_bytes" not in values
+    assert native["work"]["samples"] == 4 * 2 * 3  # of one data-parallel rank
+    parameters = native["notes"]["layout"]["parameters"]
+    assert sum(parameters) == native["metrics"]["model_parameters"]["value"] == gradients() // 4

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.benchmarks.programs import start_torch
+from tests.benchmarks.programs import PYTORCH, start_helper
 from tests.fakes.torch_python import needs_torch
 
 pytestmark = [pytest.mark.slow, needs_torch]
@@ -12,9 +12,7 @@ pytestmark = [pytest.mark.slow, needs_torch]
 
 @pytest.fixture(scope="module")
 def facts():
-    (done,) = start_torch("torch_networks.py")
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout)
+    return json.loads(start_helper("torch_networks.py", kind=PYTORCH).stdout)
 
 
 def test_the_transformer_is_gpt2(facts):

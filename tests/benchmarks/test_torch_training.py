@@ -5,19 +5,24 @@ import pytest
 
 from scalesweep.compute.failure_cause import reason_of
 from scalesweep.core.causes import Cause
-from tests.benchmarks import cnn_programs
-from tests.benchmarks.programs import read
-from tests.benchmarks.torch_programs import stage, start
+from tests.benchmarks import test_cnn_training
+from tests.benchmarks.programs import PYTORCH, Program, read
 from tests.fakes.torch_python import needs_torch
 
 pytestmark = [pytest.mark.slow, needs_torch]
 
+SMALL = {
+    "model": "mlp", "layers": 2, "width": 32, "batch_size": 8, "warmup_batches": 1, "batches": 4,
+    "intra_threads": 1, "inter_threads": 1,
+}  # fmt: skip
+PROGRAM = Program("torch_training", SMALL, PYTORCH)
+start = PROGRAM.start
 STAGED = {"input": "staged", "data_samples": 15, "samples_per_file": 5}
 
 
 def test_missing_data_are_one_line(tmp_path):
     data = tmp_path / "data"
-    assert stage(data, 3, **STAGED).returncode == 0
+    assert PROGRAM.stage(data, {"train": 3}, **STAGED).returncode == 0
     path = data / "train" / "part-000001.npy"
     path.unlink()
     done, _ = start(tmp_path, data, **STAGED)
@@ -45,7 +50,7 @@ BOTH = {
 def test_training_is_that_of_cnn_training(tmp_path, data_set):
     """Same network, weights, images, optimiser and decay: the same losses in both frameworks."""
     shared, trained = BOTH[data_set]
-    _, keras = read(*cnn_programs.start(tmp_path / "keras", data_set=data_set, **shared))
+    _, keras = read(*test_cnn_training.start(tmp_path / "keras", data_set=data_set, **shared))
     native, torch = read(*start(tmp_path / "torch", layers=12, width=768, **shared))
     np.testing.assert_allclose(torch["loss"], keras["loss"], rtol=2e-3)
     values = {name: metric["value"] for name, metric in native["metrics"].items()}

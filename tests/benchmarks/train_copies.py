@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from cnn_training import cluster, images, models, updates
 from harness import ranks
-from tests.benchmarks.cnn_programs import DEFAULTS
+from tests.benchmarks.programs import Program
 
 SETTINGS = {
     "model": "lenet",
@@ -32,6 +32,7 @@ SETTINGS = {
     "learning_rate": 0.003,
     "weight_decay": 0.01,
 }
+DEFAULTS = Program("cnn_training", {}).defaults
 
 
 def reference(params, steps):
