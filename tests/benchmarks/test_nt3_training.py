@@ -1,6 +1,5 @@
 """The NT3 program as the launcher starts it: one process per rank, ``--run FILE``."""
 
-import numpy as np
 import pytest
 
 from tests.benchmarks.programs import Later, Program, read
@@ -27,20 +26,14 @@ def data(tmp_path_factory):
     return PROGRAM.staged(tmp_path_factory, {"train": 1, "test": 1})
 
 
-@pytest.fixture(scope="module")
-def one_rank(data, tmp_path_factory):
-    """A run of one rank with all metrics; several tests look at it."""
-    done, out = start(tmp_path_factory.mktemp("one"), data)
-    assert done.stderr == ""
-    return read(done, out)
-
-
 def value(native, name):
     return native["metrics"][name]["value"]
 
 
-def test_one_rank(one_rank, data):
-    native, samples = one_rank
+def test_one_rank(data, tmp_path):
+    done, out = start(tmp_path, data)
+    assert done.stderr == ""
+    native, samples = read(done, out)
     phases = ["import", "init", "import", "data_loading", "preprocessing", "build", "broadcast"]
     phases += ["training", "validation"] * 2 + ["evaluation", "teardown"]
     assert [name for name, _, _ in native["phase_spans"]] == phases
@@ -53,25 +46,6 @@ def test_one_rank(one_rank, data):
     # What is evaluated after the last epoch is what its validation has seen.
     assert value(native, "test_accuracy") == samples["validation_accuracy"][-1, 0]
     assert "time_to_target" not in native["metrics"]
-
-
-def test_two_ranks_share_the_epochs(data, tmp_path):
-    params = {"ranks": 2, "total_epochs": 4, "warmup_epochs": 1, "fusion_threshold_mb": 3}
-    native, samples = read(*start(tmp_path, data, **params))
-    assert samples["loss"].shape == (2, 2)
-    assert samples["data_loading_times"].shape == (1, 2)
-    # Each in an order of its own over all samples; the same weights, tested on the same rows.
-    assert (samples["loss"][:, 0] != samples["loss"][:, 1]).all()
-    np.testing.assert_array_equal(
-        samples["validation_loss"][:, 0], samples["validation_loss"][:, 1]
-    )
-    assert native["work"]["samples_per_epoch"] == 160 and native["work"]["samples"] == 320
-    assert native["notes"]["learning_rate"] == {"base": 0.01, "peak": 0.02}
-    weights = native["metrics"]["model_parameters"]["value"]
-    assert sum(native["notes"]["exchange"]["tensor_bytes"]) == 4 * weights
-    # Four steps an epoch: the last of the warm-up is three quarters up; then the peak.
-    np.testing.assert_allclose(samples["learning_rate"], [[0.0175] * 2, [0.02] * 2])
-    assert native["environment"]["variables"]["HOROVOD_FUSION_THRESHOLD"] == str(3 << 20)
 
 
 def test_parameters_at_full_size():

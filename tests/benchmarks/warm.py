@@ -33,59 +33,44 @@ SNAKEMAKE = "SCALESWEEP_SNAKEMAKE"
 STREAMS = (0, 1, 2, 3)
 # What `sys.executable` is to be, if it is not the interpreter of this process.
 EXECUTABLE = "WARM_EXECUTABLE"
-# What Snakemake and the scripts of the workflow import that is not scalesweep's: a test has its own
-# copy of that.
-LIBRARIES = (
-    "jinja2", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
-    "matplotlib.pyplot", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.special",
-    "snakemake.cli", "yaml",
-)  # fmt: skip
+# What is imported before programs start. Of scripts of the workflow nothing that is scalesweep's: a
+# test has its own copy of that.
+MODULES = {
+    "programs": [
+        "tensorflow", "cnn_training.benchmark", "cosmoflow_training.benchmark",
+        "data_loading.benchmark", "input_pipeline.benchmark", "nt3.benchmark",
+    ],
+    "torch programs": ["torch_training.benchmark", "harness.torch_ranks"],
+    "scripts": [
+        "jinja2", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
+        "matplotlib.pyplot", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.special",
+        "snakemake.cli", "yaml",
+    ],
+}  # fmt: skip
 REQUEST_BYTES = 1 << 20
 EXIT_NO_ANSWER = 70
 PR_SET_PDEATHSIG = 1
 
 
-def import_scripts():
-    """Import what scripts of the workflow need; there are no other programs."""
-    for name in LIBRARIES:
+def import_modules(kind):
+    """Import what programs of a kind need; return what finds one of the benchmarks by its name."""
+    find = None
+    if kind != "scripts":
+        import harness
+
+        find = runpy.run_path(str(Path(harness.__file__).parents[1] / "__main__.py"))["find"]
+    if kind == "programs":
+        harness.import_without("pandas", "scipy", "PIL")
+    for name in MODULES[kind]:
         importlib.import_module(name)
-
-
-def import_programs():
-    """Import what programs of the benchmarks need; return what finds a program by its name."""
-    import harness
-
-    harness.import_without("pandas", "scipy", "PIL")
-    import tensorflow as tf
-
-    for name in ("cnn_training", "cosmoflow_training", "data_loading", "input_pipeline", "nt3"):
-        importlib.import_module(f"{name}.benchmark")
-    _ = tf.keras.Model  # loaded when it is first looked at
-    return finder_of(harness)
-
-
-def import_torch_programs():
-    """Import what programs of PyTorch need; return what finds a program by its name."""
-    import harness
-
-    for name in ("torch_training.benchmark", "harness.torch_ranks"):
-        importlib.import_module(name)
-    return finder_of(harness)
-
-
-def finder_of(harness):
-    """Return what finds a program next to a package of the benchmarks by its name."""
-    return runpy.run_path(str(Path(harness.__file__).parents[1] / "__main__.py"))["find"]
-
-
-KINDS = {
-    "programs": import_programs, "torch programs": import_torch_programs, "scripts": import_scripts,
-}  # fmt: skip
+    if kind == "programs":
+        _ = sys.modules["tensorflow"].keras.Model  # loaded when it is first looked at
+    return find
 
 
 def serve(path, kind):
     """Import, then start programs until standard input ends."""
-    find = KINDS[kind]()
+    find = import_modules(kind)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(path)
     listener.listen(64)
