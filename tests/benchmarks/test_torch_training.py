@@ -20,16 +20,28 @@ start = PROGRAM.start
 STAGED = {"input": "staged", "data_samples": 15, "samples_per_file": 5}
 
 
-def test_missing_data_are_one_line(tmp_path):
+def test_data_that_cannot_be_read_are_one_line(tmp_path):
     data = tmp_path / "data"
     assert PROGRAM.stage(data, {"train": 3}, **STAGED).returncode == 0
     path = data / "train" / "part-000001.npy"
+    done, _ = start(tmp_path, data, pin_memory=True, **STAGED)
+    assert done.returncode == 69 and "pin_memory true: there is no GPU" in done.stderr
+    path.write_bytes(path.read_bytes()[:-1])
+    done, _ = start(tmp_path, data, **STAGED)
+    assert done.returncode == 65 and done.stderr.count("\n") == 1
+    assert f"{path} is damaged: remove it" in done.stderr
     path.unlink()
     done, _ = start(tmp_path, data, **STAGED)
     assert done.returncode == 66 and done.stderr.count("\n") == 1
     assert f"1 of 3 train files (first {path.relative_to(data)})" in done.stderr
     done, _ = start(tmp_path, data, **STAGED | {"samples_per_file": 3})
     assert done.returncode == 66 and "samples_per_file 5, not 3" in done.stderr
+
+
+def test_without_a_compiler_compile_is_not_supported(tmp_path):
+    done, _ = start(tmp_path, env={"CXX": str(tmp_path / "none")}, compile=True)
+    assert done.returncode == 69 and done.stderr.count("\n") == 1
+    assert "compile true: " in done.stderr and "No working C++ compiler" in done.stderr
 
 
 SHARED = {

@@ -16,8 +16,11 @@ from torch import nn
 from harness import ranks, torch_ranks, watch
 from harness.frame import Arrays, Benchmark
 from harness.native import Metric, Work, metric
-from harness.program import EXIT_BAD_DATA
+from harness.program import EXIT_BAD_DATA, EXIT_UNSUPPORTED, ProgramError
 from torch_training import dataset, flops, inputs, models, sharing, stamps
+
+# What torch.compile says where it has no compiler for the processor or the GPU.
+NO_COMPILER = re.compile(r"InvalidCxxCompiler|TritonMissing|working triton installation")
 
 
 def make_optimizer(
@@ -82,13 +85,27 @@ class Program(Benchmark):
         ranks.start(params["ranks"], params["inter_threads"], params["intra_threads"])
         self.device = torch_ranks.device()
         if params["input"] == "staged":
-            files = {"train": params["data_samples"] // params["samples_per_file"]}
-            ranks.raise_together(dataset.StandIn.from_params(params).missing(self.run.data, files))
+            ranks.raise_together(self.unreadable())
         self.sharing, self.optimizer = build(params, self.device)
         torch_ranks.keep(self.sharing)
         mesh = self.sharing.mesh
         share = mesh.data_rank(ranks.rank()), mesh.data_ranks
         self.read = inputs.make(params, self.run.data, share, self.device)
+
+    def unreadable(self) -> tuple[int, str] | None:
+        """Return exit code and message if staged data cannot be read; each rank looks at a share
+        of the files."""
+        params, stand_in = self.params, dataset.StandIn.from_params(self.params)
+        if params["pin_memory"] and self.device.type == "cpu":
+            return EXIT_UNSUPPORTED, "pin_memory true: there is no GPU here"
+        count = params["data_samples"] // params["samples_per_file"]
+        if problem := stand_in.missing(self.run.data, {"train": count}):
+            return problem
+        own = range(ranks.rank(), count, ranks.size())
+        paths = (stand_in.path(self.run.data or "", "train", number) for number in own)
+        damaged = next((path for path in paths if not stand_in.is_complete(path)), None)
+        advice = "remove it, and the next `snakemake` makes it again"
+        return (EXIT_BAD_DATA, f"{damaged} is damaged: {advice}") if damaged else None
 
     def warm_up(self) -> None:
         """Take the first steps, in which PyTorch compiles and allocates."""
@@ -104,8 +121,15 @@ class Program(Benchmark):
             self.wall = time.perf_counter() - began
 
     def take(self, kind: str, number: int) -> Arrays:
-        """Take steps; ProgramError on all ranks when the loss of one is not finite."""
-        taken = take(self.sharing, self.optimizer, self.read, number)
+        """Take steps; ProgramError on all ranks when the loss of one is not finite, and where
+        there is no compiler."""
+        try:
+            taken = take(self.sharing, self.optimizer, self.read, number)
+        except RuntimeError as error:
+            said = next(filter(NO_COMPILER.search, str(error).splitlines()), None)
+            if said is None:
+                raise
+            raise ProgramError(EXIT_UNSUPPORTED, f"compile true: {said}") from None
         problem = None
         if len(wrong := np.flatnonzero(~np.isfinite(taken["loss"]))):
             loss, settings = taken["loss"][wrong[0]], ("learning_rate", "precision")
