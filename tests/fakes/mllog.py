@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from scalesweep.analysis.profile import Profile
 from scalesweep.importers.imported_run import ImportedRun, Refusal
 from tests.conftest import ROOT
 from tests.fakes.imported_runs import Read
@@ -71,7 +72,7 @@ def why(read: Read, lines: Iterable[str]) -> Refusal:
     return refusal
 
 
-def values(run: ImportedRun) -> dict[str, float]:
+def values(run: ImportedRun | Profile) -> dict[str, float]:
     return {name: metric["value"] for name, metric in run.metrics.items()}
 
 

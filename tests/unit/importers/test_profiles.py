@@ -13,6 +13,7 @@ from scalesweep.importers.profiles.detect import Source, read_source
 from scalesweep.importers.rank_map import RankMap
 from scalesweep.importers.which_importer import kind_of
 from tests.fakes import profiles as fake
+from tests.fakes.mllog import values
 
 FACTORS, FOAM, TREE, MAP, TALP, NSYS, TAU, MPI_0, MPI_2 = (
     (fake.FOLDER / name).read_text()
@@ -48,10 +49,6 @@ def reasons(source: Source) -> str:
 
 def seconds(profile: Profile) -> dict[str, float]:
     return {function.name: function.exclusive_s for function in profile.functions}
-
-
-def values(profile: Profile) -> dict[str, float]:
-    return {name: metric["value"] for name, metric in profile.metrics.items()}
 
 
 REFUSED = {

@@ -126,14 +126,6 @@ def test_no_program_takes_the_lines_of_another(name: str) -> None:
             assert taken == [] or reader.program in other.also, taken[:1]
 
 
-def test_lines_of_two_programs_are_refused_with_the_line(read: Read) -> None:
-    text = titan(8) + LOGS["nanoGPT"].text
-    runs, (refusal,) = read(text, ranks=8)
-    assert runs == []
-    assert "a line of nanoGPT in a log of torchtitan" in refusal.reason
-    assert refusal.line == titan(8).count("\n") + 4
-
-
 def test_lines_of_all_ranks_are_a_mean_and_no_total(read: Read) -> None:
     rates = [1000.0, 1100.0]
     lines = [titan_steps(8, tps=rate) for rate in rates]
@@ -152,22 +144,6 @@ def test_lines_of_all_ranks_are_a_mean_and_no_total(read: Read) -> None:
     nodes = together.replace("[rank1]:", "1: [rank0]:").replace("\n[rank0]:", "\n0: [rank0]:")
     ((of_nodes,), _) = read("0: " + nodes, ranks=4)
     assert of_nodes.metrics == run.metrics
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda text: text.replace("  tps: 1,000", "  tps:", 1), "a damaged line of progress"),
-        (
-            lambda text: text.replace("tps: 1,000", "tps: 0", 2).replace("tps: 0", "tps: 1,000", 1),
-            "tokens_per_second_per_device of 0",
-        ),
-        (lambda text: "\n".join(text.splitlines()[:3]), "too few to tell where the warm-up ends"),
-    ],
-)
-def test_damage_is_refused_by_line(read: Read, change: Any, reason: str) -> None:
-    runs, refusals = read(change(titan_steps(9)), ranks=8)
-    assert runs == [] and reason in refusals[0].reason and refusals[0].line
 
 
 def test_times_that_still_drift_count_in_no_mean(read: Read) -> None:
@@ -234,10 +210,30 @@ def test_a_batch_that_grows_counts_from_its_last_size(read: Read) -> None:
     assert run.notes["warm_up"]["before_a_change"] == 8
 
 
-def test_two_runs_in_one_file_are_no_ranks_of_one(read: Read) -> None:
-    text = "".join(megatron(step, ms) for step in range(1, 14) for ms in (100.0, 160.0))
-    runs, (refusal,) = read(text, ranks=8)
-    assert runs == [] and "step 1 is printed twice" in refusal.reason and refusal.line == 2
+STEPS = titan_steps(9)
+OWN = "".join(
+    f"{line}\n[train] step {n} throughput: 2.5 samples/s\n"
+    for n, line in enumerate(LOGS["DeepSpeed"].text.splitlines())
+)
+TOGETHER = "".join(megatron(step, ms) for step in range(1, 14) for ms in (100.0, 160.0))
+REFUSED = {
+    "damage": (STEPS.replace("  tps: 1,000", "  tps:", 1), 2, "a damaged line of progress"),
+    "a rate of nothing": (
+        STEPS.replace("tps: 1,000", "tps: 0").replace("tps: 0", "tps: 1,000", 1), 3,
+        "tokens_per_second_per_device of 0",
+    ),
+    "too few": ("".join(STEPS.splitlines(True)[:3]), 3, "too few to tell where the warm-up ends"),
+    "two programs": (titan(8) + LOGS["nanoGPT"].text, 17, "a line of nanoGPT in a log of torchtit"),
+    "two runs in one file": (TOGETHER, 2, "step 1 is printed twice"),
+    "a rate beside a library's": (OWN, 3, "a rate of its own (2.5 samples/s)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_refused(read: Read, kind: str) -> None:
+    text, line, reason = REFUSED[kind]
+    runs, refusals = read(text, ranks=8)
+    assert runs == [] and reason in refusals[0].reason and refusals[0].line == line
 
 
 def test_rates_of_all_and_of_a_device_tell_the_ranks(read: Read) -> None:
@@ -247,13 +243,6 @@ def test_rates_of_all_and_of_a_device_tell_the_ranks(read: Read) -> None:
     runs, (refusal,) = read(steps, ranks=4 * ranks)
     assert runs == [] and refusal.reason.endswith(f"are {ranks}, of {4 * ranks} ranks")
     assert read(steps, ranks=ranks)[0][0].point["ranks"] == ranks
-
-
-def test_a_rate_of_the_program_beside_that_of_a_library_is_refused(read: Read) -> None:
-    lines = LOGS["DeepSpeed"].text.splitlines()
-    own = [f"{line}\n[train] step {n} throughput: 2.5 samples/s" for n, line in enumerate(lines)]
-    runs, (refusal,) = read("\n".join(own), ranks=4)
-    assert runs == [] and "a rate of its own (2.5 samples/s)" in refusal.reason
 
 
 @pytest.mark.parametrize(
