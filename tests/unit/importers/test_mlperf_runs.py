@@ -59,7 +59,6 @@ STYLES: dict[str, Callable[[list[str]], list[str]]] = {
     ),
     "Python's dicts": as_python,
     "srun's labels": two_ranks("{}: "),
-    "mpirun's labels": two_ranks("[1,{}]<stdout>:"),
 }  # fmt: skip
 
 

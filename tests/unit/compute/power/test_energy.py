@@ -87,28 +87,26 @@ def test_nothing_is_counted_twice(domains: tuple[tuple[str, str, str], ...], wan
     assert counted([Domain(*domain, "counter") for domain in domains]) == set(wanted.split())
 
 
-class Trace:
-    """The files of a host: a package at constant watts beside a GPU whose power is a ramp."""
+# A package at constant watts beside a GPU whose power is a ramp.
+DOMAINS = [PACKAGE, FREE._replace(kind="power")]
+ROWS = [
+    row
+    for second in range(11)
+    for row in ((second, PACKAGE.name, 60.0 * second), (second, FREE.name, 100.0 + 10 * second))
+]
 
-    def __init__(self, folder: Path, host: str = "n1") -> None:
-        self.folder, self.host = folder, host
-        self.rows: list[tuple[float, str, float]] = []
-        for second in range(11):
-            self.rows.append((second, "rapl:package-0", 60.0 * second))
-            self.rows.append((second, "nvml:gpu0", 100.0 + 10 * second))
-        self.domains = [PACKAGE, FREE._replace(kind="power")]
-        self.more: dict[str, Any] = {}
 
-    def write(self) -> Any:
-        said = {
-            "host": self.host, "interval_s": 1.0, "missing": None, "refused": {}, "failed": {},
-            "domains": self.domains, "samples": 11, "cpu_s": 0.05,
-        }  # fmt: skip
-        path = self.folder / f"power-{self.host}.json"
-        path.write_text(json.dumps(said | self.more))
-        lines = [f"{START + second:.6f},{name},{value!r}\n" for second, name, value in self.rows]
-        path.with_suffix(".csv").write_text("time,domain,value\n" + "".join(lines) + "17000")
-        return read_host(path)
+def traced(folder: Path, domains: Any = DOMAINS, rows: Any = ROWS, host: str = "n1") -> Any:
+    """What is read of the files of a host."""
+    said = {
+        "host": host, "interval_s": 1.0, "missing": None, "refused": {}, "failed": {},
+        "domains": domains, "samples": 11, "cpu_s": 0.05,
+    }  # fmt: skip
+    path = folder / f"power-{host}.json"
+    path.write_text(json.dumps(said))
+    lines = [f"{START + second:.6f},{name},{value!r}\n" for second, name, value in rows]
+    path.with_suffix(".csv").write_text("time,domain,value\n" + "".join(lines) + "17000")
+    return read_host(path)
 
 
 WINDOW = (START, START + 10)
@@ -116,7 +114,7 @@ TOTAL = 60 * 10 + 100 * 10 + 10 * 100 / 2
 
 
 def test_a_program(tmp_path: Path) -> None:
-    energy = energy_of([Trace(tmp_path).write()], 1, WINDOW)
+    energy = energy_of([traced(tmp_path)], 1, WINDOW)
     assert energy["missing"] is None and energy["joules"] == pytest.approx(TOTAL)
     assert energy["seconds"] == pytest.approx(10) and energy["samples"] == 11
     assert energy["mean_watts"] == pytest.approx(TOTAL / 10)
@@ -137,7 +135,7 @@ def test_phases(tmp_path: Path) -> None:
         ("blink", START + 8, START + 8.2), ("validation", START + 8.2, START + 9.2),
     ]  # fmt: skip
     work = {"samples": 1000, "phases": ["training", "validation"]}
-    energy = energy_of([Trace(tmp_path).write()], 1, WINDOW, spans, work)
+    energy = energy_of([traced(tmp_path)], 1, WINDOW, spans, work)
     assert set(energy["phases"]) == {"import", "training", "validation"}  # blink is no interval
     assert energy["phases"]["import"] == pytest.approx(60 * 2 + 100 * 2 + 10 * 4 / 2)
     # Symmetric about 5 s, where the ramp is at 150 W.
@@ -148,7 +146,7 @@ def test_phases(tmp_path: Path) -> None:
 
 
 def test_hosts_add_up_and_all_must_tell(tmp_path: Path) -> None:
-    both = [Trace(tmp_path, host).write() for host in ("n1", "n2")]
+    both = [traced(tmp_path, host=host) for host in ("n1", "n2")]
     energy = energy_of(both, 2, WINDOW)
     assert energy["joules"] == pytest.approx(2 * TOTAL) and energy["hosts"] == ["n1", "n2"]
     assert energy["peak_watts"] == pytest.approx(2 * 255) and not energy["notes"]
@@ -160,11 +158,9 @@ def test_hosts_add_up_and_all_must_tell(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["dram", "package"])
 def test_what_never_changes_measures_nothing(tmp_path: Path, part: str) -> None:
-    trace = Trace(tmp_path)
     still = PACKAGE._replace(name="rapl:other", part=part)
-    trace.domains.append(still)
-    trace.rows += [(second, still.name, 4711) for second in range(11)]
-    energy = energy_of([trace.write()], 1, WINDOW)
+    rows = [*ROWS, *((second, still.name, 4711) for second in range(11))]
+    energy = energy_of([traced(tmp_path, [*DOMAINS, still], rows)], 1, WINDOW)
     if part == "dram":  # of a processor that does not count it
         assert energy["joules"] == pytest.approx(TOTAL)
         assert energy["notes"] == ["n1: rapl:other does not change and is left out"]
@@ -179,9 +175,7 @@ def test_a_counter_that_stops_is_no_power(tmp_path: Path, place: str) -> None:
         "end": lambda t: min(t, 2.5), "begin": lambda t: max(t, 2.5),
         "middle": lambda t: t if t <= 2 else max(2.0, t - 2),
     }  # fmt: skip
-    trace = Trace(tmp_path)
-    trace.domains = [PACKAGE]
     times = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 5.5)
-    trace.rows = [(t, PACKAGE.name, 100 * curves[place](t) + 7) for t in times]
-    energy = energy_of([trace.write()], 1, (START, START + 5.5))
+    rows = [(t, PACKAGE.name, 100 * curves[place](t) + 7) for t in times]
+    energy = energy_of([traced(tmp_path, [PACKAGE], rows)], 1, (START, START + 5.5))
     assert energy["joules"] is None and "stood still" in energy["missing"]
