@@ -61,6 +61,8 @@ def run(args: argparse.Namespace) -> None:
     there = load_yaml(campaign) if campaign.is_file() else {"site": args.site}
     if there["site"] != args.site:
         raise UserError(f"{campaign}: is of site {there['site']}; add --results FOLDER, another")
+    if args.baseline and not args.history:
+        raise UserError("--baseline: is of a history; add --history FOLDER")
     if args.history:
         claim_folder(Path(args.history), "--history", write=False)
     if kind == TABLE and not args.map:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, Tag, model_validator
 
 from scalesweep.analysis.flop_conventions import is_share, unnamed_convention
 from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.derived_parameters import in_order
 from scalesweep.config.log_patterns import RESERVED
-from scalesweep.config.models import FILLED, Model, Name, read
+from scalesweep.config.models import FILLED, Model, Name, either, one_of, read
 from scalesweep.config.parameter import check_metrics, check_parameter, check_varying
 from scalesweep.config.shapes import Mesh, Transformer, load_shapes
 from scalesweep.config.yaml_loader import load_yaml
@@ -105,7 +105,11 @@ class Failed(Model):
     """Words of a column that say that a run failed, and of what."""
 
     column: str
-    values: Annotated[dict[Plain, Cause] | list[Plain], FILLED]
+    values: Annotated[
+        Annotated[dict[Plain, Annotated[str, one_of(Cause)]], FILLED, Tag("#map")]
+        | Annotated[list[Plain], FILLED, Tag("#list")],
+        either("a list of words, or a map of words to causes"),
+    ]
 
     @property
     def causes(self) -> dict[str, str]:

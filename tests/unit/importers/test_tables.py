@@ -257,6 +257,7 @@ SIDE = {
         ({"work": {"scope": "rank", "samples": "samples"}}, "unknown parameter 'samples'"),
         ({"ignore": ["nothing"]}, "no column 'nothing'"),
         ({"failed": {"column": "ends", "values": ["x"]}}, "failed.column: no column 'ends'"),
+        ({"failed": {"column": "ranks", "values": {"x": "OOM"}}}, "failed.values.x: 'OOM' is not "),
         ({"failed": {"column": "rate", "values": {"x": "MEMORY"}}}, "failed.values.*'MEMORY'"),
     ],
 )  # fmt: skip
