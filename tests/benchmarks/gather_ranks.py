@@ -1,21 +1,20 @@
-"""Helper of test_harness: gather from two ranks in many small pieces; rank 0 writes JSON.
+"""Helper of test_harness: gather from two ranks in many small pieces, and fail together.
 
-``gather_ranks.py REPORT FRAMEWORK``, on two ranks. Those of torch take a few steps before.
+``gather_ranks.py FRAMEWORK``, on two ranks; what comes out is compared here. Those of torch take a
+few steps before.
 """
 
-import json
 import sys
-from pathlib import Path
 
 import numpy as np
 
 from harness import ranks
 from harness.program import ProgramError
 
-ranks.use(sys.argv[2])
+ranks.use(sys.argv[1])
 ranks.start(2)
 ranks.GATHER_BYTES = 5 * 8 * 2  # five values of each rank at a time
-if sys.argv[2] == "torch":
+if sys.argv[1] == "torch":
     import torch
 
     layer = torch.nn.Linear(64, 64)
@@ -24,29 +23,21 @@ if sys.argv[2] == "torch":
         layer(torch.ones(8, 64)).sum().backward()
         torch.distributed.all_reduce(layer.weight.grad)
         optimizer.step()
-mine = np.arange(12.0).reshape(4, 3) + 100 * ranks.rank()
-whole = ranks.gather(mine)
-none = ranks.gather(np.empty(0))
-texts = ranks.gather_json({"rank": ranks.rank(), "text": "x" * (3 + 5 * ranks.rank())})
-mean = ranks.mean_over_ranks({"a": ranks.rank(), "b": 2})
-ok = [ranks.barrier(True), ranks.barrier(ranks.rank() == 0)]
+rank, first = ranks.rank(), np.arange(12.0).reshape(4, 3)
+whole, none = ranks.gather(first + 100 * rank), ranks.gather(np.empty(0))
+texts = ranks.gather_json("x" * (3 + 5 * rank))
+assert ranks.mean_over_ranks({"a": rank, "b": 2}) == {"a": 0.5, "b": 2.0}
+assert [ranks.barrier(True), ranks.barrier(rank == 0)] == [True, False]
 try:
-    ranks.raise_together((65, "it broke") if ranks.rank() == 1 else None)
+    ranks.raise_together((65, "it broke") if rank == 1 else None)
+    raise AssertionError
 except ProgramError as error:
-    raised = [error.code, str(error)]
-if ranks.rank() == 0:
-    report = {
-        "whole": whole.tolist(),
-        "empty": list(none.shape),
-        "texts": texts,
-        "ok": ok,
-        "mean": mean,
-        "raised": raised,
-        "place": [ranks.rank(), ranks.size(), ranks.first_on_host()],
-    }
-    Path(sys.argv[1]).write_text(json.dumps(report))
+    assert (error.code, str(error)) == (65, "" if rank else "it broke")
+assert (ranks.size(), ranks.first_on_host()) == (2, rank == 0)
+if rank == 0:
+    np.testing.assert_array_equal(whole, np.stack([first, first + 100], axis=-1))
+    assert none.shape == (0, 2) and texts == ["xxx", "xxxxxxxx"]
 else:
     assert whole is None
-    assert raised == [65, ""]
 ranks.stop()
 ranks.end(0)

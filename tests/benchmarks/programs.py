@@ -116,17 +116,14 @@ class Program:
         words = [*warm(self.name, self.kind), "--run", str(path)]
         return start_ranks(words, params.get("ranks", 1), env, self.kind), out
 
-    def stage_words(self, out, files, *more, params=None, how=entry, **changes):
-        """Words that stage the data set of some parameters, or of `params` alone.
-
-        `files` are the numbers of files by split, `how` as for `start`.
-        """
+    def stage_words(self, out, files, *more, how=entry, **changes):
+        """Words that stage the data set of some parameters: numbers of files by split."""
         known = self.defaults | self.small | changes
         identity = {name: known[name] for name in self.declared["data"]["parameters"]}
         words = [*how(self.declared["data"]["program"]), "--out", out]
         for split, count in files.items():
             words += [f"--{split}", count]
-        words += ["--params", json.dumps(identity if params is None else params), *more]
+        words += ["--params", json.dumps(identity), *more]
         return [str(word) for word in words]
 
     def stage(self, *args, **params):
@@ -179,3 +176,8 @@ def read(done, out):
     assert all(np.isfinite(each).all() for each in samples.values())
     read_native(out)  # as the launcher checks it
     return json.loads((out / "native.json").read_text()), samples
+
+
+def value(native, name):
+    """Return the value of a metric."""
+    return native["metrics"][name]["value"]

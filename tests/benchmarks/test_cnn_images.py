@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 tf = Later("tensorflow")
 images = Later("cnn_training.images")
 
-FILES, TRAINED, PER_FILE = 6, 4, {"cifar10": 64, "imagenet": 8}
+FILES, TRAINED, PER_FILE = 6, 4, {"cifar10": 64, "imagenet": 4}
 COUNTS = (7, 6, 5, 4, 8)  # images in each file of a small CIFAR-10; really 10,000
 CIFAR10, IMAGENET = (
     PROGRAM.defaults
@@ -31,10 +31,10 @@ EPOCHS = CIFAR10 | {"epochs": 8, "validation_images": (FILES - TRAINED) * PER_FI
 def stand_in(tmp_path_factory):
     """Folders of two small stand-ins, by data set."""
     folders = {}
-    for params in (CIFAR10, IMAGENET):
+    for params, files in ((CIFAR10, FILES), (IMAGENET, TRAINED)):
         folder = tmp_path_factory.mktemp("stand-in") / "set"
-        done = PROGRAM.stage(folder, {"train": FILES}, "--workers", 2, how=warm, **params)
-        assert f"made {FILES} of {FILES} files" in done.stdout, done.stderr
+        done = PROGRAM.stage(folder, {"train": files}, "--workers", 2, how=warm, **params)
+        assert f"made {files} of {files} files" in done.stdout, done.stderr
         folders[params["data_set"]] = folder
     return folders
 

@@ -5,7 +5,7 @@ import pytest
 
 from cnn_training import metrics
 from scalesweep.core.profilers import environment, lacks
-from tests.benchmarks.programs import Later, Program, read
+from tests.benchmarks.programs import Later, Program, read, value
 
 tf_training = Later("harness.tf_training")
 SMALL = {
@@ -13,10 +13,6 @@ SMALL = {
 }  # fmt: skip
 PROGRAM = Program("cnn_training", SMALL)
 start = PROGRAM.start
-
-
-def value(native, name):
-    return native["metrics"][name]["value"]
 
 
 def test_metrics_are_those_of_the_formulas():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.benchmarks.programs import Program, read
+from tests.benchmarks.programs import Program, read, value
 
 SMALL = {
     "sample_shape": [16, 16, 16, 4],
@@ -30,10 +30,6 @@ SAME = {"rtol": 1e-6, "atol": 0}
 def data(tmp_path_factory):
     """A data set for two ranks of SMALL."""
     return PROGRAM.staged(tmp_path_factory, {"train": 32, "valid": 8})
-
-
-def value(native, name):
-    return native["metrics"][name]["value"]
 
 
 SHORT = {"target_mae": 2.0, "dropout": 0.5}  # a target that every error meets
@@ -66,6 +62,6 @@ def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     assert (native["work"]["samples"], native["work"]["bytes_per_epoch"]) == (128 * ran, size)
     times, lengths = samples["global_times"], np.diff(samples["epoch_ends"], axis=0, prepend=0)
     assert (lengths >= times + samples["validation_times"]).all()
-    weights = native["metrics"]["model_parameters"]["value"]
+    weights = value(native, "model_parameters")
     assert sum(native["notes"]["exchange"]["tensor_bytes"]) == 4 * weights
     assert native["notes"]["learning_rate"]["peak"] == pytest.approx(0.02)

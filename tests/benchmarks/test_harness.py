@@ -102,18 +102,15 @@ def test_a_rank_alone_has_a_rate_of_its_own_and_trains_to_no_target(
 
 
 @pytest.mark.slow
-def test_two_ranks_of_horovod_gather_in_pieces_and_fail_together(tmp_path):
-    start_helper("gather_ranks.py", tmp_path / "report", "tensorflow", ranks=2)
-    check_gathered(json.loads((tmp_path / "report").read_text()))
+def test_two_ranks_of_horovod_gather_in_pieces_and_fail_together():
+    start_helper("gather_ranks.py", "tensorflow", ranks=2)
 
 
 @needs_torch
 @pytest.mark.slow
 def test_two_ranks_of_torch_gather_in_pieces_and_fail_together(tmp_path):
     profile = {"SCALESWEEP_PROFILE": "torch", "SCALESWEEP_PROFILE_FOLDER": str(tmp_path)}
-    words = ("gather_ranks.py", tmp_path / "report", "torch")
-    start_helper(*words, ranks=2, env=profile, kind=PYTORCH)
-    check_gathered(json.loads((tmp_path / "report").read_text()))
+    start_helper("gather_ranks.py", "torch", ranks=2, env=profile, kind=PYTORCH)
     for rank in range(2):
         text = gzip.decompress((tmp_path / f"rank{rank}.json.gz").read_bytes())
         assert json.loads(text)["distributedInfo"]["rank"] == rank
@@ -121,15 +118,3 @@ def test_two_ranks_of_torch_gather_in_pieces_and_fail_together(tmp_path):
         # Windows end with the optimiser: three of four steps, none with what was gathered after.
         assert account is not None and account.steps == 3
         assert all(account.parts[part] > 0 for part in ("computation", "communication"))
-
-
-def check_gathered(report):
-    """Compare what two ranks have gathered with what they had."""
-    first = np.arange(12.0).reshape(4, 3)
-    np.testing.assert_array_equal(report["whole"], np.stack([first, first + 100], axis=-1))
-    assert report["empty"] == [0, 2]
-    assert [(each["rank"], len(each["text"])) for each in report["texts"]] == [(0, 3), (1, 8)]
-    assert report["ok"] == [True, False]
-    assert report["mean"] == {"a": 0.5, "b": 2.0}
-    assert report["raised"] == [65, "it broke"]
-    assert report["place"] == [0, 2, True]

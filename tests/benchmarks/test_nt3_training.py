@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.benchmarks.programs import Later, Program, read
+from tests.benchmarks.programs import Later, Program, read, value
 
 pytestmark = pytest.mark.slow
 
@@ -24,10 +24,6 @@ model = Later("nt3.model")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     return PROGRAM.staged(tmp_path_factory, {"train": 1, "test": 1})
-
-
-def value(native, name):
-    return native["metrics"][name]["value"]
 
 
 def test_one_rank(data, tmp_path):

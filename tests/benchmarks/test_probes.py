@@ -11,7 +11,7 @@ from harness import probe, tf32
 from harness.probe import Case, Sweep, ceiling_metrics, rates, run_sweep
 from memory_bandwidth import kernels
 from pair_latency import links
-from tests.benchmarks.programs import PYTORCH, TENSORFLOW, Later, Program, read, warm
+from tests.benchmarks.programs import PYTORCH, TENSORFLOW, Later, Program, read, value, warm
 from tests.fakes.torch_python import needs_torch
 
 peak = Later("compute_peak.benchmark")
@@ -129,7 +129,7 @@ def test_a_ceiling_is_the_best_of_what_was_swept(tmp_path, name, params, ranks, 
     assert samples["sweep_seconds"].shape == (len(amounts), 3, ranks)
     assert native["notes"]["sweep"]["amounts"] == amounts
     best = (np.array(amounts)[:, None] / samples["sweep_seconds"].max(axis=2)).max()
-    assert native["metrics"][metric]["value"] == pytest.approx(best)
+    assert value(native, metric) == pytest.approx(best)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 7, 8])
@@ -160,8 +160,8 @@ def test_three_ranks_time_their_links(tmp_path):
     assert (seconds == seconds.transpose(0, 2, 1)).all()
     pairs = seconds.min(axis=0)[np.triu_indices(3, 1)]
     assert (pairs > 0).all()
-    assert native["metrics"]["latency"]["value"] == pytest.approx(np.median(pairs))
-    assert native["metrics"]["slowest_latency"]["value"] == pytest.approx(pairs.max())
+    assert value(native, "latency") == pytest.approx(np.median(pairs))
+    assert value(native, "slowest_latency") == pytest.approx(pairs.max())
 
 
 def test_arrays_miss_the_last_level_caches_which_count_once_each(tmp_path, monkeypatch):

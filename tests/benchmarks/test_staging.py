@@ -17,11 +17,11 @@ PARAMS = {"sample_shape": list(SHAPE), "samples_per_file": 2, "compression": "no
 FORMAT = dataset.Format(SHAPE, 2)
 
 
-PROGRAM = Program("data_loading", {})
+PROGRAM = Program("data_loading", PARAMS)
 
 
 def stage(out, train, *more, **how):
-    return PROGRAM.stage(out, {"train": train, "valid": 2}, *more, params=PARAMS, **how)
+    return PROGRAM.stage(out, {"train": train, "valid": 2}, *more, **how)
 
 
 def content(folder):
@@ -71,9 +71,9 @@ def test_stage_grow_and_repair(tmp_path):
 @pytest.mark.slow
 def test_kill_leaves_no_half_file(tmp_path):
     out = tmp_path / "set"
-    params = PARAMS | {"sample_shape": [32, 32, 32, 4], "samples_per_file": 16}
-    fmt = dataset.Format.from_params(params)
-    words = PROGRAM.stage_words(out, {"train": 400, "valid": 0}, params=params)
+    params = {"sample_shape": [32, 32, 32, 4], "samples_per_file": 16}
+    fmt = dataset.Format.from_params(PARAMS | params)
+    words = PROGRAM.stage_words(out, {"train": 400, "valid": 0}, **params)
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not list(out.glob("train/*.tfrecord")) and time.monotonic() < deadline:

@@ -65,12 +65,10 @@ def trained(tmp_path_factory):
     folder, cases = tmp_path_factory.mktemp("layouts"), []
     for params in (PROGRAM.defaults | SETTINGS | case for case in CASES.values()):
         if params["input"] == "staged":
-            params["data"] = str(folder / f"data-{params['model']}")
-            if not (folder / f"data-{params['model']}").exists():
-                sizes = {
-                    name: params[name] for name in (*STAGED, "model", "sequence", "vocabulary")
-                }
-                assert PROGRAM.stage(params["data"], {"train": 4}, **sizes).returncode == 0
+            data = folder / f"data-{params['model']}"
+            if not data.exists():
+                assert PROGRAM.stage(data, {"train": 4}, **params).returncode == 0
+            params["data"] = str(data)
         cases.append(json.dumps(params))
     start_helper("torch_layouts.py", folder, STEPS, *cases, ranks=RANKS, kind=PYTORCH)
     reports = {}

@@ -31,7 +31,3 @@ def test_operations_are_those_of_the_products(facts):
     forward = 2 * 3.8e9
     first = 2 * 112 * 112 * 64 * 7 * 7 * 3
     assert facts["resnet50_flop"] == pytest.approx(3 * forward - first, rel=0.02)
-
-
-def test_tf32_is_allowed_for_convolutions_and_not_for_matrix_products(facts):
-    assert facts["tf32"] == {"products": False, "convolutions": True}

@@ -72,8 +72,6 @@ def test_training_is_that_of_cnn_training(tmp_path, data_set):
         return
     assert np.ptp(keras["loss"]) > 0.1 * keras["loss"].max()
     assert values["peak_rss"] > 100e6 and "peak_memory_allocated" not in values
-    assert "gradient_bytes" not in values and "tokens_per_second" not in values
-    assert "tensor_bytes" not in native["notes"]["exchange"]
     rate = 8 * 4 / torch["step_times"].sum()
     assert values["samples_per_second"] == pytest.approx(rate, rel=0.2)
     assert values["flop_per_step"] == pytest.approx(8 * 3 * 2 * 40.8e6, rel=0.02)

@@ -4,14 +4,12 @@ import json
 
 import torch
 
-from harness import torch_ranks
 from torch_training import flops, inputs, models
 
 GPT2 = {
     "model": "transformer", "layers": 12, "width": 768, "heads": 12, "sequence": 1024,
     "vocabulary": 50257, "tied_weights": True, "checkpointing": "none", "seed": 1,
 }  # fmt: skip
-KINDS = ("products", "convolutions")
 TINY = GPT2 | {"layers": 2, "width": 32, "heads": 2, "sequence": 8, "vocabulary": 50}
 
 
@@ -44,8 +42,7 @@ def transformer():
 
 def main():
     torch.set_num_threads(1)
-    tf32 = {kind: torch_ranks.tf32_state(kind == "convolutions")[0] for kind in KINDS}
-    print(json.dumps(transformer() | {"tf32": tf32}))
+    print(json.dumps(transformer()))
 
 
 if __name__ == "__main__":
