@@ -1,5 +1,6 @@
 """The NT3 program as the launcher starts it: one process per rank, ``--run FILE``."""
 
+import numpy as np
 import pytest
 
 from tests.benchmarks.programs import Later, Program, read, value
@@ -42,6 +43,17 @@ def test_one_rank(data, tmp_path):
     # What is evaluated after the last epoch is what its validation has seen.
     assert value(native, "test_accuracy") == samples["validation_accuracy"][-1, 0]
     assert "time_to_target" not in native["metrics"]
+
+
+def test_two_ranks_share_the_epochs(data, tmp_path):
+    two = {"ranks": 2, "total_epochs": 4, "warmup_epochs": 1}
+    native, samples = read(*start(tmp_path, data, **two))
+    assert samples["loss"].shape == (2, 2) and native["work"]["samples"] == 320
+    # Each in an order of its own over all samples; the same weights, tested on the same rows.
+    assert (samples["loss"][:, 0] != samples["loss"][:, 1]).all()
+    assert (np.ptp(samples["validation_loss"], axis=1) == 0).all()
+    # Four steps an epoch: the last of the warm-up is three quarters up; then the peak.
+    np.testing.assert_allclose(samples["learning_rate"], [[0.0175] * 2, [0.02] * 2])
 
 
 def test_parameters_at_full_size():
