@@ -142,6 +142,8 @@ def test_a_stand_in_that_is_not_whole_is_refused(tmp_path, stand_in):
     code, said = refused(images.rank_dataset, EPOCHS, 0, folder)
     assert code == 66 and f"1 of 6 train files (first train/{last.name})" in said
     assert "no data set" in refused(images.rank_dataset, CIFAR10, 0, None)[1]
+    first.write_bytes(b"")
+    assert refused(images.rank_dataset, CIFAR10, 0, folder) == (65, f"{first} is empty")
 
 
 def test_images_of_the_stand_in_are_held_back(stand_in):

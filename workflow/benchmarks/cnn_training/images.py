@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from cnn_training import cifar, dataset, models
 from harness import tf_training
-from harness.program import ProgramError
+from harness.program import EXIT_BAD_DATA, ProgramError
 from harness.seeded import fixed_batch
 
 POOL = 16  # images that input pipeline varies
@@ -96,11 +96,14 @@ def stand_in_files(params: dict[str, Any], folder: Path | None) -> list[str]:
 def shared_records(params: dict[str, Any], rank: int, folder: Path | None) -> Dataset:
     """Return an endless stream of the serialised images that are this rank's, in random order.
 
-    Whole files go round the ranks. Raises ProgramError as `stand_in_files` does.
+    Whole files go round the ranks. Raises ProgramError as `stand_in_files` does, and for an empty
+    file, which TensorFlow reads as no images.
     """
     stand_in = dataset.StandIn.from_params(params)
     count = params["data_images"] // stand_in.images_per_file
     files = stand_in_files(params, folder)[rank : count : params["ranks"]]
+    if empty := next((path for path in files if not Path(path).stat().st_size), None):
+        raise ProgramError(EXIT_BAD_DATA, f"{empty} is empty")
     data = Dataset.from_tensor_slices(files).shuffle(len(files)).repeat()
     data = data.interleave(
         tf.data.TFRecordDataset,
