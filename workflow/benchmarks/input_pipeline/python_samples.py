@@ -8,7 +8,6 @@ import gzip
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from importlib import import_module
 from itertools import islice
 from multiprocessing import get_context
 from typing import Any, NamedTuple
@@ -58,9 +57,15 @@ def make_sample(task: Task) -> tuple[np.ndarray, np.ndarray]:
 
 def start_workers(count: int) -> ProcessPoolExecutor:
     """Start processes as new interpreters: none is forked off the threads of TensorFlow."""
-    pool = ProcessPoolExecutor(count, get_context("spawn"), import_module, (__name__,))
+    context = get_context("spawn")
+    pool = ProcessPoolExecutor(count, context, _begin, (context.Barrier(count),))
     list(pool.map(bool, range(count)))  # they have begun
     return pool
+
+
+def _begin(everyone: Any) -> None:
+    """Wait for the other processes: else the first would answer for those that still start."""
+    everyone.wait()
 
 
 def samples(pool: Executor, tasks: Iterable[Task], ahead: int) -> Iterator[Any]:
