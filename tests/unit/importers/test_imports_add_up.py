@@ -4,7 +4,6 @@ import gzip
 import itertools
 import json
 import lzma
-import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -219,12 +218,8 @@ def test_what_a_source_is(tmp_path: Path) -> None:
         path.unlink()
     assert kind_of(log.parent) == TABLE
     (tmp_path / "none").mkdir()
-    for source, told in (
-        (log, "no such file or folder"),
-        (tmp_path / "none", "not recognised: a folder of no logs and no profiles, and not of"),
-    ):
-        with pytest.raises(UserError, match=re.escape(told)):
-            kind_of(source)
+    with pytest.raises(UserError, match="not recognised: a folder of no logs and no profiles"):
+        kind_of(tmp_path / "none")
     shutil.copytree(result, tmp_path / "none" / "gpu")
     (tmp_path / "none" / "log.txt").write_text(fake.one(1000.0))
     with pytest.raises(UserError, match=r"several ways: add --as cosmoflow \(.*\) or --as logs"):

@@ -49,7 +49,6 @@ def one_of(folder: Path, ranks: int | None = None) -> ImportedRun:
 FINAL = {"epochs_run": 2, "final_loss": 0.6, "final_validation_loss": 0.5, "final_accuracy": 0.625,
          "final_validation_accuracy": 0.75}  # fmt: skip
 HISTORIES = {
-    "as Keras 2.3 names them": "epoch,accuracy,loss,val_accuracy,val_loss\n" + ROWS,
     "quotes, a mark and Windows line ends": "\ufeff"
     + (OLD + ROWS).replace(",", '","').replace("epoch", '"epoch').replace("\n", '"\r\n')
     .replace("\n0", '\n"0').replace("\n1", '\n"1'),
