@@ -39,11 +39,10 @@ def write(
     return folder
 
 
-def refusal(root: Path, *words: Any, **names: Any) -> Refusal:
-    write(root, *words, **names)
-    runs, refusals = read_tree(root)
+def refusal(root: Path, **names: Any) -> Refusal:
+    write(root, **names)
+    runs, (found,) = read_tree(root)
     assert not runs
-    (found,) = refusals
     return found
 
 
@@ -74,10 +73,10 @@ def test_shortened_arrays_are_refused_by_name(tmp_path: Path) -> None:
     with np.printoptions(threshold=1000):
         cell = str(np.full(1024, 6.5))
     assert "..." in cell
-    rows = [f'{epoch},"{cell}","{cell}"' for epoch in range(5)]
-    found = refusal(
-        tmp_path, config(1024), "\n".join(["epoch,local_times,global_times", *rows]), name="x"
+    text = "epoch,local_times,global_times\n" + "".join(
+        f'{n},"{cell}","{cell}"\n' for n in range(5)
     )
+    found = refusal(tmp_path, content=config(1024), text=text, name="x")
     assert found.file.name == "data_benchmark_history.csv"
     assert found.reason.startswith("epoch 0, local_times: holds '...'")
 
@@ -131,7 +130,8 @@ class _Attack:
 
 
 def test_a_configuration_that_would_run_code(tmp_path: Path) -> None:
-    found = refusal(tmp_path / "tree", pickle.dumps({"data": _Attack(tmp_path / "executed")}))
+    attack = {"data": _Attack(tmp_path / "executed")}
+    found = refusal(tmp_path / "tree", content=pickle.dumps(attack))
     assert "names posix.mkdir, which plain data does not need" in found.reason
     assert not (tmp_path / "executed").exists()
 
