@@ -28,7 +28,9 @@ MODES = [*SYNCHRONOUS, "independent"]
 WAYS = {way: {"variable_update": way} for way in MODES} | {
     "hierarchical_copy": {"all_reduce": "hierarchical_copy", "xla": True},
     "reference": {"reference": True},
-    "float16": {"precision": "mixed_float16"},  # last: Keras keeps its policy
+    # Of few images, for CPUs take long; last: Keras keeps its policy.
+    "few": {"reference": True, "batch_size": 2},
+    "float16": {"precision": "mixed_float16", "batch_size": 2},
 }
 
 
@@ -96,10 +98,9 @@ def test_independent_devices_go_their_own_ways(one_process, expected):
 
 def test_float16_trains_as_float32_does_but_not_quite(one_process, expected):
     """Gradients are scaled against underflow, and the scale is taken out again."""
-    copies = one_process["float16"]["copies"]
+    copies, (few,) = one_process["float16"]["copies"], one_process["few"]["copies"]
     assert distance(*copies) == 0
-    moved = distance(one_process["independent"]["copies"][0], expected)
-    assert 0 < distance(copies[0], expected) < min(0.02, 0.5 * moved)
+    assert 0 < distance(copies[0], few) < min(0.02, 0.2 * distance(few, expected))
 
 
 @pytest.mark.measured

@@ -38,7 +38,7 @@ DEFAULTS = Program("cnn_training", {}).defaults
 def reference(params, steps):
     """Momentum and L2 decay by hand, on one device that takes the images of all."""
     shape = models.image_shape(params["model"], params["data_set"])
-    pixels, labels = images.fixed_batch(shape, 1000, params["seed"], 0, 32)
+    pixels, labels = images.fixed_batch(shape, 1000, params["seed"], 0, 2 * params["batch_size"])
     model = models.build(params["model"], params["data_set"], "NHWC", seed=params["seed"])
     weights = [each.numpy() for each in model.trainable_variables]
     speeds = [np.zeros_like(each) for each in weights]
