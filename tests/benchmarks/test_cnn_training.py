@@ -8,6 +8,7 @@ from scalesweep.core.profilers import environment, lacks
 from tests.benchmarks.programs import Later, Program, read, value
 
 tf_training = Later("harness.tf_training")
+trainer = Later("cnn_training.trainer")
 SMALL = {
     "model": "lenet", "batch_size": 4, "warmup_batches": 2, "batches": 6, "learning_rate": 0.001,
 }  # fmt: skip
@@ -80,6 +81,12 @@ def test_ranks_of_a_host_take_its_gpus_in_turn(monkeypatch, given_by_slurm, take
     if not given_by_slurm:
         said = "3 GPUs for each rank: 4 GPUs for 2 ranks of a host"
         assert tf_training.take_gpus(3) == ([], (69, said))
+
+
+@pytest.mark.slow
+def test_without_a_warm_up_the_timed_steps_make_the_graph():
+    made = trainer.repeat(None, None, [], [], None, "none")
+    assert [each.size for each in made.run(0)] == [0, 0, 0]
 
 
 @pytest.mark.slow

@@ -64,7 +64,11 @@ def repeat(
         return tf.add_n(losses) / len(losses), tf_spans.in_graph(begun, fed, ready, update, end)
 
     graph = traced(step)
-    return Trainer(lambda steps: take(steps, graph()), model, copies, strategy, graph=graph)
+
+    def run(steps: int) -> Taken:
+        return take(steps, graph()) if steps else 3 * (np.empty(0),)
+
+    return Trainer(run, model, copies, strategy, graph=graph)
 
 
 def traced(step: Callable[..., Step], *signature: tf.TensorSpec) -> Graph:
