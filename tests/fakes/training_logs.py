@@ -38,33 +38,20 @@ def megatron(step: int, ms: float, batch: int = 64) -> str:
     )
 
 
-def _logs() -> dict[str, Log]:
-    (call,) = (
-        call
-        for call in yaml.safe_load((FOLDER / "expected.yaml").read_text())
-        if call["source"] == "logs"
-    )
-    ranks = yaml.safe_load(call["words"][1])
-    programs = {
-        "torchtitan": "torchtitan", "megatron-lm": "Megatron-LM", "megatron_bridge": "Megatron-LM",
-        "gpt-neox": "GPT-NeoX", "deepspeed": "DeepSpeed", "nanotron": "nanotron", "nemo": "NeMo",
-        "nanogpt": "nanoGPT", "nanochat": "nanochat", "maxtext": "MaxText", "litgpt": "litgpt",
-        "aws_fsdp": "AWS FSDP", "fms-fsdp": "fms-fsdp", "prime-rl_later": "prime-rl",
-        "prime-rl": "prime-rl",
-    }  # fmt: skip
-    logs = {
-        name: Log(program, (FOLDER / "logs" / f"{name}.log").read_text(), ranks.get(f"{name}.log"))
-        for name, program in programs.items()
-    }
-    for name, program in (
-        ("modded_nanogpt", "modded-nanogpt"),
-        ("horovod_synthetic", "Horovod's synthetic benchmark"),
-    ):
-        logs[name] = Log(program, (FOLDER / "case_logs" / f"{name}.log").read_text(), None)
-    return {log.program: log for log in logs.values()} | logs
-
-
-LOGS = _logs()
+PROGRAMS = {
+    "torchtitan": "torchtitan", "megatron-lm": "Megatron-LM", "megatron_bridge": "Megatron-LM",
+    "gpt-neox": "GPT-NeoX", "deepspeed": "DeepSpeed", "nanotron": "nanotron", "nemo": "NeMo",
+    "nanogpt": "nanoGPT", "nanochat": "nanochat", "maxtext": "MaxText", "litgpt": "litgpt",
+    "aws_fsdp": "AWS FSDP", "fms-fsdp": "fms-fsdp", "prime-rl_later": "prime-rl",
+    "prime-rl": "prime-rl", "modded_nanogpt": "modded-nanogpt",
+    "horovod_synthetic": "Horovod's synthetic benchmark",
+}  # fmt: skip
+RANKS = yaml.safe_load(yaml.safe_load((FOLDER / "expected.yaml").read_text())[0]["words"][1])
+# By file and by program.
+LOGS: dict[str, Log] = {}
+for _name, _program in PROGRAMS.items():
+    (_path,) = FOLDER.glob(f"*logs/{_name}.log")
+    LOGS[_name] = LOGS[_program] = Log(_program, _path.read_text(), RANKS.get(_path.name))
 
 
 def titan(count: int, tps: float = 1000.0) -> str:

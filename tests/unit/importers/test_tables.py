@@ -244,7 +244,6 @@ SIDE = {
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"parameters": {"ranks": {"column": "gpus"}}}, "no column 'gpus'; the table has ranks"),
         ({"parameters": {"ranks": {}}}, "name one of column, formula, value and derive"),
         ({"parameters": {"tp": {"column": "ranks"}}}, "'ranks' is missing"),
         ({"parameters": {"ranks": {"derive": "1"}}}, "cannot be derived"),

@@ -60,15 +60,14 @@ def test_lines_of_other_versions(read: Read, row: dict[str, Any]) -> None:
 def test_ranks_of_gpt_neox_are_those_that_train(read: Read) -> None:
     text = LOGS["GPT-NeoX"].text
     launched = text.replace("16........................updated", "None...................default")
+    head, mark, steps = launched.partition(" samples/sec")
     world = (
         "NeoXArgs.configure_distributed_args() using world size: {} and model-parallel size: 2\n"
     )
     planned = "  global_num_gpus ................. 16..........................updated\n"
-    place = text.index(" samples/sec")
 
     def beside(*lines: str) -> Any:
-        shift = place + len(launched) - len(text)
-        return read(launched[:shift] + "".join(lines) + launched[shift:])
+        return read("".join((head, *lines, mark, steps)))
 
     ((run,), refusals) = beside(world.format(16), planned)
     assert (refusals, run.point["ranks"], run.point["batch_per_rank"]) == ([], 16, 2)
