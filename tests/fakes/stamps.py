@@ -5,8 +5,6 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 UNIX = 1_795_000_000.0
 SPANS = ("input", "compute", "communication")
 
@@ -19,24 +17,13 @@ def line(sealed: bool = True, **fields: Any) -> str:
 
 def lines_of(arrays: Mapping[str, Any], sealed: bool = True, **fields: Any) -> list[list[str]]:
     """The lines of each step, by rank; ``fields`` are added to each, lists by step."""
-    steps, ranks = arrays["step_times"].shape
-    between = arrays.get("span_between", np.zeros((steps, ranks)))
-    ends = (arrays["step_times"] + between).cumsum(axis=0)
-    result = []
-    for step in range(steps):
-        added = {n: v[step] if isinstance(v, list) else v for n, v in fields.items()}
-        result.append(
-            [
-                line(
-                    sealed,
-                    rank=rank,
-                    step=step,
-                    begin=round(UNIX + ends[step, rank] - arrays["step_times"][step, rank], 6),
-                    s=round(float(arrays["step_times"][step, rank]), 7),
-                    spans={n: round(float(arrays[f"span_{n}"][step, rank]), 7) for n in SPANS},
-                    **added,
-                )
-                for rank in range(ranks)
-            ]
-        )
-    return result
+    times = arrays["step_times"]
+    begins = UNIX + (times + arrays.get("span_between", 0)).cumsum(axis=0) - times
+
+    def of(step: int, rank: int) -> str:
+        spans = {n: round(float(arrays[f"span_{n}"][step, rank]), 7) for n in SPANS}
+        begin, seconds = round(begins[step, rank], 6), round(float(times[step, rank]), 7)
+        more = {n: it[step] if isinstance(it, list) else it for n, it in fields.items()}
+        return line(sealed, rank=rank, step=step, begin=begin, s=seconds, spans=spans, **more)
+
+    return [[of(step, rank) for rank in range(times.shape[1])] for step in range(len(times))]
