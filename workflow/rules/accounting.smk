@@ -24,7 +24,7 @@ rule accounting:
         f"{RESULTS}/logs/accounting.log",
     params:
         script=f"{SCRIPT} accounting",
-        results=RESULTS,
+        results=lambda wildcards: RESULTS,
         runs=RUNS,
     message:
         (

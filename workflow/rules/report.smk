@@ -34,7 +34,7 @@ rule page:
         f"{RESULTS}/logs/report.log",
     params:
         script=f"{SCRIPT} page",
-        results=RESULTS,
+        results=lambda wildcards: RESULTS,
         runs=RUNS,
     message:
         "Writing {output}"

@@ -16,7 +16,7 @@ checkpoint summarise:
     threads: 4
     params:
         script=f"{SCRIPT} summarise",
-        results=RESULTS,
+        results=lambda wildcards: RESULTS,
         runs=RUNS,
     message:
         "Summarising finished runs"

@@ -19,7 +19,7 @@ rule tables:
     params:
         script=f"{SCRIPT} tables",
         results=lambda wildcards: RESULTS,
-        runs=RUNS,
+        runs=lambda wildcards: RUNS,
     message:
         "Making the tables"
     shell:
