@@ -91,11 +91,11 @@ _CAMPAIGN = (
 )  # fmt: skip
 _NAMED = (_arg("--campaign", "a file, or its name", None), *_settings("site", "results"))
 _HISTORY = _settings("history", "baseline")
-_DRY = _arg("-n --dry-run", "say what it costs, run nothing", False, action="store_true")
+_DRY = _arg("-n --dry-run", "run nothing, say what would run", False, action="store_true")
 _CALL = (
     _CAMPAIGN[0],
     *_settings(*(key for key in OVERRIDES if key != "campaign")),
-    _arg("--profile", "of Snakemake, such as slurm; its other options follow after `--`", None),
+    _arg("--profile", "of Snakemake, such as slurm; options of Snakemake follow after `--`", None),
     _DRY,
 )
 _COMMITS = (
@@ -106,6 +106,8 @@ _COMMITS = (
     _arg("--repeats", "runs of each commit at each point; default: the campaign's"),
     _DRY,
 )
+# What follows the arguments, by module.
+_REST = {"sweep": "-- COMMAND", "snakemake_call": "[-- OPTIONS OF SNAKEMAKE]"}
 COMMANDS = {
     "sweep": Command(
         "sweep", "measure a command, which follows after `--`, over a grid",
@@ -115,7 +117,7 @@ COMMANDS = {
          _arg("--metric", "a number that the command prints, the group of the pattern; the first "
               "one is shown; default: the wall time", None, action="append",
               metavar="'NAME UNIT lower|higher: PATTERN'", type=metric),
-         _arg("--stamps", "it prints stamps of its steps, which are read", False,
+         _arg("--stamps", "it prints stamps of its steps (docs/reference/stamps.md)", False,
               action="store_true"),
          _arg("--repeats", "runs of each point; default: 3", 3, type=int),
          _arg("--scale", "the parameter that it scales over; default: ranks", "ranks"),
@@ -133,18 +135,18 @@ COMMANDS = {
          _arg("--again", "set records aside and measure again: 'disturbed' runs, or those of an "
               "experiment", None)),
         "scalesweep run\nscalesweep run cosmoflow_io --profile slurm -- --jobs 20"),
-    "cancel": Command(
-        "cancel", "cancel the Slurm jobs of a campaign's runs", _CAMPAIGN,
-        "scalesweep cancel cosmoflow_io"),
-    "reread": Command(
-        "reread", "read logs again after the patterns of a benchmark.yaml have changed", _CAMPAIGN,
-        "scalesweep reread my_campaign.yaml"),
     "plan": Command(
         "snakemake_call", "print what would run, and what it would cost", _CALL,
         "scalesweep plan --profile slurm"),
     "report": Command(
         "snakemake_call", "write the report of what is there, whatever is pending", _CALL,
         "scalesweep report"),
+    "cancel": Command(
+        "cancel", "cancel the Slurm jobs of a campaign's runs", _CAMPAIGN,
+        "scalesweep cancel cosmoflow_io"),
+    "reread": Command(
+        "reread", "read logs again after the patterns of a benchmark.yaml have changed", _CAMPAIGN,
+        "scalesweep reread my_campaign.yaml"),
     "predict": Command(
         "predict", "predict rank counts that were not measured",
         (*_CAMPAIGN,
@@ -221,8 +223,7 @@ def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
     if name not in COMMANDS:
         raise UserError(f"scalesweep {name}: no such command; {choices(name, COMMANDS)}")
     command, parser, rest = COMMANDS[name], parser_of(name), list[str]()
-    # Options of Snakemake, or the command to measure.
-    if command.module in ("snakemake_call", "sweep") and "--" in own:
+    if command.module in _REST and "--" in own:
         at = own.index("--")
         own, rest = own[:at], own[at + 1 :]
     if not all(own) or any(re.fullmatch("--[a-z-]+=", word) for word in own):
@@ -247,6 +248,8 @@ def parser_of(name: str) -> Parser:
     )
     for names, keys in command.arguments:
         parser.add_argument(*names.split(), **keys)
+    if rest := _REST.get(command.module):
+        parser.usage = f"{parser.format_usage().removeprefix('usage: ').rstrip()} {rest}"
     return parser
 
 

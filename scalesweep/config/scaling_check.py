@@ -16,7 +16,7 @@ def check_scaling(
     benchmark: Benchmark, scaling: str, varying: Sequence[str], points: Sequence[Point], where: str
 ) -> None:
     """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up, a
-    series in which no work is that of several scales."""
+    series in which most amounts of work are at one scale alone."""
     scale = benchmark.scale
     if scale in benchmark.parameters and any((point[scale] or 0) < 1 for point in points):
         raise UserError(f"{where}.scale: {scale} must be 1 or more at every point")
@@ -30,14 +30,14 @@ def check_scaling(
     kept = _KEPT[scaling].format(scale.removesuffix("s"))
     raise UserError(
         f"{where}.scaling: {scaling} keeps the {kept} the same at several numbers of {scale}, but "
-        f"{mixed}; set scaling: {fits}"
+        f"{mixed}; set scaling: {fits}, or derive what decides it from {scale}"
     )
 
 
 def _mixed(
     benchmark: Benchmark, scaling: str, varying: Sequence[str], points: Sequence[Point]
 ) -> str:
-    """The work at two scales of the first series in which each scale has another; empty: none."""
+    """The work at two scales of the first such series; empty: none."""
     left_out = {benchmark.scale, *benchmark.work_parameters, *benchmark.scale_parameters}
     shared = [name for name in varying if name not in left_out]
     series: dict[str, dict[float, list[int]]] = {}
@@ -47,7 +47,7 @@ def _mixed(
         at = amounts.setdefault(work / scale if scaling == "weak" else work, [])
         at.extend([scale] if scale not in at else [])
     for amounts in series.values():
-        works = {scales[0]: work for work, scales in amounts.items()}
-        if len(works) > 1 and all(len(scales) == 1 for scales in amounts.values()):
-            return "it is " + " and ".join(f"{works[at]:g} at {at}" for at in sorted(works)[:2])
+        alone = {scales[0]: work for work, scales in amounts.items() if len(scales) == 1}
+        if len(amounts) > 1 and 2 * len(alone) > len(amounts):
+            return "it is " + " and ".join(f"{alone[at]:g} at {at}" for at in sorted(alone)[:2])
     return ""

@@ -167,7 +167,7 @@ class Site(Model):
         if nodes > self.nodes:
             raise UserError(
                 f"{where}: {ranks} ranks at ranks_per_node = {per_node} take {nodes} nodes, site "
-                f"{self.name} has {self.nodes}: {self.nodes * per_node} ranks, or more on a node"
+                f"{self.name} has {self.nodes}: set ranks_per_node: {-(-ranks // self.nodes)}"
             )
         on_node = self.ranks_on_node(point)
         if on_node > self.cores_per_node and not self.oversubscribe:
