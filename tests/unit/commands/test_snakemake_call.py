@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-# As in the background of a shell's script, where Ctrl-C is ignored.
+# As in the background of a shell's script, where Ctrl-C is ignored; the tests may be under nohup.
 CALL = """\
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from scalesweep.commands.snakemake_call import call
 call(["waits"])
 """
@@ -30,6 +31,7 @@ with subprocess.Popen([sys.executable, "-c", JOB]) as job:
 """
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_call_alone_reaches_its_snakemake(tmp_path: Path, number: int) -> None:
     (tmp_path / "waits.py").write_text(WAITS)
