@@ -39,7 +39,9 @@ def test_data_that_cannot_be_read_are_one_line(tmp_path):
 
 
 def test_without_a_compiler_compile_is_not_supported(tmp_path):
-    done, _ = start(tmp_path, env={"CXX": str(tmp_path / "none")}, compile=True)
+    # Nor what an earlier run has compiled.
+    env = {"CXX": str(tmp_path / "none"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    done, _ = start(tmp_path, env=env, compile=True)
     assert done.returncode == 69 and done.stderr.count("\n") == 1
     assert "compile true: " in done.stderr and "No working C++ compiler" in done.stderr
 
