@@ -6,8 +6,8 @@ import pytest
 from scalesweep.compute.failure_cause import reason_of
 from scalesweep.core.causes import Cause
 from tests.benchmarks import test_cnn_training
-from tests.benchmarks.programs import PYTORCH, Program, read
-from tests.fakes.torch_python import needs_torch
+from tests.benchmarks.programs import BENCHMARKS, PYTORCH, Program, read, start_ranks
+from tests.fakes.torch_python import TORCH, needs_torch
 
 pytestmark = [pytest.mark.slow, needs_torch]
 
@@ -39,9 +39,11 @@ def test_data_that_cannot_be_read_are_one_line(tmp_path):
 
 
 def test_without_a_compiler_compile_is_not_supported(tmp_path):
-    # Nor what an earlier run has compiled.
+    path, _ = PROGRAM.write_run(tmp_path, compile=True)
+    # Started afresh, as PyTorch reads CXX when it is imported, and without what it has compiled.
     env = {"CXX": str(tmp_path / "none"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    done, _ = start(tmp_path, env=env, compile=True)
+    words = [str(TORCH), str(BENCHMARKS), "torch_training", "--run", str(path)]
+    done = start_ranks(words, 1, env, PYTORCH)
     assert done.returncode == 69 and done.stderr.count("\n") == 1
     assert "compile true: " in done.stderr and "No working C++ compiler" in done.stderr
 
