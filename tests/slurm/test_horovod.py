@@ -28,7 +28,7 @@ def test_a_rank_that_fails_ends_the_others(cluster: Cluster, tmp_path: Path) -> 
         f"{shlex.join(words)}\necho $?\n"
     )
     number = submit(cluster, f"bash {job}", "-N4", "-n8", "-c1")
-    assert wait_until(lambda: cluster.says("", "squeue", "-hj", number), 30)
+    assert wait_until(lambda: cluster.says("", "squeue", "-hj", number), 120)
     *said, code = (cluster.folder / f"job-{number}.out").read_text().splitlines()
     assert int(code) > 0
     assert any("task 1: Exited with exit code 3" in line for line in said)

@@ -25,7 +25,8 @@ def test_a_profile_of_each_commit_is_a_session(project: Project) -> None:
     repository = project.path / "program"
     repository.mkdir()
     for number, probe in enumerate((264_000, 528_000)):
-        commit(repository, f"Change {number}")
+        date = f"2026-01-0{number + 1}T12:00:00Z"  # else of the same second
+        commit(repository, f"Change {number}", GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date)
         total = 1_569_000 + probe
         text = PPROF.format(own=total - probe, total=total, probe=probe, share=100 * probe / total)
         project.write("pprof.txt", text)
