@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings, Sites
@@ -141,16 +142,16 @@ def _experiments(
     for *_, spec in specs:
         variables.setdefault(spec.benchmark, set()).update(variables_of(spec))
     made: list[Experiment] = []
-    mistakes: dict[str, str] = {}
+    mistakes: dict[str, list[str]] = {}
     for name, whole, spec in specs:
         where, known = f"{path}: experiments.{whole or name}", variables[spec.benchmark]
         try:
             part = expand_experiment(name, spec, machine, known, where, path.parent, profile)
             made.append(replace(part, part_of=whole))
         except UserError as error:
-            mistakes.setdefault(whole or name, str(error))
+            mistakes.setdefault(whole or name, error.messages)
     if mistakes:
-        raise UserError(*mistakes.values())
+        raise UserError(*chain(*mistakes.values()))
     check_parts(made, keys.experiments, path)
     check_same(made, f"{path}: experiments")
     for name in keys.accept_stale:

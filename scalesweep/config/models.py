@@ -164,7 +164,7 @@ def _share(given: Any) -> float:
 
 
 def _expression(given: Any) -> Expression:
-    """An expression; ``Model.expressions`` finds it, for what only its file's model can check."""
+    """An expression; ``expressions_of`` finds it, for what only its file's model can check."""
     if kind(given) not in ("#text", "#number", "#flag"):
         raise ValueError(_is_not(given, "an expression"))
     try:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from scalesweep.core.visible import visible
 
-_NEXT = "\nerror: "  # between the lines of several mistakes
-
 
 class UserError(Exception):
     """Mistakes in the user's input: a line each saying what is wrong, where, and what is allowed.
@@ -15,8 +13,8 @@ class UserError(Exception):
 
     def __init__(self, *messages: str) -> None:
         """A mistake, or several at once, each said once."""
-        each = [" ".join(it.split()) for text in messages for it in text.split(_NEXT)]
-        super().__init__(_NEXT.join(map(visible, dict.fromkeys(each))))
+        self.messages = list(dict.fromkeys(visible(" ".join(it.split())) for it in messages))
+        super().__init__("\nerror: ".join(self.messages))
 
 
 def choices(given: object, allowed: Iterable[object]) -> str:

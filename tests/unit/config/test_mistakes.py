@@ -145,7 +145,14 @@ def test_all_mistakes_are_told_at_once(toy: Path) -> None:
         assert len(lines) == len(places) and all(line.startswith(f"{file}: ") for line in lines)
         assert all(place in line for line, place in zip(lines, places, strict=True)), lines
     # What two experiments say of one file is a line for each mistake in it.
-    assert str(UserError(*2 * [str(UserError("a  b", "c"))])) == "a b\nerror: c"
+    benchmark = toy / "benchmarks" / "toy" / "benchmark.yaml"
+    wrong = yaml.safe_load(benchmark.read_text()) | {"version": "x", "summary": 3}
+    benchmark.write_text(yaml.safe_dump(wrong))
+    file.write_text(f"{HEAD}experiments: {{e: {{benchmark: toy}}, d: {{benchmark: toy}}}}")
+    with pytest.raises(UserError) as error:
+        load_campaign(file)
+    keys = [message.split(": ")[1] for message in error.value.messages]
+    assert keys == ["version", "summary"]
 
 
 @pytest.mark.parametrize(
