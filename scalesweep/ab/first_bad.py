@@ -99,8 +99,8 @@ def measure_step(session: AbSession, good: str, bad: str) -> tuple[Target, float
     for look in range(LOOKS):
         asked = [replace(target, repeats=target.repeats << look) for target in session.targets]
         measured = session.measure(session.pairs(good, bad), asked)
-        bounds = [math.log1p(margin_of(session.campaign, entry)) for entry in measured]
-        sides = [side_of(e.worse, b, _LEVEL) for e, b in zip(measured, bounds, strict=True)]
+        bound = math.log1p(margin_of(session.campaign))
+        sides = [side_of(entry.worse, bound, _LEVEL) for entry in measured]
         if 1 in sides or set(sides) == {-1}:
             break
     worse = [entry for entry, side in zip(measured, sides, strict=True) if side > 0]

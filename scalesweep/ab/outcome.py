@@ -88,10 +88,9 @@ def _chosen(metrics: pd.DataFrame, metric: str | None) -> pd.DataFrame:
     return named.loc[order].drop_duplicates("run_id")
 
 
-def margin_of(campaign: Campaign, measured: Measured) -> float:
-    """The relative change of its metric that matters."""
-    metric = str(measured.head.get("metric", ""))
-    return campaign.history.margin_of(metric) if campaign.history else MARGIN
+def margin_of(campaign: Campaign) -> float:
+    """The relative change of a metric that matters."""
+    return campaign.history.margin if campaign.history else MARGIN
 
 
 def report(measured: Sequence[Measured], pairs: Pairs, first_bad: bool = False) -> None:
@@ -102,7 +101,7 @@ def report(measured: Sequence[Measured], pairs: Pairs, first_bad: bool = False) 
     """
     campaign, subject = pairs.campaign, pairs.repository.subject(pairs.new)
     changes = corrected(
-        paired(entry.logs, entry.head.get("better", "lower"), margin_of(campaign, entry))
+        paired(entry.logs, entry.head.get("better", "lower"), margin_of(campaign))
         for entry in measured
     )
     folder = pairs.folder

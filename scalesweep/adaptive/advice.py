@@ -148,11 +148,11 @@ def _holes(source: _Source, states: Mapping[str, RunState]) -> Iterator[Candidat
 
 
 def _doublings(source: _Source, machine: Any) -> Iterator[Candidate]:
-    """The next doubling of each measured series that is not planned; none if ``stop`` says how far
-    series go."""
+    """The next doubling of each measured series that is not planned; none where ``stop_below``
+    says how far series go."""
     data, experiment = source.data, source.experiment
     keys = experiment.keys
-    if keys.scaling not in OF_SAMPLES or data.scale not in data.axes or keys.stop:
+    if keys.scaling not in OF_SAMPLES or data.scale not in data.axes or keys.stop_below:
         return
     points = data.points()
     groups = [[points[i] for i in group] for group in series_of(data, points)]
@@ -201,4 +201,4 @@ def next_point(
         site.check_point(point, "")
     except (UserError, ValueError):
         return None
-    return None if any(rule(point) for rule in experiment.rules) else point
+    return None if any(rule.when(point) for rule in experiment.keys.exclude) else point

@@ -56,7 +56,7 @@ def plan_runs(campaign: Campaign) -> RunPlan:
     open_ones = [each for each in campaign.experiments if each.keys.until_precise]
     most = {each.name: most_repeats(each, campaign.runs_folder) for each in open_ones}
     widest = with_repeats(campaign, most)
-    if not any(each.keys.until_precise or each.keys.stop for each in widest.experiments):
+    if not any(each.keys.until_precise or each.keys.stop_below for each in widest.experiments):
         return RunPlan(campaign)
     states = take_stock(widest, widest.unique_runs())
     entries, tables = _measured(widest, states)
@@ -65,7 +65,7 @@ def plan_runs(campaign: Campaign) -> RunPlan:
         entry, data = entries[each.name], tables.get(each.name)
         if each.keys.until_precise:
             repeats[each.name] = planned_repeats(each, entry, states, data)
-        if each.keys.stop:
+        if each.keys.stop_below:
             series += stop_series(each, entry, data)
     counts = {name: [it["planned"] for it in of["points"]] for name, of in repeats.items()}
     planned = without_stopped(with_repeats(widest, counts), series, states)
@@ -77,7 +77,7 @@ def _measured(
 ) -> tuple[dict[str, PlanExperiment], dict[str, "ExperimentData"]]:
     """By experiment its entry in the plan and, once runs of it have finished and it has a rule,
     what they have measured, as tables are made of it."""
-    ruled = {e.name: e for e in campaign.experiments if e.keys.until_precise or e.keys.stop}
+    ruled = {e.name: e for e in campaign.experiments if e.keys.until_precise or e.keys.stop_below}
     runs = dict.fromkeys(run.run_id for e in ruled.values() for run in e.runs)
     done = [run_id for run_id in runs if states[run_id].status == Status.DONE]
     if not done:

@@ -62,29 +62,25 @@ def planned_repeats(
     for runs in runs_of.values():
         values_of = experiment.benchmark.scaled(runs[0].point)
         point = of_point.get(axes_key(entry, values_of))
-        metric, values = _measured(experiment.keys.until_precise, data, point)
+        metric, values = _measured(data, point)
         repeats["metric"] = repeats["metric"] or metric
         mine = [states[run.run_id] for run in runs]
         repeats["points"].append(_looked_at(experiment.keys.until_precise, values_of, mine, values))
     return repeats
 
 
-def _measured(
-    rule: UntilPrecise, data: "ExperimentData | None", point: "Point | None"
-) -> tuple[str, Sequence[float]]:
+def _measured(data: "ExperimentData | None", point: "Point | None") -> tuple[str, Sequence[float]]:
     """The metric that is looked at, and what the repeats of a point have of it, as the report has
     it: of epochs after the first one, if there are several."""
-    metric = rule.metric or ""
     if data is None or point is None:
-        return metric, ()
+        return "", ()
     from scalesweep.tables.comparisons import main_measures  # pandas
 
-    measures = [m for m in data.measures if m[0] == metric] if metric else main_measures(data)
     phases = (*reversed(EPOCH_PHASES), "run")
-    for measure in sorted(measures, key=lambda measure: phases.index(measure[1])):
+    for measure in sorted(main_measures(data), key=lambda measure: phases.index(measure[1])):
         if (values := data.repeats(point, measure)).size:
             return measure[0], values.tolist()
-    return metric, ()
+    return "", ()
 
 
 def _looked_at(

@@ -1,6 +1,6 @@
 """Series of which larger counts are left out by what smaller ones have measured.
 
-With ``stop: {when: "efficiency < 0.3"}`` an experiment's counts are measured one after the other,
+With ``stop_below: 30 %`` an experiment's counts are measured one after the other,
 the smallest first. Once a count is clearly below the limit, larger ones are left out:
 their points are excluded, with the evidence as the reason, unless they have results already.
 Clearly: the 95 % interval of the efficiency, by the mean of its repeats against that of the
@@ -75,8 +75,8 @@ def _points_below(experiment: Experiment, data: "ExperimentData") -> Iterator[tu
     from scalesweep.tables.points import point_id
     from scalesweep.tables.scaling import scaling_rows
 
-    rule, points = experiment.keys.stop, {point_id(point): point for point in data.points()}
-    assert rule is not None
+    limit, points = experiment.keys.stop_below, {point_id(point): point for point in data.points()}
+    assert limit is not None
     for row in scaling_rows(data, data.points()):
         judged = row.quantity == EFFICIENCY and row.decides_high is not None
         if not judged or row.phase == EPOCH_PHASES[0] or row.ratio is None:
@@ -84,12 +84,12 @@ def _points_below(experiment: Experiment, data: "ExperimentData") -> Iterator[tu
         point, base = points[row.point_id or ""], points[row.base_id or ""]
         value, low, high = row.ratio.value, row.ratio.low, row.ratio.high
         repeats = min(point.rows.size, base.rows.size)
-        if repeats > 1 and low is not None and high is not None and high < rule.limit:
+        if repeats > 1 and low is not None and high is not None and high < limit:
             yield (
                 point,
                 (
-                    f"{rule.when} at {data.scale} {point.values[data.scale]:,}: efficiency "
-                    f"{number(value)} (95 %: {number(low)} to {number(high)}, "
+                    f"efficiency < {limit:g} at {data.scale} {point.values[data.scale]:,}: "
+                    f"efficiency {number(value)} (95 %: {number(low)} to {number(high)}, "
                     f"{counted(point.rows.size, 'repeat')})"
                 ),
             )
@@ -108,7 +108,9 @@ def without_stopped(
         if count > each.last
     }
     stay = {run_id for run_id, state in states.items() if state.settled}
-    experiments = (_without(e, reasons, stay) if e.keys.stop else e for e in campaign.experiments)
+    experiments = (
+        _without(e, reasons, stay) if e.keys.stop_below else e for e in campaign.experiments
+    )
     return replace(campaign, experiments=tuple(experiments))
 
 
@@ -138,7 +140,7 @@ def held_runs(
             mine = left & {run.run_id for run in runs}
             held |= mine if waiting else set()
             waiting = waiting or bool(mine)
-    others = [experiment for experiment in campaign.experiments if not experiment.keys.stop]
+    others = [experiment for experiment in campaign.experiments if not experiment.keys.stop_below]
     held -= {run.run_id for experiment in others for run in experiment.runs}
     held |= {run_id for run_id in left if split_name(run_id)[0] in held}
     positions = campaign.positions()

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     if not texts:
         raise UserError(
             f"{campaign.file}: nothing to predict: name counts with --ranks 256,512, or in "
-            "an experiment's predict: {ranks: [...]}; the experiment has to vary its ranks, with "
+            "an experiment's predict: [...]; the experiment has to vary its ranks, with "
             "scaling weak or strong"
         )
     print("\n\n".join(texts))

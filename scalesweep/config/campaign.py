@@ -65,11 +65,11 @@ class Campaign:
         """By how many counts of an experiment with ``stop`` each run waits for, 0 for most."""
         stages: dict[str, int] = {}
         for each in self.experiments:
-            stops, scale_of = each.keys.stop, each.benchmark.scale_of
-            scales = [scale_of(run.point) if stops else 0 for run in each.runs]
-            places = {scale: place for place, scale in enumerate(sorted({*scales}))}
-            for run, scale in zip(each.runs, scales, strict=True):
-                stages[run.run_id] = min(places[scale], stages.get(run.run_id, places[scale]))
+            stops, scale_of = each.keys.stop_below is not None, each.benchmark.scale_of
+            counts = sorted({scale_of(run.point) for run in each.runs}) if stops else []
+            for run in each.runs:
+                place = counts.index(scale_of(run.point)) if stops else 0
+                stages[run.run_id] = min(place, stages.get(run.run_id, place))
         return stages
 
     def positions(self) -> dict[str, int]:
@@ -81,7 +81,7 @@ class Campaign:
         runs = {i: run for i, (_, run) in self.unique_runs().items() if i not in control}
         repeats = {i: it.repeat for i, it in runs.items() if it.profile in (NONE, NOEXCHANGE)}
         profiled = [run_id for run_id in runs if run_id not in repeats]
-        order = arranged(repeats, self.keys.order.seed, [*control], profiled, self._stages())
+        order = arranged(repeats, self.keys.seed, [*control], profiled, self._stages())
         return {run_id: place for place, run_id in enumerate(order, 1)}
 
 
@@ -103,8 +103,10 @@ def load_campaign(
     """
     content = load_yaml(path)
     keys = read(CampaignKeys, content, path)
-    site_name = site or _site_name(keys.site, cluster, f"{path}: site")
-    machine = load_site(site_name, f"{path}: site")
+    named = keys.site
+    if isinstance(named, Sites):
+        named = named.slurm if cluster else named.local
+    machine = load_site(site or named, f"{path}: site")
     if keys.concurrent_runs:
         machine = machine.model_copy(update={"concurrent_runs": 1})
     experiments = _experiments(keys, machine, path, profile)
@@ -126,7 +128,7 @@ def load_campaign(
         site=machine,
         results=Path(results or keys.results),
         experiments=_with_control(experiments, keys, path),
-        digest=digest_of([*made_of, site_name, *([] if profile is None else [profile])]),
+        digest=digest_of([*made_of, machine.name, *([] if profile is None else [profile])]),
         programs=programs,
         history=kept and kept.model_copy(update=stated),
     )
@@ -183,19 +185,6 @@ def _without_path(
     }
 
 
-def _site_name(site: str | Sites, cluster: bool, where: str) -> str:
-    """The site of a campaign that names one, or one for each way to run."""
-    if isinstance(site, str):
-        return site
-    key, way = ("slurm", "with") if cluster else ("local", "without")
-    if key in site:
-        return site[key]
-    raise UserError(
-        f"{where}: names no site {way} --profile slurm; add '{key}: NAME', or name one "
-        "(--config site=NAME; of scalesweep: --site NAME)"
-    )
-
-
 def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Campaign:
     """The campaign with other numbers of repeats: of every point of these experiments.
 
@@ -249,8 +238,9 @@ def _control(experiments: Sequence[Experiment], spec: ControlKeys, where: str) -
             f"of {', '.join(source.axes) or 'none'} that one of its points has"
         )
     said = f"A point of {source.name}, measured between all other runs: only the machine changes."
-    plain = {"description": said, "scaling": "none", "repeats": 1, "predict": None, "stop": None}
+    plain = {"description": said, "scaling": "none", "repeats": 1, "predict": (), "exclude": ()}
+    plain["stop_below"] = None
     return replace(
         source, name=CONTROL, control=True, keys=source.keys.model_copy(update=plain), axes=(),
-        linked=(), points=tuple(points), profiles=(), excluded=(), rules=(), part_of="",
+        linked=(), points=tuple(points), profiles=(), excluded=(), part_of="",
     )  # fmt: skip

@@ -1,72 +1,56 @@
 """The keys of a campaign: their types, defaults and words."""
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, Tag
 
 from scalesweep.config.experiment_keys import Alone, ExperimentKeys, Values
 from scalesweep.config.models import (
     FILLED,
-    UNEQUAL,
     Count,
     FileName,
-    Folder,
     Model,
     Positive,
     ProgramName,
     Share,
-    Short,
     Text,
-    Whole,
     either,
     instead_of,
     matching,
-    one_of,
 )
 from scalesweep.core.plan_format import TARGET_EFFICIENCY
 
 MARGIN = 0.03  # the relative change of a metric that matters
-Sites = dict[Annotated[str, one_of(("local", "slurm"))], FileName]
 _ExperimentName = Annotated[
     str, matching("[A-Za-z][A-Za-z0-9_-]*", "letters, digits, '_' and '-', a letter first")
 ]
+
+
+class Sites(Model):
+    """The machine without and with `--profile slurm`."""
+
+    local: FileName
+    slurm: FileName
 
 
 class BudgetKeys(Model):
     """What the campaign may cost."""
 
     node_hours: Positive
-    """the most that all jobs may cost: with `--profile slurm` nothing is submitted unless all fit
-    at their time limits"""
-
-
-class OrderKeys(Model):
-    """In which order runs start."""
-
-    FORM: ClassVar[str] = "as_written, or {seed: NUMBER}"
-    seed: Annotated[Whole, Field(ge=0)] | None = 0
-    """of the randomised blocks"""
+    """with `--profile slurm` nothing is submitted unless all jobs fit at their time limits"""
 
 
 class HistorySettings(Model):
     """Where finished points are kept as a session, and how later ones are judged against them."""
 
-    FORM: ClassVar[str] = (
-        "a folder, or {folder: FOLDER, margin: 3 %, margins: {METRIC: 5 %}, baseline: COMMIT}"
-    )
+    FORM: ClassVar[str] = "a folder, or {folder: FOLDER, margin: 3 %, baseline: COMMIT}"
     folder: Annotated[Path, AfterValidator(Path.expanduser)]
     """any number of campaigns, sites and users may share it"""
     margin: Share = MARGIN
     """relative change that matters, such as `3 %`"""
-    margins: dict[str, Share] = Field(default_factory=dict)
-    """metric -> margin of its own"""
     baseline: str = ""
     """commit or tag that counts as 1.0, in quotes; default: the last stable level"""
-
-    def margin_of(self, metric: str) -> float:
-        """The relative change of a metric that matters."""
-        return self.margins.get(metric, self.margin)
 
 
 class TrackKeys(Model):
@@ -75,8 +59,8 @@ class TrackKeys(Model):
     repository: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
     """its path"""
     build: tuple[Text, ...] = ()
-    """shell lines that build a fresh checkout, called in its top folder
-    ([A/B comparison](../guide/history.md#compare-two-commits))"""
+    """shell lines that build a checkout ([A/B comparison](../guide/history.md#compare-two-commits))
+    """
 
 
 class ControlKeys(Model):
@@ -101,48 +85,44 @@ class CampaignKeys(Model):
     description: str = ""
     """shown in the report"""
     site: Annotated[
-        Annotated[FileName, Tag("#text")] | Annotated[Sites, FILLED, Tag("#map")],
+        Annotated[FileName, Tag("#text")] | Annotated[Sites, Tag("#map")],
         either("a name (letters, digits, '.', '_' and '-') or {local: NAME, slurm: NAME}"),
     ]
-    """a file in `config/sites/`, or `{local: NAME, slurm: NAME}`: `slurm` applies with
-    `--profile slurm` and `local` without"""
+    """a file in `config/sites/`, or one for each way to run"""
     results: Text = "results"
-    """the folder for everything that the campaign writes: new, empty or made by scalesweep.
-    Campaigns that share a folder share runs; its report is that of the campaign that ran last. The
-    default folder is that of one campaign file only"""
+    """the folder for all that is written: new, empty or made by scalesweep; campaigns that share it
+    share runs"""
     programs: dict[ProgramName, Text] = Field({})
-    """name -> path of a program that a benchmark's command asks for (`{program:NAME}`); takes
-    precedence over the site's"""
+    """name -> path, before the site's, of a program in a benchmark's command (`{program:NAME}`)"""
     budget: BudgetKeys | None = None
-    """what the campaign may cost ([budget](../guide/campaigns.md#budget))"""
+    """what it may cost ([budget](../guide/campaigns.md#budget))"""
     concurrent_runs: Alone | None = None
-    """1: no two runs of the campaign at the same time, for what they share, such as the files that
-    all of them read
+    """1: its runs one after the other
     ([runs that share a data set](../guide/campaigns.md#runs-that-share-a-data-set))"""
-    consumer: Folder | None = None
-    """results folder of a campaign of the same site that trains on dummy input: reading is
-    [held against what it consumes](../guide/machine.md#does-reading-keep-up-with-training)"""
-    order: Annotated[OrderKeys, Short(lambda _: {"seed": None}, ("as_written",))] = (
-        OrderKeys.model_construct()
-    )
-    """in which runs start: randomised blocks by this seed (`{seed: NUMBER}`), or as the file lists
-    them (`as_written`) ([order](../guide/campaigns.md#order-and-a-control-point))"""
-    accept_stale: Annotated[tuple[str, ...], UNEQUAL] = ()
-    """experiments whose runs count although what they measured differs from the plan
-    ([stale runs](../guide/integrity.md#stale-runs))"""
+    consumer: Text | None = None
+    """results folder of trainings on dummy input:
+    [does reading keep up?](../guide/machine.md#does-reading-keep-up-with-training)"""
+    order: Literal["random", "as_written"] = "random"
+    """in which runs start: randomised blocks, or as the file lists them
+    ([order](../guide/campaigns.md#order-and-a-control-point))"""
+    accept_stale: tuple[str, ...] = ()
+    """experiments whose [stale runs](../guide/integrity.md#stale-runs) count"""
     target_efficiency: Share = TARGET_EFFICIENCY
-    """from which efficiency on a scale is worth running, such as `70 %`: verdicts, figures,
-    predictions and advice are about it; no part of run ids"""
+    """from which efficiency on a scale is worth running, such as `70 %`"""
     history: Annotated[HistorySettings, instead_of("folder", str)] | None = None
-    """a folder, or a map: where finished points are kept as a session, and how later ones are
-    judged ([history](../guide/history.md))"""
+    """where finished points are kept, and judged over time ([history](../guide/history.md))"""
     track: TrackKeys = TrackKeys.model_construct()
-    """the measured program's repository, where it is not that of the program's file
+    """the measured program's repository, if it is not that of the program's file
     ([whose commit](../guide/history.md#whose-commit))"""
     imported: dict[str, Any] = Field({})
     """what imports left out; written by the importers"""
     control: ControlKeys | None = None
-    """a point measured at intervals between all others, to show drift
+    """a point measured between all others
     ([control point](../guide/campaigns.md#order-and-a-control-point))"""
     experiments: Annotated[dict[_ExperimentName, ExperimentKeys], FILLED]
     """name -> experiment"""
+
+    @property
+    def seed(self) -> int | None:
+        """Of the order of runs; None: as the file lists them."""
+        return 0 if self.order == "random" else None

@@ -1,4 +1,4 @@
-"""Parameters that an experiment works out from others, and rules that its points must keep.
+"""Parameters that an experiment works out from others, and quantities that are its own.
 
 A name that is no parameter of the benchmark is a quantity of the experiment, such as a global batch
 size or the number of data-parallel ranks: it is shown like a parameter and can be an axis, but the
@@ -6,9 +6,9 @@ program is not told of it, and it is no part of run ids.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_keys import ExperimentKeys
@@ -20,38 +20,30 @@ Point = Mapping[str, Any]
 _ANY = ("integer", "number", "boolean", "string")  # of a quantity that a campaign gives itself
 
 
-class Derived(NamedTuple):
-    """A parameter that is worked out, and from what."""
-
-    parameter: Parameter
-    value: Expression
-
-
 @dataclass(frozen=True)
 class Derivation:
     """What an experiment derives, each after what it reads; nothing for most experiments.
 
-    ``quantities``: its parameters of which the program is not told, the derived ones last.
+    ``quantities``: its ``parameters`` of which the program is not told, the derived ones last.
     """
 
-    derived: Mapping[str, Derived] = field(default_factory=dict)
-    quantities: tuple[str, ...] = ()
+    parameters: Mapping[str, Parameter]
+    derived: Mapping[str, Expression]
+    quantities: tuple[str, ...]
 
     def at(self, point: Point) -> tuple[dict[str, Any], str]:
         """The point with its derived parameters, and why it is none, if so; a value that it cannot
         have is as it came out, None if there is none."""
         result, broken = dict(point), ""
-        for name, (parameter, value) in self.derived.items():
-            text, result[name] = f"{name} = {value.text}", None
+        for name, value in self.derived.items():
+            parameter, fault = self.parameters[name], "cannot be worked out"
+            result[name] = None
             try:
                 result[name] = value(result)
-            except UserError:
-                broken = broken or f"{text} cannot be worked out"
-                continue
-            try:
+                fault = f"is not {parameter.allowed}"
                 result[name] = parameter.normalise(result[name], f"{value.where}: {name}")
             except UserError:
-                broken = broken or f"{text} is not {parameter.allowed}"
+                broken = broken or f"{name} = {value.text} {fault}"
         return result, broken
 
     def check_same(self, first: Point, other: Point, where: str) -> None:
@@ -85,11 +77,11 @@ def derived_parameters(
             )
         if name in set_here:
             raise UserError(f"{value.where}: {name!r} is set elsewhere too; keep one")
-    expressions = (*values.values(), *(it.that for it in spec.require))
+    expressions = (*values.values(), *(it.when for it in spec.exclude))
     read = frozenset().union(*(expression.names for expression in expressions))
     quantities = {name: Parameter.of(_ANY, "") for name in sorted(set_here & read)}
     quantities |= {
-        name: Parameter.of((entry.type,), entry.doc, entry.unit)
+        name: Parameter.of(("integer",), entry.doc, entry.unit)
         for name, entry in spec.derive.items()
     }
     quantities = {n: it for n, it in quantities.items() if n not in benchmark.parameters}
@@ -98,9 +90,8 @@ def derived_parameters(
     known = benchmark.with_quantities(quantities)
     for expression in values.values():
         expression.check_names(set(known.parameters))
-    ordered = in_order(values, where)
-    derived = {name: Derived(known.parameters[name], values[name]) for name in ordered}
-    return known, Derivation(derived, tuple(quantities))
+    derived = {name: values[name] for name in in_order(values, where)}
+    return known, Derivation(known.parameters, derived, tuple(quantities))
 
 
 def in_order(values: Mapping[str, Expression], where: str) -> list[str]:

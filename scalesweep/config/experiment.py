@@ -1,13 +1,11 @@
 """Experiments: from axes in a YAML file to points and runs."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from scalesweep.analysis.metrics import EPOCH_METRICS
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.command_template import fill
 from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
@@ -16,11 +14,13 @@ from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.config.parameter import VARIABLE_PREFIX, check_varying
 from scalesweep.config.points import exclusions, expand_points, varying_parameters
 from scalesweep.config.repeats import Run, planned_runs, profiled_runs
-from scalesweep.config.scaling_check import check_scaling
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.expressions import Expression
-from scalesweep.core.scaling_kinds import OF_SAMPLES
+from scalesweep.core.files import canonical_json
+from scalesweep.core.scaling_kinds import MODEL, OF_SAMPLES
+
+Point = Mapping[str, Any]
+_KEPT = {"weak": "samples per {}", "strong": "total number of samples"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class Experiment:
     others. With repeats until precise each point has as many ``runs`` as are planned so far.
     ``alone``: no run of it starts while another of its runs lasts (``concurrent_runs: 1``).
     ``derivation``: which parameters are worked out from others; they are none of ``axes``.
-    ``rules``: what it excludes, whatever points it has.
     ``part_of``: the experiment of several benchmarks of which it is one; empty for all others.
     """
 
@@ -49,7 +48,6 @@ class Experiment:
     main_metric: str | None
     derived: Mapping[str, DerivedMetric]
     derivation: Derivation
-    rules: tuple[Expression, ...]
     alone: bool
     control: bool = False
     part_of: str = ""
@@ -100,7 +98,6 @@ def expand_experiment(
         main_metric=check_metric(benchmark, spec.main_metric, f"{where}.main_metric", derived),
         derived=derived,
         derivation=derivation,
-        rules=tuple(rule for rule, _ in rules),
         alone=spec.concurrent_runs is not None,
     )
 
@@ -112,16 +109,12 @@ def variables_of(spec: ExperimentKeys) -> set[Any]:
 
 
 def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
-    """Raise UserError for a variable, wherever it is set, that a parameter of the benchmark sets,
-    and for what is no name of a variable."""
-    for name in variables_of(spec):
-        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
-            raise UserError(f"{where}: env.{name}: a variable's name has letters, digits and '_'")
-        if name in benchmark.env:
-            raise UserError(
-                f"{where}: env.{name}: benchmark {benchmark.name} sets this variable by its "
-                f"parameter {benchmark.env[name]}; set that under axes or fixed"
-            )
+    """Raise UserError for a variable that a parameter of the benchmark sets."""
+    for name in variables_of(spec) & benchmark.env.keys():
+        raise UserError(
+            f"{where}: env.{name}: benchmark {benchmark.name} sets this variable by its "
+            f"parameter {benchmark.env[name]}; set that under axes or fixed"
+        )
 
 
 def check_metric(
@@ -141,15 +134,54 @@ def check_metric(
 
 
 def check_rules(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
-    """Raise UserError where ``repeats``, ``stop`` and ``predict`` are about what no run measures,
-    such as a metric that is worked out later, in the tables."""
-    if until := spec.until_precise:
-        metric = until.metric or spec.main_metric
-        check_metric(benchmark, metric, f"{where}.repeats.metric", EPOCH_METRICS)
-    if spec.stop:
-        check_metric(benchmark, spec.main_metric, f"{where}.stop: main_metric")
-    for key, needed in {"predict": spec.predict, "stop.when": spec.stop}.items():
+    """Raise UserError where ``repeats``, ``stop_below`` and ``predict`` are about what no run
+    measures, such as a metric that is worked out later, in the tables."""
+    for key, asked in {"repeats": spec.until_precise, "stop_below": spec.stop_below}.items():
+        if asked:
+            check_metric(benchmark, spec.main_metric, f"{where}.{key}: main_metric")
+    for key, needed in {"predict": spec.predict, "stop_below": spec.stop_below}.items():
         if needed and spec.scaling not in OF_SAMPLES:
             raise UserError(
                 f"{where}.{key}: needs the experiment's scaling; set scaling: weak or strong"
             )
+
+
+def check_scaling(
+    benchmark: Benchmark, scaling: str, varying: Sequence[str], points: Sequence[Point], where: str
+) -> None:
+    """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up, a
+    series in which most amounts of work are at one scale alone."""
+    scale = benchmark.scale
+    if scale in benchmark.parameters and any((point[scale] or 0) < 1 for point in points):
+        raise UserError(f"{where}.scale: {scale} must be 1 or more at every point")
+    checked = scaling in OF_SAMPLES and benchmark.work is not None
+    if (checked or scaling == MODEL) and scale not in varying:
+        raise UserError(f"{where}.scaling: {scaling}, but '{scale}' takes one value only")
+    if not checked or not (mixed := _mixed(benchmark, scaling, varying, points)):
+        return
+    other = "strong" if scaling == "weak" else "weak"
+    fits = "none" if _mixed(benchmark, other, varying, points) else other
+    kept = _KEPT[scaling].format(scale.removesuffix("s"))
+    raise UserError(
+        f"{where}.scaling: {scaling} keeps the {kept} the same at several numbers of {scale}, but "
+        f"{mixed}; set scaling: {fits}, or derive what decides it from {scale}"
+    )
+
+
+def _mixed(
+    benchmark: Benchmark, scaling: str, varying: Sequence[str], points: Sequence[Point]
+) -> str:
+    """The work at two scales of the first such series; empty: none."""
+    left_out = {benchmark.scale, *benchmark.work_parameters, *benchmark.scale_parameters}
+    shared = [name for name in varying if name not in left_out]
+    series: dict[str, dict[float, list[int]]] = {}
+    for point in points:
+        scale, work = benchmark.scale_of(point), benchmark.total_work(point) or 0
+        amounts = series.setdefault(canonical_json([point[name] for name in shared]), {})
+        at = amounts.setdefault(work / scale if scaling == "weak" else work, [])
+        at.extend([scale] if scale not in at else [])
+    for amounts in series.values():
+        alone = {scales[0]: work for work, scales in amounts.items() if len(scales) == 1}
+        if len(amounts) > 1 and 2 * len(alone) > len(amounts):
+            return "it is " + " and ".join(f"{alone[at]:g} at {at}" for at in sorted(alone)[:2])
+    return ""

@@ -7,7 +7,6 @@ from pydantic import Field, Tag, model_validator
 from scalesweep.config.models import (
     FILLED,
     LISTED,
-    UNEQUAL,
     Count,
     Expr,
     Minutes,
@@ -18,7 +17,6 @@ from scalesweep.config.models import (
     Share,
     Text,
     Whole,
-    WrongKeyError,
     either,
     instead_of,
     matching,
@@ -28,7 +26,6 @@ from scalesweep.core.profilers import KINDS, NONE
 
 MAX_REPEATS = 10_000
 _FEATURES = "a Slurm feature expression, without spaces"
-_LIMIT = r"\s*efficiency\s*<\s*(\d+\.?\d*|\.\d+)\s*"
 Values = dict[Any, Any]
 _Entries = tuple[Annotated[Values, FILLED], ...]
 Alone = Literal[1]
@@ -62,26 +59,16 @@ class Exclusion(Model):
     reason: str = ""
 
 
-class Requirement(Model):
-    """What every point must keep."""
-
-    FORM: ClassVar[str] = "an expression, or {that: expression, reason: text}"
-    that: Expr
-    reason: str = ""
-
-
 class DerivedKeys(Model):
     """A parameter that is worked out."""
 
-    FORM: ClassVar[str] = "an expression, a number, or {value, type, unit, doc}"
+    FORM: ClassVar[str] = "an expression, a number, or {value, unit, doc}"
     value: Expr
     """an expression over parameters, and other names under `derive`"""
-    type: Literal["integer", "number", "string", "boolean"] = "integer"
-    """of a name that is no parameter of the benchmark: what its values are"""
     unit: str | None = None
-    """of a name that is no parameter of the benchmark"""
+    """of a name that is no parameter of the benchmark, and takes whole numbers"""
     doc: str = ""
-    """of a name that is no parameter of the benchmark: what it is"""
+    """what such a name means"""
 
 
 class MetricKeys(Model):
@@ -89,61 +76,37 @@ class MetricKeys(Model):
 
     formula: _Formula
     """arithmetic over metrics, numeric parameters and `wall_s`, `hosts`, `samples`, `bytes` of a
-    run; of metrics of epochs those after the first, with `_init` behind the name the first; with
-    several benchmarks also benchmark -> formula"""
+    run; with several benchmarks also benchmark -> formula"""
     unit: Annotated[Text, Field(max_length=40)]
     """`"1"` for a plain number"""
     better: Literal["higher", "lower"] | None = None
-    """which direction is better; times and joules: lower, rates and what is per joule: higher, of
-    others it must be stated"""
+    """which direction is better; needed if the unit is none of a time, an energy or a rate"""
     scope: Literal["rank", "total"] = "total"
     """`total`: all ranks together; `rank`: one of them"""
     doc: str = ""
     """the meaning, for the report"""
 
 
-class PredictKeys(Model):
-    """Counts that are to be predicted."""
-
-    ranks: Annotated[tuple[Annotated[Count, Field(le=10_000_000)], ...], FILLED, UNEQUAL]
-    """the counts to predict"""
-
-
-class StopRule(Model):
-    """When larger counts are not worth their node-hours."""
-
-    when: Annotated[str, matching(_LIMIT, "efficiency, < and a number: 'efficiency < 0.3'")]
-    """`efficiency`, `<` and a number, such as `"efficiency < 0.3"`"""
-
-    @property
-    def limit(self) -> float:
-        """The limit."""
-        return float(self.when.partition("<")[2])
-
-
 class UntilPrecise(Model):
     """Repeats until the mean of a metric is precise."""
 
     least: Annotated[Count, Field(ge=3)] = Field(alias="min")
-    """repeats of every point, before any interval is checked"""
+    """repeats of every point"""
     most: Annotated[Count, Field(ge=3, le=MAX_REPEATS)] = Field(alias="max")
     """repeats of a point at most"""
     until: Share
-    """half width of the 95 % interval over the mean that is precise enough, such as `2 %`"""
-    metric: str | None = None
-    """the metric that decides; default: the one that findings are about"""
+    """half width of the 95 % interval over the mean, such as `2 %`"""
 
     @model_validator(mode="after")
     def _fits_together(self) -> "UntilPrecise":
         if self.most < self.least:
-            raise WrongKeyError("max", f"must be {self.least} (min) or more, not {self.most}")
+            raise ValueError(f"max must be {self.least} (min) or more, not {self.most}")
         return self
 
 
-_Numbers = Annotated[tuple[Annotated[Whole, Field(ge=0)], ...], UNEQUAL]
 _Repeats = Annotated[
     Annotated[Count, Field(le=MAX_REPEATS), Tag("#number")]
-    | Annotated[tuple[_Numbers, ...], FILLED, Tag("#list")]
+    | Annotated[tuple[tuple[Whole, ...], ...], Tag("#list")]
     | Annotated[UntilPrecise, Tag("#map")],
     either("a whole number, or {min, max, until}"),
 ]
@@ -156,78 +119,62 @@ _Axis = Annotated[
 class ExperimentKeys(Model):
     """An experiment."""
 
-    benchmarks: Annotated[tuple[Name, ...], LISTED, FILLED, UNEQUAL, Field(alias="benchmark")]
-    """a folder in `workflow/benchmarks/`, or in `benchmarks/` of your study. A list of them is
-    compared in one report ([several benchmarks](../guide/campaigns.md#several-benchmarks))"""
+    benchmarks: Annotated[tuple[Name, ...], LISTED, FILLED, Field(alias="benchmark")]
+    """a folder in `workflow/benchmarks/` or your study's `benchmarks/`, or a list to compare
+    ([several benchmarks](../guide/campaigns.md#several-benchmarks))"""
     description: str = ""
     """shown in the report"""
     scaling: Literal["weak", "strong", "model", "none"] = "none"
-    """weak: the work per rank must be the same at every rank count; strong: the work in all;
-    model: the model grows with the ranks
-    ([kinds](../guide/campaigns.md#kinds-of-scaling)). A campaign that contradicts this is refused
-    """
+    """what stays the same while the ranks grow; weak: the work per rank, strong: that in all
+    ([kinds](../guide/campaigns.md#kinds-of-scaling))"""
     scale: Name | None = None
-    """the integer parameter that the experiment scales over, such as `threads`; default: ranks, or
-    the benchmark's `workers`"""
+    """the integer parameter to scale over; default: ranks, or the benchmark's `workers`"""
     axes: dict[Any, _Axis] = Field({})
-    """parameter -> its values (a list, `{from, to, factor}` or `{from, to, step}`); the grid is
-    their product. `{from: 1, to: 1024, factor: 2}` includes 1024. `env.NAME` is an environment
-    variable of the runs, a text, or null to leave it unchanged; so it is under `linked`, `fixed`
-    and `extra`"""
+    """parameter -> its values (a list, `{from, to, factor}` or `{from, to, step}`, up to `to`); the
+    grid is their product. `env.NAME` is an environment variable"""
     linked: Annotated[_Entries, FILLED] | None = None
     """each entry sets several parameters at once; multiplied with the axes"""
     fixed: Values = Field({})
-    """parameters with one value; parameters that are not mentioned have the benchmark's default"""
+    """parameters with one value; those not mentioned have the benchmark's default"""
     fixed_of: dict[str, Values] = Field({})
-    """with several benchmarks: benchmark -> parameters with one value in its runs alone"""
+    """with several benchmarks: benchmark -> `fixed` of its runs alone"""
     exclude: tuple[Annotated[Exclusion, instead_of("when", str)], ...] = ()
-    """expressions over parameters, such as `"ranks > 256 and batch_size == 1"`, or
-    `{when, reason}`; excluded points are counted with their reason"""
+    """expressions over parameters, such as `"tp > ranks_per_node"`, or `{when, reason}`: points
+    that are left out, and counted with the reason"""
     derive: dict[Name, Annotated[DerivedKeys, instead_of("value", str, int, float)]] = Field({})
-    """name -> an expression over parameters:
-    [derived parameters](../guide/campaigns.md#derived-parameters). A value that a parameter cannot
-    have, such as a fraction where it takes whole numbers, excludes the point"""
-    require: tuple[Annotated[Requirement, instead_of("that", str)], ...] = ()
-    """expressions over parameters that every point must keep, such as `"tp <= ranks_per_node"`, or
-    `{that, reason}`; points that do not are excluded, and counted with the reason"""
+    """name -> an expression over parameters; a value that it cannot have excludes the point
+    ([derived parameters](../guide/campaigns.md#derived-parameters))"""
     extra: _Entries = ()
-    """single points in addition to the grid; each sets every parameter that takes several values"""
+    """single points beside the grid; each sets every parameter of `axes` and `linked`"""
     main_metric: str | None = None
-    """the metric that figures and findings are about: one of the benchmark's `metrics`, or of the
-    experiment's; default: the benchmark's"""
+    """the metric that figures and findings are about; default: the benchmark's"""
     metrics: dict[Name, MetricKeys] = Field({})
     """name -> a metric that is worked out for each run
     ([derived metrics](../guide/campaigns.md#derived-metrics)); no part of run ids"""
-    predict: PredictKeys | None = None
-    """predict these rank (or device) counts; needs `scaling: weak` or `strong`
+    predict: tuple[Count, ...] = ()
+    """rank (or device) counts to predict; needs `scaling: weak` or `strong`
     ([prediction](../guide/prediction.md))"""
-    stop: StopRule | None = None
-    """leave out larger counts of a series once a smaller one is clearly beyond a limit
-    ([stop](../guide/campaigns.md#stop-at-a-count))"""
+    stop_below: Share | None = None
+    """leave out larger counts of a series once the efficiency of a smaller one is clearly below,
+    such as `30 %` ([stop](../guide/campaigns.md#stop-at-a-count))"""
     profile: Annotated[str, one_of((NONE, *KINDS))] = NONE
-    """run each point once more under this profiler, apart from its measured runs
-    ([profiles](../guide/profiles.md)); `noexchange`: each run once more without the exchange of
-    gradients
-    ([run without exchange](../guide/time_breakdown.md#without-time-stamps-a-run-without-exchange))
-    """
+    """run each point once more under this profiler ([profiles](../guide/profiles.md)), or each run
+    [without exchange](../guide/time_breakdown.md#without-time-stamps-a-run-without-exchange)"""
     repeats: _Repeats = 1
-    """runs of every point; intervals need at least 2. As a map:
-    [until a point is precise](../guide/campaigns.md#repeats-until-a-point-is-precise). Campaigns of
-    imported runs have a list: for each entry of `linked`, or combination of `axes`, the numbers of
-    its repeats (`[]`: no such point)"""
+    """runs of every point (intervals need 2), as a map
+    [until it is precise](../guide/campaigns.md#repeats-until-a-point-is-precise), or in written
+    campaigns a list: for each combination of `linked` and `axes` the numbers of its repeats"""
     concurrent_runs: Alone | None = None
     """1: no run of this experiment starts while another of its runs lasts"""
     time_limit_minutes: Minutes | None = None
-    """a run that takes longer is ended: TIMEOUT, or HANG if no rank made progress during its last
-    quarter; default: the site's"""
+    """a run that takes longer is ended; default: the site's"""
     expected_minutes: Minutes | None = None
     """wall time of one run, until runs have finished"""
     memory_gib_per_rank: Positive | None = None
-    """GiB that a rank may use; requested from Slurm. Default: the share of a node's memory"""
+    """requested from Slurm; default: the share of a node's memory"""
     constraint: Annotated[str, matching(r"(?!\+$)\S+", _FEATURES)] | None = None
-    """Slurm feature expression, without spaces, that the nodes of a run must meet; may name
-    parameters in braces (`"knl&{memory_mode}"`); replaces the site's. With `+` in front
-    (`"+{memory_mode}"`) it is required in addition to the site's"""
+    """Slurm feature expression of the nodes instead of the site's (with `+` in front: beside it),
+    such as `"knl&{memory_mode}"` with a parameter in braces"""
 
     @property
     def benchmark(self) -> str:

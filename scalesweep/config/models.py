@@ -175,11 +175,6 @@ def _expression(given: Any) -> Expression:
 
 # Not the length of a field: an item that is wrong would not be told then.
 FILLED = checked(lambda given: None if given else "is empty")
-UNEQUAL = checked(
-    lambda given: (
-        None if len(set(given)) == len(given) else f"{short(list(given))} has equal values"
-    )
-)
 LISTED = Short(lambda text: [text], (str,))
 Real = Annotated[  # 4 stays 4
     Any, checked(lambda given: None if kind(given) == "#number" else _is_not(given, "a number"))

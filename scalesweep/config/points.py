@@ -2,17 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, combinations, count, islice, product, takewhile
+from collections.abc import Mapping, Sequence
+from itertools import chain, combinations, compress, product
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.benchmark_keys import Divides, Refuse
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.gpus import check_gpus
-from scalesweep.config.models import expressions_of
-from scalesweep.config.shapes import Mesh
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
@@ -35,23 +32,19 @@ def expand_points(
 
     Raises UserError for what a parameter cannot be, and for a point that does not fit the site.
     """
-    grid, extra = _stated(benchmark, spec, where)
-    own_rules = _rules_of(benchmark, spec, [*grid, *extra][:1]) if site.launch else []
+    own_rules = benchmark.rules if site.launch else ()
     kept: dict[str, Point] = {}
     excluded: list[tuple[Point, str]] = []
-    for stated, own in [*((point, rules) for point in grid), *((point, []) for point in extra)]:
+    for stated in _stated(benchmark, spec, where):
         point, why = derivation.at(stated)
-        why = why or next((reason for rule, reason in own if rule(point)), "")
+        why = why or next((reason for rule, reason in rules if rule(point)), "")
         broken = (f"{benchmark.name}: {rule.reason}" for rule in own_rules if rule.fault(point))
-        why = why or next(broken, "")
-        if why:
+        if why := why or next(broken, ""):
             excluded.append((point, why))
         else:
             first = kept.setdefault(benchmark.identity_of(point), point)
             derivation.check_same(first, point, where)
-    if isinstance(spec.repeats, tuple) and (
-        len(kept) != sum(map(bool, spec.repeats)) or excluded or extra
-    ):
+    if isinstance(spec.repeats, tuple) and len(kept) != sum(map(bool, spec.repeats)):
         raise UserError(
             f"{where}.repeats: a list must hold the repeats of each entry of 'linked', or of each "
             "combination of these with 'axes', the last axis changing fastest ([]: no such point); "
@@ -59,21 +52,6 @@ def expand_points(
         )
     _check_points(benchmark, site, list(kept.values()), excluded, where)
     return kept, excluded
-
-
-def _rules_of(
-    benchmark: Benchmark, spec: ExperimentKeys, first: Sequence[Point]
-) -> list[Divides | Refuse | Mesh]:
-    """The benchmark's rules that any point may break: those that read nothing that differs between
-    points are asked of the first alone."""
-    several = {*spec.axes, *spec.derive}.union(*(spec.linked or ()), *spec.extra)
-    return [
-        rule
-        for rule in benchmark.rules
-        if rule is benchmark.mesh  # which reads the ranks too
-        or any(of.names & several for _, of in expressions_of(rule))
-        or any(map(rule.fault, first))
-    ]
 
 
 def _check_points(
@@ -106,8 +84,11 @@ def _check_points(
         benchmark.transformer.at(points[0], f"{where}: {benchmark.name}")
 
 
-def _choices(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> list[list[dict[str, Any]]]:
-    """What a grid is the product of: linked entries, and the values of each axis by its name."""
+def _stated(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> list[dict[str, Any]]:
+    """The points of the grid, of a list of repeats those that have any, and those in addition.
+
+    Raises UserError.
+    """
     linked = [
         benchmark.normalised(entry, f"{where}.linked[{index}]")
         for index, entry in enumerate(spec.linked or [{}])
@@ -123,32 +104,22 @@ def _choices(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> list[lis
     for (place, left), (other, right) in combinations(places.items(), 2):
         if both := sorted(left.keys() & right.keys()):
             raise UserError(f"{where}: {both[0]!r} is set in {place} and in {other}; keep one")
-    return [linked, *axes]
-
-
-def _stated(
-    benchmark: Benchmark, spec: ExperimentKeys, where: str
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The points of the grid, of a list of repeats those that have any, and those in addition, for
-    which what an entry leaves open must have one value only. Raises UserError."""
-    choices = _choices(benchmark, spec, where)
-    base = {**benchmark.defaults, **benchmark.normalised(spec.fixed, f"{where}.fixed")}
-    number = math.prod(map(len, choices))
+    number = math.prod(map(len, (linked, *axes)))
     if number > MOST_COMBINATIONS:
         raise UserError(
             f"{where}: the grid has {number:,} combinations; at most {MOST_COMBINATIONS:,} are "
             "allowed: name fewer values, or several experiments"
         )
-    grid, extra = grid_points(base, choices), []
+    base = {**benchmark.defaults, **benchmark.normalised(spec.fixed, f"{where}.fixed")}
+    points = grid_points(base, [linked, *axes])
     if isinstance(spec.repeats, tuple) and len(spec.repeats) == number:
-        grid = [point for point, numbers in zip(grid, spec.repeats, strict=True) if numbers]
-    several = {k for of in choices for entry in of for k in entry if entry[k] != of[0][k]}
+        points = list(compress(points, spec.repeats))
     for index, entry in enumerate(spec.extra):
         own = benchmark.normalised(entry, f"{where}.extra[{index}]")
-        for name in sorted(several - own.keys()):
-            raise UserError(f"{where}.extra[{index}]: must set {name!r}: it takes several values")
-        extra += grid_points(base, [*([of[0]] for of in choices), [own]])
-    return grid, extra
+        for name in sorted({*spec.axes, *linked[0]} - own.keys()):
+            raise UserError(f"{where}.extra[{index}]: must set {name!r} too: the grid does")
+        points.append({**base, **own})
+    return points
 
 
 def grid_points(base: Point, choices: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:
@@ -162,8 +133,6 @@ def _axis(benchmark: Benchmark, name: str, value: Any, where: str) -> list[dict[
     """Values of an axis in order, normalised, each by its name; refuses repeated ones."""
     parameter = benchmark.parameter(name, where)
     values = _range(value, where) if isinstance(value, RangeKeys) else value
-    if "array" in parameter.types and not isinstance(values[0], list):
-        values = [values]
     result = [parameter.normalise(item, f"{where}: {name}") for item in values]
     ((first, times),) = Counter(map(repr, result)).most_common(1)
     if times > 1:
@@ -176,35 +145,28 @@ def _range(spec: RangeKeys, where: str) -> list[Any]:
     start, stop = spec.first, spec.last
     if stop < start or (spec.factor and start <= 0):
         raise UserError(f"{where}: from {start} to {stop} is no range; a factor starts above 0")
-    nth: Callable[[int], Any] = lambda n: start + n * spec.step  # noqa: E731
-    if spec.factor:
-        nth = lambda n: start * spec.factor**n  # noqa: E731
     most = stop + (spec.step or start) * 1e-9  # 0.1 + 0.1 + 0.1 must still reach 0.3
-    values = takewhile(lambda value: value <= most, map(nth, count()))
-    few = islice(values, MOST_COMBINATIONS + 1)
-    return [round(value, 12) if isinstance(value, float) else value for value in few]
+    values: list[Any] = []
+    while (value := start) <= most and len(values) <= MOST_COMBINATIONS:
+        values.append(round(value, 12) if isinstance(value, float) else value)
+        n = len(values)
+        start = spec.first * spec.factor**n if spec.factor else spec.first + n * spec.step
+    return values
 
 
 def exclusions(
     benchmark: Benchmark, spec: ExperimentKeys, where: str
 ) -> list[tuple[Expression, str]]:
-    """The expressions that leave points of an experiment out, each with its reason: what it
-    excludes, and what breaks what it requires.
+    """The expressions that leave points of an experiment out, each with its reason.
 
     Raises UserError for a rule that reads no parameter, or an unknown one.
     """
-    asked = [
-        *((it.when, "{}", it.reason or it.when.text, f"exclude[{i}]")
-          for i, it in enumerate(spec.exclude)),
-        *((it.that, "not ({})", it.reason or f"required: {it.that.text}", f"require[{i}]")
-          for i, it in enumerate(spec.require)),
-    ]  # fmt: skip
     rules = []
-    for stated, form, reason, place in asked:
-        rule = Expression(form.format(stated.text), f"{where}.{place}")
-        if not rule.check_names(set(benchmark.parameters)).names:
-            raise UserError(f"{rule.where}: '{stated.text}' contains no parameter")
-        rules.append((rule, reason))
+    for index, rule in enumerate(spec.exclude):
+        rule.when.where = f"{where}.exclude[{index}]"
+        if not rule.when.check_names(set(benchmark.parameters)).names:
+            raise UserError(f"{rule.when.where}: '{rule.when.text}' contains no parameter")
+        rules.append((rule.when, rule.reason or rule.when.text))
     return rules
 
 

@@ -84,26 +84,22 @@ def profiled_runs(
     None, too, where ``asked``, what --config says of the whole campaign, is a kind that this
     benchmark does not have. Raises UserError for such a kind that the experiment has ``stated``.
     """
-    kind = asked or stated
-    if kind == NONE:
-        return ()
-    framework = benchmark.framework or UNSAID
-    allowed: Sequence[str] = FOREIGN_KINDS
-    if not benchmark.extract:
-        own = [each for each in KINDS if OF_FRAMEWORK.get(each, framework) == framework]
-        allowed = [each for each in own if each != NOEXCHANGE or benchmark.noexchange]
-    if kind not in allowed:
-        if asked:
-            return ()
-        known = choices(kind, (NONE, *allowed))
-        raise UserError(f"{where}.profile: benchmark {benchmark.name} has no {kind!r}; {known}")
-    if kind == NOEXCHANGE:
+    kind, framework = asked or stated, benchmark.framework or UNSAID
+    allowed = [each for each in KINDS if OF_FRAMEWORK.get(each, framework) == framework]
+    if benchmark.extract:
+        allowed = [*FOREIGN_KINDS]
+    elif not benchmark.noexchange:
+        allowed.remove(NOEXCHANGE)
+    if kind in allowed:
+        first = (Run(benchmark.run_id(point, 0), point, 0) for point in points)
         return tuple(
-            run._replace(run_id=folder_name(run.run_id, kind), profile=kind) for run in runs
+            run._replace(run_id=folder_name(run.run_id, kind), profile=kind)
+            for run in (runs if kind == NOEXCHANGE else first)
         )
-    return tuple(
-        Run(folder_name(benchmark.run_id(point, 0), kind), point, 0, kind) for point in points
-    )
+    if kind == NONE or asked:
+        return ()
+    known = choices(kind, (NONE, *allowed))
+    raise UserError(f"{where}.profile: benchmark {benchmark.name} has no {kind!r}; {known}")
 
 
 def arranged(

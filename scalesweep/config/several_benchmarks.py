@@ -15,7 +15,7 @@ from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.formatting import listed
 
-_ALONE = ("derive", "extra", "predict", "stop")  # of one program alone
+_ALONE = ("derive", "extra", "predict", "stop_below")  # of one program alone
 
 
 def parts(
@@ -24,25 +24,22 @@ def parts(
     """The experiments of a campaign file: name, name of the one that it is part of (or nothing),
     and what the file says of it with one benchmark.
 
-    Raises UserError for what experiments of several benchmarks, or of one, cannot have.
+    Raises UserError for what experiments of several benchmarks cannot have.
     """
     for name, spec in experiments.items():
         where, several = f"{path}: experiments.{name}", len(spec.benchmarks) > 1
-        allowed = spec.benchmarks if several else ()
         formulas = {f"metrics.{it}.formula": of.formula for it, of in spec.metrics.items()}
         for key, of in {"fixed_of": spec.fixed_of, **formulas}.items():
-            for benchmark in of if isinstance(of, Mapping) else ():
-                if benchmark not in allowed:
-                    said = choices(benchmark, allowed) if several else "it has no list of them"
-                    raise UserError(
-                        f"{where}.{key}: {benchmark!r} is not one of the experiment's benchmarks; "
-                        + said
-                    )
+            for benchmark in of.keys() - {*spec.benchmarks} if isinstance(of, Mapping) else ():
+                raise UserError(
+                    f"{where}.{key}: {benchmark!r} is not one of the experiment's benchmarks; "
+                    + choices(benchmark, spec.benchmarks)
+                )
         if several and (alone := [key for key in _ALONE if getattr(spec, key)]):
             raise UserError(
                 f"{where}.{alone[0]}: not with several benchmarks; give each its own experiment"
             )
-        for benchmark in spec.benchmarks:
+        for benchmark in dict.fromkeys(spec.benchmarks):
             part = _part(spec, benchmark)
             # No experiment of a file has a dot in its name.
             yield (f"{name}.{benchmark}", name, part) if several else (name, "", part)
@@ -74,18 +71,16 @@ def check_parts(
 
 def _fault(members: Sequence[Experiment], spec: ExperimentKeys) -> str | None:
     """What keeps parts out of one table, with the key before it."""
-    for name in dict.fromkeys(chain(spec.axes, spec.fixed, *(spec.linked or ()))):
-        units = {of.benchmark.name: of.benchmark.parameters[name].unit for of in members}
-        # What benchmarks of images call samples.
-        if len({"samples" if unit == "images" else unit for unit in units.values()}) > 1:
-            said = listed([f"{unit or 'no unit'} in {of}" for of, unit in units.items()])
+    for name in chain(spec.axes, spec.fixed, *(spec.linked or ())):
+        units = {of.benchmark.parameters[name].unit or "no unit" for of in members}
+        if len({unit.replace("images", "samples") for unit in units}) > 1:
+            said = listed(sorted(units))
             return f": {name!r} means different things ({said}); set it under fixed_of"
-    scales = {of.benchmark.name: of.benchmark.scale for of in members}
-    if len(set(scales.values())) > 1 and any(
+    scales = {of.benchmark.scale for of in members}
+    if len(scales) > 1 and any(
         of.benchmark.scale_of(point) != point["ranks"] for of in members for point in of.points
     ):
-        said = listed([f"{of} over {scale}" for of, scale in scales.items()])
-        return f": the benchmarks scale over different things ({said})"
+        return f": the benchmarks scale over different things ({listed(sorted(scales))})"
     for name in dict.fromkeys(chain.from_iterable(of.derived for of in members)):
         stated = [of.derived[name] for of in members if name in of.derived]
         read = chain.from_iterable(metric.reads.values() for metric in stated)
@@ -96,18 +91,17 @@ def _fault(members: Sequence[Experiment], spec: ExperimentKeys) -> str | None:
 
 def _fault_of_metric(members: Sequence[Experiment]) -> str | None:
     """Why the main metrics of parts are not one; what native programs report, only runs say."""
-    said, names = {}, {of.main_metric for of in members}
+    names, meanings = {of.main_metric for of in members}, []
     for of in members:
         name, extract = of.main_metric or "the total throughput", of.benchmark.extract
         meaning = extract and name not in of.derived and extract.meaning_of(name)
         words = [f"{key} {meaning[key]}" for key in ("unit", "better", "scope")] if meaning else []
         if words or len(names) > 1:
-            said[", ".join([name, *words])] = f"in {of.benchmark.name}"
-    if len(said) < 2:
+            meanings.append(", ".join([name, *words]))
+    if len(said := dict.fromkeys(meanings)) < 2:
         return None
-    words = [f"{what} {where}" for what, where in said.items()]
     return (
-        f": the main metrics of the benchmarks differ ({'; '.join(words)}); state one under "
+        f": the main metrics of the benchmarks differ ({'; '.join(said)}); state one under "
         "metrics, with a formula for each benchmark, and name it as main_metric"
     )
 

@@ -18,9 +18,6 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
-    def construct_yaml_int(self, node: Any) -> int:
-        return int(node.value, 0)
-
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
@@ -45,7 +42,6 @@ for _tag, _pattern, _first in (
     ("merge", r"^(?:<<)$", "<"),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def load_yaml(path: Path) -> Any:

@@ -187,7 +187,7 @@ def _is_baseline(values: pd.DataFrame, settings: HistorySettings) -> "pd.Series[
 def _judged(rows: pd.DataFrame, of_baseline: "pd.Series[bool]", settings: HistorySettings) -> Line:
     """A line with its verdict, but for what is corrected over all."""
     head = rows.iloc[-1]
-    margin = settings.margin_of(head["metric"])
+    margin = settings.margin
     if not rows["least"].gt(0).all():
         return Line(rows, margin, Change(TOO_EARLY, "a value is not positive"))
     levels, base = levels_of(rows["centre"].to_numpy()), None

@@ -72,7 +72,7 @@ def build_plan(
         "site": campaign.site.name,
         "results": str(campaign.results),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "order": {"seed": campaign.keys.order.seed, "of": len(positions)},
+        "order": {"seed": campaign.keys.seed, "of": len(positions)},
         "experiments": [
             _experiment_entry(campaign, experiment, states, positions, estimates, seen)
             for experiment in campaign.experiments
@@ -169,7 +169,7 @@ def _experiment_entry(
         "wall_s": _wall_s(campaign, pending, experiment.alone),
     }
     if derived:
-        entry["derived_parameters"] = {name: of.value.text for name, of in derived.items()}
+        entry["derived_parameters"] = {name: of.text for name, of in derived.items()}
         entry["derived_at"] = {
             axes_key(entry, benchmark.scaled(point)): {name: point[name] for name in worked_out}
             for point in experiment.points
@@ -204,8 +204,8 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
     memory = memory_on(benchmark, campaign.site, experiment.keys.memory_gib_per_rank)
     return {
         "part_of": experiment.part_of,
-        "predict": sorted(experiment.keys.predict.ranks) if experiment.keys.predict else [],
-        "stop": experiment.keys.stop.when if experiment.keys.stop else "",
+        "predict": sorted(experiment.keys.predict),
+        "stop": f"efficiency < {stop:g}" if (stop := experiment.keys.stop_below) else "",
         "ceiling": benchmark.ceiling,
         "noexchange": benchmark.noexchange,
         "refused": sum(of["count"] for of in refused if of["benchmark"] == benchmark.name),

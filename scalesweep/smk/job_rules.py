@@ -104,7 +104,7 @@ class JobRules:
         request = context.submission.request(run_id, attempt) if context.submission else None
         spec = run_spec(context.campaign, *context.runs[run_id], request)
         positions = context.positions
-        seed, place = context.campaign.keys.order.seed, positions[run_id]
+        seed, place = context.campaign.keys.seed, positions[run_id]
         spec["order"] = {"seed": seed, "position": place, "of": len(positions)}
         path = Path(context.runs_folder, run_id, ORDER)
         self._digests[run_id] = write_order(path, spec)

@@ -99,7 +99,7 @@ def foretell(project: Project, every: list[Series], fold: int) -> Iterator[Foret
                 "fixed": {"ranks_per_node": one.ranks_per_node, "series": one.name},
             }  # fmt: skip
             if cut and len(known) < len(one.ranks):
-                entries[name]["predict"] = {"ranks": one.ranks[one.half :]}
+                entries[name]["predict"] = one.ranks[one.half :]
                 asked[name] = one
     write_campaign(project, results.name, entries)
     make_tables(project, results.name)

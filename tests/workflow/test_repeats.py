@@ -27,7 +27,7 @@ experiments:
     scaling: strong
     linked: [{ranks: 1, size: 8}, {ranks: 2, size: 4}, {ranks: 4, size: 2}, {ranks: 8, size: 1}]
     repeats: 2
-    stop: {when: efficiency < 0.3}
+    stop_below: 30 %
 """
 BROKEN = CAMPAIGN.replace("[good, noisy]", "[exit3, good, noisy]")
 

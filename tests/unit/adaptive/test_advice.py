@@ -112,7 +112,7 @@ def test_what_the_budget_does_not_pay_is_a_row_too(
 
 
 def test_stop_says_how_far_series_go(load: Load) -> None:
-    campaign = load(WEAK + 'stop: {when: "efficiency < 0.1"}\n')
+    campaign = load(WEAK + "stop_below: 10 %\n")
     finish(campaign, falling)
     assert advise(campaign) == []
 

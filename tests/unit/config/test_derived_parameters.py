@@ -20,7 +20,7 @@ axes: {ranks: [1, 2, 3, 4], threads: [1, 2], total: [12, 24]}
 derive:
   lanes: {value: ranks // threads, unit: ranks, doc: Ranks that share the samples.}
   size: total / lanes
-require: [{that: ranks % threads == 0, reason: threads take whole ranks}, "size < 24"]
+exclude: [{when: ranks % threads != 0, reason: threads take whole ranks}, size >= 24]
 repeats: 2
 """
 
@@ -51,7 +51,7 @@ def test_points_that_cannot_be_are_excluded_with_the_reason(
     reasons = Counter(reason for _, reason in experiment.excluded)
     assert reasons == {
         "threads take whole ranks": 3,
-        "required: size < 24": 2,
+        "size >= 24": 2,
         "size = total / lanes cannot be worked out": 3,
         "size = total / lanes is not an integer from 1 to 1000": 2,
     }

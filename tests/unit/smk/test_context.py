@@ -71,7 +71,7 @@ def test_larger_counts_begin_after_smaller_ones_are_over(
     campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    stop = 'scaling: weak\nstop: {when: "efficiency < 0.5"}\nrepeats: 2'
+    stop = "scaling: weak\nstop_below: 50 %\nrepeats: 2"
     plan = plan_runs(campaign_of(f"axes: {{ranks: [1, 2, 4]}}\n{stop}"))
     runs = plan.campaign.unique_runs()
 
