@@ -18,8 +18,7 @@ from scalesweep.analysis.memory_model import (
     fit_memory,
     fits_without,
 )
-from scalesweep.config.memory import PointMemory, point_memory
-from scalesweep.config.shapes import Memory, planned
+from scalesweep.config.shapes import Memory, PointMemory, planned, point_memory
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import number, percent
 from scalesweep.core.joined_experiments import parameters_at

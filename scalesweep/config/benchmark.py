@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
-from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +11,6 @@ from pydantic import PrivateAttr
 
 from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.benchmark_keys import BenchmarkKeys, Divides, Point, Refuse, Workers
-from scalesweep.config.command_template import LAUNCHER_PLACES, fill
 from scalesweep.config.log_patterns import Result
 from scalesweep.config.models import read, settled
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, check_parameter, check_varying
@@ -50,8 +48,6 @@ class Benchmark(BenchmarkKeys):
             if name not in self.parameters:
                 raise UserError(f"{path}: env.{variable}: {name!r} is not a parameter")
         self.command.check_words(self.parameters, f"{path}: command")
-        for word in chain.from_iterable((self.launch or {}).values()):
-            fill(word, dict.fromkeys(LAUNCHER_PLACES, 1), f"{path}: launch")
         if self.data:
             self.data.find_program(path)
         if self.workers:
@@ -63,8 +59,6 @@ class Benchmark(BenchmarkKeys):
 
     def _checked_main_metric(self, path: Path) -> str | None:
         extract, main = self.extract, self.main_metric
-        if self.ceiling is not None and main is None:
-            raise UserError(f"{path}: ceiling: {self.ceiling} needs a main_metric, its best value")
         if extract is None:
             return main
         extract.settle(path)
@@ -114,8 +108,7 @@ class Benchmark(BenchmarkKeys):
     @cached_property
     def kinds(self) -> dict[str, str]:
         """The kinds of metrics, of those that say so."""
-        extracted = self.extract.metrics if self.extract else ()
-        stated = [*((it.name, it.kind) for it in extracted)]
+        stated = [(it.name, it.kind) for it in (self.extract.metrics if self.extract else ())]
         stated += [(name, metric.kind) for name, metric in self.defined.items()]
         return {name: kind for name, kind in stated if kind}
 
@@ -142,7 +135,7 @@ class Benchmark(BenchmarkKeys):
         return (*self.refuse, *self.divides, *([self.mesh] if self.mesh else []))
 
     def check_point(self, point: Mapping[str, Any], where: str) -> None:
-        """Raise UserError for values that do not go together or sizes that do not divide."""
+        """Raise UserError for a point that breaks a rule."""
         for rule in self.rules:
             if fault := rule.fault(point):
                 raise UserError(f"{where}: {fault}")
@@ -155,8 +148,7 @@ class Benchmark(BenchmarkKeys):
         return samples * int(point["ranks"]) if self.work.scope == "rank" else samples
 
     def threads_of(self, point: Mapping[str, Any]) -> int | None:
-        """Threads that a rank computes with: 1 where the benchmark does not say; None where it says
-        0, as many as the framework chooses, which depends on the cores that a rank may use."""
+        """Threads that a rank computes with; None: as many as the framework chooses."""
         threads = self.threads.number(point) if self.threads else 1
         return max(1, math.ceil(threads)) if threads else None
 
@@ -169,16 +161,13 @@ class Benchmark(BenchmarkKeys):
         }
 
     def with_variables(self, names: Iterable[str]) -> "Benchmark":
-        """The same with environment variables that experiments may set.
-
-        Each is a parameter (``VARIABLE_PREFIX``) whose default is to leave the variable as it is:
-        ids of runs that do not set it stay what they are.
-        """
-        known = {}
-        for name in sorted(names):
-            doc = f"Environment variable {name}; null: unchanged."
-            known[f"{VARIABLE_PREFIX}{name}"] = Parameter.of(("string", "null"), doc)
-        env = {key.removeprefix(VARIABLE_PREFIX): key for key in known}
+        """The same with environment variables that experiments may set: parameters that are null by
+        default, which changes no id."""
+        env = {name: f"{VARIABLE_PREFIX}{name}" for name in sorted(names)}
+        known = {
+            key: Parameter.of(("string", "null"), f"Environment variable {name}; null: unchanged.")
+            for name, key in env.items()
+        }
         return self._changed(known, env={**self.env, **env})
 
     def _changed(self, more: Mapping[str, Parameter], **fields: Any) -> "Benchmark":
@@ -231,8 +220,7 @@ class Benchmark(BenchmarkKeys):
 
     @property
     def size_parameters(self) -> frozenset[str]:
-        """Those of ``work_parameters`` that set an amount, and not how ranks share it: layouts at
-        the same work are series of their own."""
+        """Those of ``work_parameters`` that set an amount, and not how ranks share it."""
         return self.work_parameters - (self.mesh.names - {"ranks"} if self.mesh else set())
 
     def run_id(self, point: Mapping[str, Any], repeat: int, identity: str = "") -> str:

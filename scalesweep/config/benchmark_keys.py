@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, Tag
 
-from scalesweep.config.command_template import Command
+from scalesweep.config.command_template import Command, Templates
 from scalesweep.config.log_patterns import Kind, Result
 from scalesweep.config.models import (
     FILLED,
@@ -25,7 +25,6 @@ from scalesweep.config.models import (
 )
 from scalesweep.config.parameter import Parameter
 from scalesweep.config.shapes import Memory, Mesh, Transformer
-from scalesweep.config.site_keys import Container
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import written
@@ -88,13 +87,11 @@ class DefinedMetric(Model):
     definition: str
     """the sentence that the report prints"""
     compare: Literal["always", "same_training", "never"] | None = None
-    """between which runs the metric is compared, default `always`: `same_training` where runs train
-    to a target or on the same number of samples; a loss, an error or an accuracy that is not the
-    main metric is `never`"""
+    """between which runs it is compared, default `always`: `same_training`, those that train to a
+    target or on as many samples; `never`, as a loss or an accuracy that is not the main metric"""
     kind: Kind | None = None
-    """what becomes of it as ranks are added: `extensive`, a rate or time of work, has an ideal,
-    hence efficiency, speedup, verdict and predictions; `intensive`: a bandwidth of a link, a
-    utilisation; `latency`. Default: by unit and name"""
+    """`extensive`: a rate or time of work, which has an ideal, hence efficiency and predictions;
+    `intensive`: a bandwidth of a link, a utilisation; `latency`. Default: by unit and name"""
 
 
 class Work(Model):
@@ -160,18 +157,11 @@ class DataSet(Model):
             )
 
 
-_Launch = Annotated[
-    dict[str, tuple[str, ...]],
-    checked(lambda launch: None if {*launch} == {"single", "multi"} else "needs single and multi"),
-]
-
-
 class BenchmarkKeys(Model):
     """`benchmark.yaml` says what varies in a benchmark and how its program is started and read: in
     `workflow/benchmarks/NAME/`, or `benchmarks/NAME/` of your study
     ([add a benchmark](../guide/benchmarks.md), [external programs](../guide/external_programs.md)).
-    Expressions are Python's arithmetic, comparison and `x if c else y` over parameter names,
-    without calls."""
+    Expressions are Python's arithmetic, comparison and `x if c else y` over parameter names."""
 
     name: Name
     """the folder's name"""
@@ -188,15 +178,13 @@ class BenchmarkKeys(Model):
     workers: Workers | None = None
     """what runs scale over instead of ranks, where a rank may have several devices"""
     mesh: Mesh | None = None
-    """the ranks along each axis of their mesh, expressions: of `dp`, or `dp_replicate` and
-    `dp_shard`; `tp`, `pp`, `cp`, `ep`. The product, without `ep`, must be `ranks`: other
-    points are left out, with the reason"""
+    """ranks along each axis of their mesh, expressions; points whose product, without `ep`, is not
+    `ranks` are left out, with the reason"""
     transformer: Transformer | None = None
-    """the shape of the decoder-only transformer that is trained, and of its batch, as expressions
-    over parameters; [FLOP, utilisation](../methods/utilisation.md) and memory follow"""
+    """shape of the decoder-only transformer that is trained, and of its batch, expressions;
+    [FLOP, utilisation](../methods/utilisation.md) and memory follow"""
     memory: Memory | None = None
-    """what the memory of a rank depends on besides `mesh` and `transformer`: plan and report say
-    which points fit ([memory](../methods/memory.md))"""
+    """what the [memory](../methods/memory.md) of a rank depends on besides these two"""
     defined: dict[Any, Annotated[DefinedMetric, instead_of("definition", str)]] = Field(
         {}, alias="metrics"
     )
@@ -213,33 +201,24 @@ class BenchmarkKeys(Model):
     ceiling: Literal["compute", "memory", "network", "files", "copies"] | None = None
     """the main metric, in FLOP/s or bytes/s, is the most that a machine can do of this"""
     work: Work | None = None
-    """samples of an epoch, an expression, of a rank or in all; checks weak and strong scaling"""
+    """samples of an epoch, of a rank or in all; checks weak and strong scaling"""
     data: DataSet | None = None
     """a data set that is made before runs"""
     env: dict[Variable, str] = Field({})
     """variables set from parameters before the program starts, unless null"""
-    launch: _Launch | None = None
-    """replaces the site's launcher command, with the same placeholders: `single` for one rank,
-    `multi` for several"""
-    container: Container | None = None
-    """words that start a container, not the site's ([containers](../guide/containers.md))"""
-    python: (
-        Annotated[
-            Text, matching(r"[^{]+|\{program:[^}]+\}", "a path, name in PATH, or {program:NAME}")
-        ]
+    launch: (
+        Annotated[Templates, checked(lambda it: None if len(it) == 2 else "needs single and multi")]
         | None
     ) = None
-    """a path, a name in PATH, or `{program:NAME}`: what `{python}` means in the command and in the
-    benchmark's own `launch`; default: the site's"""
+    """replaces the site's launcher command: `single` for one rank, `multi` for several"""
     framework: Literal["tensorflow", "torch"] | None = None
-    """what the program trains with: decides which of the site's Pythons `{python}` is, and which
-    launcher starts its ranks. Where the site has none, points are unsupported"""
+    """which of the site's Pythons `{python}` is, and which launcher starts ranks; where the site
+    has none, points are unsupported"""
     threads: Expr | None = None
-    """an expression: threads that a rank computes with, default 1; marks oversubscribed points. 0:
-    as many as the framework chooses, which is not known before the run"""
+    """an expression: threads that a rank computes with, default 1; 0: as many as the framework
+    chooses"""
     gpus: Expr | None = None
-    """an expression: GPUs that a rank takes where there are any; a campaign that needs more of a
-    node than the site's `gpus_per_node`, or than `CUDA_VISIBLE_DEVICES` shows, is refused"""
+    """an expression: GPUs that a rank takes if there are any; more than a node has are refused"""
     command: Command
     """list of words, or of `{when, words}`: what is started once per rank
     ([placeholders](../guide/external_programs.md#the-command))"""
@@ -248,7 +227,5 @@ class BenchmarkKeys(Model):
         | Annotated[Result, Tag("#map")],
         either(Result.FORM),
     ]
-    """`native`: the program writes native.json itself; `wall_time`: the time from its start to its
-    end, and nothing that it prints; or a map of one or several of `reader`: its log is read by a
-    [reader](../guide/training_logs.md), `stamps`: it prints its steps, and `extract`: patterns for
-    what it prints"""
+    """`native`: the program writes native.json; `wall_time`: the time from its start to its end; or
+    a map of how what it prints is read: `reader`, `stamps`, `extract`"""

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings, Sites
-from scalesweep.config.command_template import Programs, named_programs, program_named
+from scalesweep.config.command_template import Programs, named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment, variables_of
 from scalesweep.config.models import read
 from scalesweep.config.repeats import Run, arranged, runs_of
@@ -176,8 +176,7 @@ def _without_path(
     """Programs that an experiment starts and that have no path, each with what to do, in words.
     What only plans can do without."""
     benchmark = experiment.benchmark
-    python = program_named(benchmark.python or "")
-    needed = {*benchmark.command.programs(experiment.points), *([python] if python else [])}
+    needed = benchmark.command.programs(experiment.points)
     return {
         name: f"{where}: benchmark {benchmark.name} starts the program '{name}', whose path is "
         f"unknown; add to {site.file}, or to this file, 'programs: {{{name}: /path}}'"

@@ -3,7 +3,6 @@ programs that users have."""
 
 import os
 import re
-import shutil
 from collections.abc import Collection, Mapping
 from itertools import product
 from pathlib import Path
@@ -11,17 +10,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic_core import core_schema
 
-from scalesweep.config.models import FILLED, Expr, Model, Short
+from scalesweep.config.models import FILLED, Expr, Model, Short, checked, one_of
 from scalesweep.core.errors import UserError, choices
 
 # Filled in here, and by the launcher, which alone knows the attempt's folder.
-FOR_THE_SITE = ("python", "benchmark", "benchmarks")
-FOR_THE_LAUNCHER = ("run_file", "out")
-# What is filled in before the command.
-LAUNCHER_PLACES = (
-    *("ranks", "nodes", "ranks_per_node", "cpus_per_rank"),
-    *("python", "bin", "launchers"),
-)
+PLACES = ("python", "benchmark", "benchmarks", "run_file", "out", "program:NAME")
 # {name} and {program:NAME}; ${name} is the shell's.
 _PLACE = re.compile(r"(?<!\$)\{(?:program:(?P<program>[\w.-]+)|(?P<name>[A-Za-z_]\w*))\}")
 
@@ -54,10 +47,6 @@ class Command(tuple[Part, ...]):
         parts = handler.generate_schema(Annotated[tuple[_Words, ...], FILLED])
         return core_schema.no_info_after_validator_function(cls, parts)
 
-    def words_at(self, point: Mapping[str, Any]) -> list[str]:
-        """The words that are there at a point, as they are written."""
-        return [word for part in self if part.applies(point) for word in part.words]
-
     def programs(self, points: Collection[Mapping[str, Any]]) -> set[str]:
         """Names of the programs that points start, which a site or campaign must know."""
         named = ((part, _named(word, "program")) for part in self for word in part.words)
@@ -65,7 +54,7 @@ class Command(tuple[Part, ...]):
 
     def check_words(self, parameters: Collection[str], at: str) -> None:
         """Raise UserError for a place that no parameter fills. ``at``: file and key."""
-        known = [*FOR_THE_SITE, *FOR_THE_LAUNCHER, "program:NAME", *parameters]
+        known = [*PLACES, *parameters]
         for index, part in enumerate(self):
             for word in part.words:
                 if unknown := sorted(_named(word, "name") - {*known}):
@@ -77,8 +66,7 @@ class Command(tuple[Part, ...]):
     def check(
         self, points: Collection[Mapping[str, Any]], nullable: Collection[str], where: str
     ) -> None:
-        """Raise UserError where one of the ``nullable`` parameters is null in a word that is to be
-        there."""
+        """Raise UserError where a ``nullable`` parameter is null in a word that is to be there."""
         for part in self:
             for word in part.words:
                 for name, point in product(_named(word, "name") & {*nullable}, points):
@@ -94,11 +82,8 @@ class Command(tuple[Part, ...]):
         site: Mapping[str, str] | None = None,
         programs: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """The words for a point; what only the launcher knows stays in braces.
-
-        ``site``: values of ``FOR_THE_SITE``; ``programs``: paths by name. Where these are not
-        given, their places stay in braces too.
-        """
+        """The words for a point. ``site``: Python and folders; ``programs``: paths by name. What is
+        not given, and what only the launcher knows, stays in braces."""
         values = {**point, **(site or {})}
 
         def value(place: "re.Match[str]") -> str:
@@ -106,7 +91,8 @@ class Command(tuple[Part, ...]):
                 return place[0] if programs is None else programs[name]
             return _as_text(values[place["name"]]) if place["name"] in values else place[0]
 
-        return [_PLACE.sub(value, word) for word in self.words_at(point)]
+        words = (word for part in self if part.applies(point) for word in part.words)
+        return [_PLACE.sub(value, word) for word in words]
 
     def files(
         self,
@@ -114,15 +100,11 @@ class Command(tuple[Part, ...]):
         programs: Mapping[str, str],
         point: Mapping[str, Any] | None = None,
     ) -> dict[str, str]:
-        """What is started, as far as words say: words as written -> path or name.
-
-        The programs that are named, and words that are paths (``{benchmark}/train.py``) without
-        any parameter. Of all words, or of those that are there at a ``point``. ``site`` and
-        ``programs`` as for ``fill``; a program without a path is left out.
-        """
-        every = [word for part in self for word in part.words]
+        """Programs with a path, and words that are files (``{benchmark}/train.py``) without any
+        parameter: words as written -> path. Of all words, or of those there at a ``point``."""
         files: dict[str, str] = {}
-        for word in every if point is None else self.words_at(point):
+        parts = (part for part in self if point is None or part.applies(point))
+        for word in (word for part in parts for word in part.words):
             names, others = _named(word, "program"), _named(word, "name")
             files |= {f"{{program:{name}}}": programs[name] for name in names & programs.keys()}
             if "/" in word and not names and others <= site.keys():
@@ -132,12 +114,6 @@ class Command(tuple[Part, ...]):
         return files
 
 
-def program_named(word: str) -> str | None:
-    """NAME of a word that is ``{program:NAME}`` and nothing else."""
-    place = _PLACE.fullmatch(word)
-    return place["program"] if place else None
-
-
 def _as_text(value: Any) -> str:
     """A parameter's value on a command line: true and false, lists with commas between."""
     if isinstance(value, bool):
@@ -145,14 +121,21 @@ def _as_text(value: Any) -> str:
     return ",".join(map(_as_text, value)) if isinstance(value, list) else str(value)
 
 
-def fill(template: str, values: Mapping[str, Any], where: str) -> str:
-    """A text with ``values`` in place of their names in braces; raises UserError that begins with
-    ``where``."""
+def unfilled(template: str, values: Mapping[str, Any]) -> str | None:
+    """Why ``values`` cannot stand for their names in braces in a text; None if they can."""
     try:
-        return template.format_map(values)
+        template.format_map(values)
     except (KeyError, ValueError, IndexError, AttributeError) as error:
         known = choices(error.args[0], sorted(values))
-        raise UserError(f"{where}: cannot fill {template!r} ({error}); in braces {known}") from None
+        return f"cannot fill {template!r} ({error}); in braces {known}"
+    return None
+
+
+_OF_LAUNCHERS = dict.fromkeys(
+    ("ranks", "nodes", "ranks_per_node", "cpus_per_rank", "python", "bin", "launchers"), 1
+)
+LaunchWords = tuple[Annotated[str, checked(lambda word: unfilled(word, _OF_LAUNCHERS))], ...]
+Templates = dict[Annotated[str, one_of(("single", "multi"))], LaunchWords]  # of launchers
 
 
 class Programs(dict[str, str]):
@@ -172,14 +155,3 @@ def named_programs(programs: Mapping[str, str]) -> dict[str, str]:
         name: str(Path(path).expanduser().absolute()) if "/" in path else path
         for name, path in programs.items()
     }
-
-
-def missing(name: str, path: str, here: bool, has_prologue: bool) -> str | None:
-    """Why a program can hardly be started, on this machine if ``here``, else on a cluster's nodes;
-    None if it can, or if only the nodes, or a prologue that extends the search path, could tell."""
-    if "/" not in path:
-        there = not here or has_prologue or shutil.which(path) is not None
-        return None if there else f"programs.{name}: {path!r}: not found in PATH here"
-    # A path whose folder is not here may be the nodes' own.
-    there = Path(path).exists() or not (here or Path(path).parent.is_dir())
-    return None if there else f"programs.{name}: {path!r}: no such file here"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
-from scalesweep.config.command_template import fill
+from scalesweep.config.command_template import unfilled
 from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
 from scalesweep.config.experiment_keys import ExperimentKeys
@@ -82,7 +82,8 @@ def expand_experiment(
     check_scaling(benchmark, spec.scaling, axes, points, where)
     derived = derived_metrics(benchmark, spec.metrics, f"{where}.metrics")
     check_rules(benchmark, spec, where)
-    fill(spec.constraint or "", benchmark.defaults, f"{where}.constraint")
+    if fault := unfilled(spec.constraint or "", benchmark.defaults):
+        raise UserError(f"{where}.constraint: {fault}")
     runs = planned_runs(benchmark, kept, spec)
     return Experiment(
         name=name,

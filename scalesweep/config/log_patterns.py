@@ -38,9 +38,7 @@ Kind = Literal["extensive", "intensive", "latency"]
 RESERVED = frozenset(("local_times", "global_times", "span", "span_wait", *OF_STEPS, *QUANTITIES))
 
 
-def _no_metric_pattern(pattern: str) -> str | None:
-    if fault := is_pattern(pattern):
-        return fault
+def _has_a_value(pattern: str) -> str | None:
     try:
         value_group(re.compile(pattern))
     except ValueError as error:
@@ -61,27 +59,24 @@ class ExtractedMetric(Model):
         checked(lambda name: f"{name!r} is reserved by scalesweep" if name in RESERVED else None),
     ]
     """its name"""
-    pattern: Annotated[Text, checked(_no_metric_pattern)]
-    """Python's regular expression, searched in one line at a time. The number is the group `value`,
-    or the only group; a group `key` makes a metric `<metric>_<key>` for each key; a group `rank`
-    says which rank printed it"""
+    pattern: Annotated[Text, checked(is_pattern), checked(_has_a_value)]
+    """regular expression for a line: the group `value`, or the only group, is the number; a group
+    `key` makes a metric `<metric>_<key>` for each key; a group `rank` says who printed it"""
     unit: Text
     """`"1"` for a plain number"""
     better: Literal["higher", "lower"]
     """which direction is better"""
     scope: Literal["rank", "total"]
-    """`rank`: what one rank has (the mean over ranks is taken); `total`: what all ranks have
-    together"""
+    """`rank`: what each rank has, of which the mean is taken; `total`: what all have together"""
     kind: Kind | None = None
     """as of a metric above; default: by unit and name"""
     match: Annotated[str, matching("first|last|mean|median|all|p[1-9][0-9]?", _MATCHES)] = "last"
-    """which match counts: `first`, `last`, `mean`, `median`, a percentile (`p1` to `p99`), or
-    `all`: their mean, and each of them in `samples.npz`"""
+    """which counts: `first`, `last`, `mean`, `median`, a percentile (`p1` to `p99`), or `all`:
+    their mean, with each of them in `samples.npz`"""
     skip: Annotated[Whole, Field(ge=0)] = 0
     """matches of each rank that are left out first, of steps that compile or warm up"""
     source: _Source = Field("stdout", alias="from")
-    """or `stderr`, or a file in `{out}` (`logs/*.txt` is allowed; as many files as ranks are one of
-    each rank)"""
+    """or `stderr`, or a file in `{out}`; as many files (`logs/*.txt`) as ranks: one of each"""
     printed_by: Literal["rank_0", "every_rank", "unknown"] = "unknown"
     """where no labels identify the rank"""
     optional: Flag = False
@@ -107,11 +102,10 @@ class Result(Model):
     )
     SOME: ClassVar[str] = "reader, stamps or extract"
     reader: Text | None = None
-    """how its log is read: a shipped reader (`torchtitan`), or a file beside benchmark.yaml
-    (`my_trainer.yaml`)"""
+    """a shipped [reader](../guide/training_logs.md) (`torchtitan`) of its log, or a file beside
+    benchmark.yaml (`my_trainer.yaml`)"""
     stamps: _Source | None = None
-    """the program prints [stamps](stamps.md) of its steps: on `stdout`, `stderr`, or to files in
-    `{out}` (`spans-*.jsonl`)"""
+    """where it prints [stamps](stamps.md) of its steps: `stdout`, `stderr`, or files in `{out}`"""
     warmup: Annotated[Whole, Field(ge=0)] = 0
     """steps that stamps leave out first, beside those that the program marks"""
     extract: Annotated[tuple[ExtractedMetric, ...], FILLED] | None = None

@@ -67,8 +67,7 @@ class Parameter(Model):
     unit: str | None = None
     """shown with every value"""
     workload: Flag = False
-    """it says what is computed (a model) and not how; its values are never ranked against each
-    other"""
+    """it says what is computed (a model): its values are never ranked against each other"""
     doc: str
     """the meaning"""
 
@@ -118,16 +117,13 @@ class Parameter(Model):
         return result
 
     def _typed(self, value: Any) -> Any:
-        for kind in self.types:
-            result = _as_type(value, kind)
-            if result is _WRONG:
-                continue
-            if kind == "array":
-                result = [_as_type(item, self.items) if self.items else item for item in result]
-                if _WRONG in result or (self.length and len(result) != self.length):
-                    continue
-            return result
-        return _WRONG
+        made = (_as_type(value, kind) for kind in self.types)
+        first = next((result for result in made if result is not _WRONG), _WRONG)
+        if isinstance(first, list):
+            first = [_as_type(item, self.items) if self.items else item for item in first]
+            wrong = _WRONG in first or (self.length and len(first) != self.length)
+            return _WRONG if wrong else first
+        return first
 
 
 def _as_type(value: Any, kind: str) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, StrictBool, create_model
 
@@ -20,6 +20,11 @@ from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 from scalesweep.core.plan_format import PlanExperiment
 
+if TYPE_CHECKING:
+    from scalesweep.analysis.memory_model import MemoryLayout
+    from scalesweep.analysis.types import Floats
+
+GIB = 2**30
 DEVICE = "device_gib"
 EXPERTS = "ep"  # an axis that adds no ranks
 
@@ -129,9 +134,9 @@ class Transformer(_Fields):
     when: Expr | None = None
     """whether the model is such a transformer; default: always"""
     parameters: _Amount = None
-    """trained parameters with all embeddings, those used twice counted once"""
+    """trained ones with all embeddings, those used twice counted once"""
     layers: _Count
-    """blocks; null where not known: what needs none follows still"""
+    """blocks; null where not known"""
     width: _Count
     """values of a token between blocks; null as `layers`"""
     heads: _Count = None
@@ -149,10 +154,9 @@ class Transformer(_Fields):
     tied: _Flag = None
     """whether the last layer takes the weights of the table of tokens"""
     learned_positions: _Flag = None
-    """whether each position of a sample has a learned vector (GPT-2, MPT), among the parameters"""
+    """whether each position of a sample has a learned vector (GPT-2), among the parameters"""
     recompute: Annotated[Expr | None, _Gives(Annotated[str, one_of(RECOMPUTE)])] = None
-    """`none`, `selective` (attention) or `full`: what of the forward pass the backward pass
-    computes again"""
+    """what the backward pass computes again: `none`, `selective` (attention) or `full`"""
     micro_batch: _Count = None
     """samples of a data-parallel rank in a forward pass"""
     accumulation: _Count = None
@@ -162,11 +166,10 @@ class Transformer(_Fields):
     dtype: Annotated[Expr | None, _Gives(Annotated[str, one_of(DTYPES)])] = None
     """type of the numbers in products: `float32`, `tf32`, `bfloat16`, `float16` or `float8`"""
     float8_share: Annotated[Expr | None, _Gives(Annotated[float, Field(ge=0, le=1)])] = None
-    """share of the FLOP in float8, the others being in bfloat16; without it float8 has no MFU,
-    because two peaks mix"""
+    """share of the FLOP in float8, the others being in bfloat16; without it float8 has no MFU"""
     device: Annotated[Expr | None, _Gives(Annotated[str, one_of(DEVICES)])] = None
-    """what a rank computes on, a name of the
-    [data sheets](../methods/utilisation.md#peaks-of-data-sheets); default: the site's peaks"""
+    """what a rank computes on ([names](../methods/utilisation.md#peaks-of-data-sheets)); default:
+    the site's peaks"""
 
     def at(self, point: Mapping[str, Any], where: str) -> ModelShape | None:
         """The shape at a point; None where the model is none, or its sequence is not known.
@@ -183,8 +186,8 @@ class Memory(_Fields):
     """What the memory of a rank depends on besides mesh and transformer."""
 
     zero: Annotated[Expr | None, _Gives(Annotated[int, Field(ge=0, le=3)])] = None
-    """what the data-parallel ranks of a shard (`dp_shard`, else `dp`) divide: 0 nothing (default),
-    1 the optimiser's state, 2 gradients too, 3 weights too (ZeRO, FSDP)"""
+    """what the ranks of a shard (`dp_shard`, else `dp`) divide: 0 nothing (default), 1 the
+    optimiser's state, 2 gradients too, 3 weights too (ZeRO, FSDP)"""
     optimizer: Annotated[Expr | None, _Gives(Literal["sgd", "momentum", "adam", "adamw"])] = None
     """`sgd`, `momentum`, `adam` (default) or `adamw`"""
     schedule: Annotated[Expr | None, _Gives(Literal["1f1b", "gpipe", "interleaved"])] = None
@@ -192,14 +195,11 @@ class Memory(_Fields):
     virtual_stages: _Count = None
     """stages of each rank of an interleaved pipeline"""
     stages: Annotated[Expr | None, _Gives(Literal["even", "balanced"])] = None
-    """`even` (default): as many blocks on every rank of the pipeline; `balanced`: as many
-    operations, with those of the last layer (nanotron)"""
+    """as many blocks (`even`, default) or operations (`balanced`) on every rank of the pipeline"""
     least_passes: Annotated[Expr | None, _Gives(Literal["one", "stages - 1", "stages"])] = None
-    """micro-batches that a step must have for the schedule to start: `one` (default), `stages - 1`
-    (1F1B of nanotron) or `stages` (1F1B of torch.distributed.pipelining)"""
+    """micro-batches that the schedule needs to start: `one` (default), `stages - 1` or `stages`"""
     sequence_parallel: _Flag = None
-    """whether tensor-parallel ranks share what lies between the matrices of a block as well;
-    default: `true`"""
+    """whether tensor-parallel ranks share what lies between matrices as well; default: `true`"""
     split_vocabulary: _Flag = None
     """whether tensor-parallel ranks share the first and the last layer; default: `true`"""
     weight_bytes: _Bytes = None
@@ -207,11 +207,9 @@ class Memory(_Fields):
     gradient_bytes: _Bytes = None
     """bytes of a weight's gradient, with copies of it; default: 4"""
     master_bytes: _Bytes = None
-    """bytes of the weight that the optimiser updates, where that is a copy; default: by dtype, 0
-    or 4"""
+    """bytes of the optimiser's own copy of a weight; default: by dtype, 0 or 4"""
     device_gib: _Amount = None
-    """GiB that a rank has, where that is not the site's `memory_gib_per_gpu`; without GPUs
-    `memory_gib_per_rank`, or `memory_gib_per_node` over the ranks of a node"""
+    """GiB that a rank has; default: as the site's memory of a GPU, else of a node, says"""
     peak: Annotated[tuple[str, ...], Short(str.split, (str,))] = ()
     """the metric that is the measured peak, in bytes; of several the first that runs have"""
     rank: Literal["most", "first", "mean"] = "most"
@@ -250,3 +248,56 @@ def planned_shape(experiment: PlanExperiment, point: Mapping[str, Any]) -> Model
     """The transformer that a point of a plan trains; None where it is none, or not known."""
     model = planned(experiment).transformer
     return model.at(point, experiment["benchmark"]) if model else None
+
+
+class PointMemory(NamedTuple):
+    """Bytes of a point's ranks by stage and part (``memory_model.rank_bytes``), and of a rank's
+    device, None where that is not known; ``obstacle``: what keeps a run from starting whatever
+    memory there is."""
+
+    parts: "Floats"
+    device: float | None
+    obstacle: str
+
+
+def memory_layout(
+    of: Shapes, point: Mapping[str, Any], where: str
+) -> "tuple[ModelShape, MemoryLayout, float | None] | str | None":
+    """Model and layout of a point, and bytes of a rank's device, as far as memory depends on them;
+    what must be known and is not, in words; None where no transformer is trained.
+
+    Raises UserError, starting with ``where``, for a value that cannot be.
+    """
+    # Not at the top: the Snakefile is parsed with this module, and few campaigns need it.
+    from scalesweep.analysis.memory_model import MemoryLayout, unknown_of
+
+    shape = of.transformer.at(point, where) if of.transformer else None
+    if shape is None or of.memory is None:
+        return None
+    sizes = of.mesh.at(point) if of.mesh else {}
+    if sizes is None:
+        return "the mesh"
+    values = of.memory.values_at(point, where)
+    device = values.pop(DEVICE, None)
+    missing = [unknown_of(shape)]
+    if shape.accumulation is None and sizes.get("pp", 1) > 1:
+        missing.append("accumulation")
+    if values.get("zero") and not {"dp", "dp_shard"} & sizes.keys():
+        missing.append("dp_shard")
+    if any(missing):
+        return ", ".join(filter(None, missing))
+    values |= {axis: sizes.get(axis, 1) for axis in ("tp", "pp", "cp")}
+    shards = sizes.get("dp_shard", sizes.get("dp", 1))
+    layout = MemoryLayout(shards=shards, passes=shape.accumulation or 1, **values)
+    return shape, layout, None if device is None else device * GIB
+
+
+def point_memory(of: Shapes, point: Mapping[str, Any], where: str) -> PointMemory | str | None:
+    """The bytes of a point; else as ``memory_layout``."""
+    known = memory_layout(of, point, where)
+    if not isinstance(known, tuple):
+        return known
+    from scalesweep.analysis.memory_model import obstacle, rank_bytes
+
+    shape, layout, device = known
+    return PointMemory(rank_bytes(shape, layout), device, obstacle(shape, layout))

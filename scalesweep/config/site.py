@@ -2,16 +2,18 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from scalesweep.analysis.device_peaks import DEVICES
-from scalesweep.config.command_template import fill
+from scalesweep.analysis.model_shape import DTYPES
+from scalesweep.compute.power.counters import POWER_SOURCES
+from scalesweep.config.command_template import LaunchWords, Templates
 from scalesweep.config.models import (
+    FILLED,
     Count,
     FileName,
     Flag,
@@ -26,23 +28,125 @@ from scalesweep.config.models import (
     Variable,
     WrongKeyError,
     instead_of,
+    matching,
+    one_of,
     read,
-)
-from scalesweep.config.site_keys import (
-    DEFAULT,
-    TORCH,
-    Container,
-    Launch,
-    Peaks,
-    PowerSampling,
-    Pythons,
-    SlurmSite,
-    Templates,
 )
 from scalesweep.config.study import OWN_SITES, file_names, named_file, shown
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
-from scalesweep.core.paths import LAUNCHERS, SITES
+from scalesweep.core.paths import CHECKOUT, LAUNCHERS, SITES
+
+TORCH = "torch"  # the framework whose Python and launcher may be others than TensorFlow's
+_OfSlurm = Annotated[str, Short(lambda _: "", (type(None),))]
+_Flops = Annotated[Number, Field(gt=0, le=1e24)]
+_GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
+# Options of sbatch that scalesweep sets, by itself or by keys: none of these.
+_OPTION = (
+    "--(?!(account|partition|qos|constraint|gres|gpus|gpus-per-task|nodes|time|mem|mem-per-cpu|"
+    "ntasks|ntasks-per-node|ntasks-per-gpu|cpus-per-task|cpus-per-gpu|dependency|array|job-name|"
+    "output|error|comment|export|chdir|parsable|wrap|test-only|wait|clusters|hold)(=|$))[a-z].*"
+)
+_WANTED = "an option as --name=value that has no key of its own (nodes, account, ...)"
+
+
+class Staging(Model):
+    """The job that makes a data set: one task with ``stage_workers`` CPUs."""
+
+    minutes: Annotated[Number, Field(gt=0)] = 60.0
+    """its limit"""
+    memory_gib: Positive = 4.0
+    """GiB of memory"""
+
+
+class SlurmSite(Model):
+    """How jobs are asked for on a site with Slurm."""
+
+    account: _OfSlurm = ""
+    """as of sbatch; null: Slurm's default"""
+    partition: _OfSlurm = ""
+    """as of sbatch; null: Slurm's default"""
+    qos: _OfSlurm = ""
+    """as of sbatch; null: Slurm's default"""
+    constraint: _OfSlurm = ""
+    """feature expression that every job's nodes must meet, unless an experiment has its own"""
+    gres: Annotated[_OfSlurm, _GRES] = ""
+    """generic resources of a node, such as `gpu:a100:4`, requested instead of `gpus_per_node`"""
+    exclusive: Flag = False
+    """whole nodes, with all their memory"""
+    extra: tuple[Annotated[str, matching(_OPTION, _WANTED)], ...] = ()
+    """options of sbatch without a key: `--exclude=NODE`, `--reservation=NAME`, `--requeue` (needed
+    where jobs are preempted)"""
+    startup_minutes: Annotated[Number, Field(gt=0)] = 1.0
+    """added to the limit for the start of a job and its end"""
+    max_attempts: Annotated[Count, Field(le=20)] = 3
+    """jobs of one run in one call of Snakemake, if another may succeed ([causes](causes.md))"""
+    max_minutes: Minutes | None = None
+    """longest limit that is requested after TIMEOUT; default: four times `time_limit_minutes`"""
+    staging: Staging = Staging.model_construct()
+    """the job that makes a data set: one task with `stage_workers` CPUs"""
+
+
+class PowerSampling(Model):
+    """How power is sampled on a site."""
+
+    FORM: ClassVar[str] = "off, or a map of interval_s, sources and sysfs"
+    interval_s: Annotated[Number, Field(ge=0.01, le=10)] = 1.0
+    """seconds between samples"""
+    sources: Annotated[tuple[Annotated[str, one_of(POWER_SOURCES)], ...], FILLED] = POWER_SOURCES
+    """what may be read"""
+    sysfs: str = "/sys"
+    """where sysfs is"""
+
+
+class Launch(Model):
+    """The launcher command: words put before a benchmark's command."""
+
+    single: LaunchWords
+    """for one rank"""
+    multi: LaunchWords
+    """for several. Filled in: `{ranks}`, `{nodes}`, `{ranks_per_node}`, `{cpus_per_rank}`,
+    `{python}`, `{bin}` (the folder of `python`), `{launchers}` (`workflow/launchers/`)"""
+    torch: Annotated[Templates, FILLED] = Field({})
+    """instead, for benchmarks with `framework: torch`; `{python}` is theirs
+    ([launching](../guide/pytorch.md#how-ranks-start))"""
+
+
+def _located(program: str) -> str:
+    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout, if
+    there is one; a word without a slash is left for the shell to find."""
+    if "/" not in program and not program.startswith("~"):
+        return program
+    path = Path(program).expanduser()
+    return str(path.absolute() if path.exists() else (CHECKOUT or Path.cwd()) / path)
+
+
+_Program = Annotated[Text, AfterValidator(_located)]
+
+
+class Pythons(Model):
+    """The Pythons of a site, by framework."""
+
+    FORM: ClassVar[str] = "a path, or a map of tensorflow and torch to paths"
+    tensorflow: _Program | None = None
+    """for TensorFlow with Horovod, and for benchmarks that name no `framework`; null: the
+    interpreter of Snakemake"""
+    torch: _Program | None = None
+    """for PyTorch: a path, relative to the working folder or to scalesweep's own, as the
+    `.torch/bin/python` of `make torch`; without it points of such benchmarks are unsupported"""
+
+
+class Peaks(Model):
+    """What data sheets state of a node."""
+
+    FORM: ClassVar[str] = "device, or flops and bytes_per_s of a node, as data sheets state them"
+    device: Annotated[str, one_of(DEVICES)] | None = None
+    """the GPUs of a node: their [data sheet](../methods/utilisation.md#peaks-of-data-sheets), times
+    `gpus_per_node`, fills in the rest of `peaks`"""
+    flops: Annotated[dict[Annotated[str, one_of(DTYPES)], _Flops], FILLED] | None = None
+    """FLOP/s of a node by type: `float32`, `tf32`, `bfloat16`, `float16`, `float8`"""
+    bytes_per_s: _Flops | None = None
+    """bytes/s of a node's memory"""
 
 
 class Site(Model):
@@ -50,8 +154,6 @@ class Site(Model):
 
     name: FileName = Field(alias="site")
     """the file's name; also the folder of its runs in `results/runs/`"""
-    description: str = ""
-    """shown in the report"""
     nodes: Count
     """a point takes ceil(ranks / ranks_per_node) of them"""
     cores_per_node: Annotated[
@@ -61,24 +163,21 @@ class Site(Model):
     memory_gib_per_node: Positive | None = None
     """GiB that a job may take of a node"""
     gpus_per_node: Annotated[int, Field(strict=True, ge=0)] = 0
-    """requested of every node with `slurm`; a campaign that needs more is refused (0: not known,
-    nothing is refused)"""
+    """requested of every node with `slurm`; a campaign that needs more is refused (0: not known)"""
     memory_gib_per_gpu: Positive | None = None
-    """GiB that nvidia-smi calls the total memory of a GPU: the plan says which layouts of a
-    transformer will not fit ([memory](../methods/memory.md))"""
+    """GiB that nvidia-smi calls the total memory of a GPU ([memory](../methods/memory.md))"""
     oversubscribe: Flag = False
     """allow more ranks than cores on a node (not with `slurm`)"""
     concurrent_runs: Count | None = None
-    """runs at the same time; more than 1 lets them disturb each other on one machine. With `slurm`
-    it is 1 (one job after the other) or absent; default: 1, no limit with `slurm`"""
+    """runs at the same time, which may disturb each other; default: 1. With `slurm` it is 1 (one
+    job after the other) or absent (no limit)"""
     time_limit_minutes: Minutes = 60.0
     """of one run, if the experiment sets none"""
-    pythons: Annotated[Pythons, instead_of(DEFAULT, str)] = Field(
+    pythons: Annotated[Pythons, instead_of("tensorflow", str)] = Field(
         Pythons.model_construct(), alias="python"
     )
-    """a path, or a map of paths: starts the benchmark programs, except those whose benchmark.yaml
-    names a `python` of its own. A map names one for each framework, as environments of their own;
-    a single one is TensorFlow's ([frameworks](../guide/pytorch.md#where-pytorch-is))"""
+    """what starts the benchmark programs: TensorFlow's Python, or a map with one for each
+    framework ([frameworks](../guide/pytorch.md#where-pytorch-is))"""
     data: str = "data"
     """data sets are made here"""
     node_local: str = "/tmp"
@@ -92,28 +191,24 @@ class Site(Model):
     env: dict[Variable, str] = Field({})
     """environment variables of every run; an experiment's `env.NAME` takes precedence"""
     programs: dict[ProgramName, Text] = Field({})
-    """name -> path of programs of your own that benchmarks start
-    ([external programs](../guide/external_programs.md))"""
+    """name -> path of programs of your own ([external programs](../guide/external_programs.md))"""
     launch: Launch | None = None
-    """the launcher command: words put before a benchmark's command, for one rank and for more
-    ([launchers](../guide/slurm.md#the-launcher-command)). A benchmark may have its own. A site
-    without `launch` holds imported runs only"""
-    container: Container = ()
-    """words that start a container, put after the launcher's: `[apptainer, exec, image.sif]`.
+    """the launcher command: words put before a benchmark's command
+    ([launchers](../guide/slurm.md#the-launcher-command)); without it a site holds imported runs"""
+    container: tuple[str, ...] = ()
+    """words that start a container, its image last by an absolute path, put after the launcher's;
     `python` is then the image's ([containers](../guide/containers.md))"""
     power: Annotated[PowerSampling | None, Short(lambda _: None, ("off",))] = (
         PowerSampling.model_construct()
     )
-    """`off`, or a map: sampling of power and energy while programs run
-    ([energy](../guide/energy.md))"""
+    """`off`, or a map: sampling of power while programs run ([energy](../guide/energy.md))"""
     ceilings: Folder | None = None
     """results folder of a campaign whose probes measured this machine, for campaigns that have
     none of their own ([machine](../guide/machine.md))"""
     data_sheet: Peaks = Field(Peaks.model_construct(), alias="peaks")
-    """what data sheets state of a node; the dashed lines of rooflines
-    ([roofline](../methods/roofline.md))"""
+    """what data sheets state of a node; the dashed lines of [rooflines](../methods/roofline.md)"""
     slurm: SlurmSite | None = None
-    """how jobs are requested with `--profile slurm`; `slurm: {}` takes all defaults
+    """how jobs are requested with `--profile slurm`; `{}` takes all defaults
     ([Slurm](../guide/slurm.md))"""
 
     _file: Path = PrivateAttr(Path())
@@ -155,6 +250,11 @@ class Site(Model):
         flops |= stated.get("flops", {})
         usual = {"bytes_per_s": device.bytes_per_s * count, "devices": count}
         return {**usual, **stated, "flops": flops}
+
+    @property
+    def image(self) -> str:
+        """The image of the container: the last of its words that is no option; empty: none."""
+        return next((word for word in self.container[:0:-1] if not word.startswith("-")), "")
 
     def nodes_for(self, point: Mapping[str, Any]) -> int:
         """Nodes that a point takes: ceil(ranks / ranks_per_node)."""
@@ -201,40 +301,37 @@ class Site(Model):
         """The launcher templates for programs of a framework; empty if the site starts nothing."""
         if self.launch is None:
             return {}
-        own = self.launch.torch if framework == TORCH else None
-        return {**self.launch.model_dump(exclude={TORCH}), **(own or {})}
+        usual = self.launch.model_dump(exclude={TORCH})
+        return {**usual, **self.launch.torch} if framework == TORCH else usual
 
     def launcher(
         self,
         point: Mapping[str, Any],
-        own: Templates | None = None,
-        python: str | None = None,
         framework: str | None = None,
-        container: Sequence[str] | None = None,
+        own: Templates | None = None,
     ) -> list[str]:
         """The words put before the program's own command, filled in for a point.
 
-        ``own``: templates of the benchmark, which replace those of the site, and are filled with
-        the ``python`` of the program, as those for its ``framework`` are. ``container``: its words,
-        instead of the site's. Raises UserError if the site starts nothing.
+        ``own``: templates of the benchmark, which replace those of the site; they are filled with
+        the Python of the ``framework``, as the site's for it are. Raises UserError if the site
+        starts nothing.
         """
         if self.launch is None:
             raise UserError(f"{self.file}: has no 'launch', so no run can start there")
         name, per_node = template_for(int(point["ranks"])), self.ranks_on_node(point)
         template = (own or self.launch_for(framework))[name]
         replaced = template != getattr(self.launch, name)
-        interpreter = (python if replaced else None) or self.python
+        python = self.python_for(framework) if replaced else self.python
         values = {
             "ranks": int(point["ranks"]),
             "nodes": self.nodes_for(point),
             "ranks_per_node": per_node,
             "cpus_per_rank": max(1, self.cores_per_node // per_node),
-            "python": interpreter,
-            "bin": str(Path(interpreter).parent),
+            "python": python,
+            "bin": str(Path(python).parent),
             "launchers": str(LAUNCHERS),
         }
-        words = [fill(word, values, f"{self.file}: launch") for word in template]
-        return [*words, *(self.container if container is None else container)]
+        return [*(word.format_map(values) for word in template), *self.container]
 
 
 def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:
@@ -248,8 +345,6 @@ def load_site(name: str, where: str = "site", folder: Path | None = None) -> Sit
     site = read(Site, load_yaml(path), path)
     if site.name != name:
         raise UserError(f"{path}: site: {site.name!r} differs from the file name {name!r}")
-    for ranks, framework in product((1, 2), (DEFAULT, TORCH)) if site.launch else ():
-        site.launcher({"ranks": ranks, "ranks_per_node": 2}, framework=framework)
     return site
 
 

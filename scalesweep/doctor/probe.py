@@ -64,7 +64,7 @@ def new_folder(results: Path) -> Path:
 
 def _need_of(benchmark: Benchmark) -> str:
     """What a benchmark starts with, as far as its declaration says."""
-    if benchmark.framework == TORCH and benchmark.python is None:
+    if benchmark.framework == TORCH:
         return TORCH
     # Those of the harness import TensorFlow and Horovod where they name nothing else.
     harness = any("{benchmarks}" in part.words for part in benchmark.command)
@@ -92,7 +92,7 @@ def part_of(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Par
     ours = [e for e in campaign.experiments if (_need_of(e.benchmark) == TORCH) == bool(framework)]
     binds = any("{cpus_per_rank}" in word for word in site.launch_for(framework)["multi"])
     python = site.python_for(framework)
-    launcher = site.launcher(point, framework=framework, python=python)
+    launcher = site.launcher(point, framework)
     # Two ranks on a node with a single GPU can only meet without it.
     few = framework and 0 < site.gpus_per_node < site.ranks_on_node(point)
     hidden = {"CUDA_VISIBLE_DEVICES": ""} if few else {}

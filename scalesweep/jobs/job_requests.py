@@ -17,6 +17,7 @@ from scalesweep.state.run_state import RunState
 
 # A limit below this is not worth asking for: Slurm counts in minutes.
 LEAST_LIMIT_S = 60.0
+MARGIN = 2.0  # times the time of finished runs: the limit of the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def request_for(
     """The request of a run's next job.
 
     The limit is the experiment's, or, where runs of the same point have finished, their time times
-    the site's margin, if that is less. No other estimate is as sure as what the user has said.
+    ``MARGIN``, if that is less. No other estimate is as sure as what the user has said.
     After a ``failure`` (failure.json of the last job) it starts from what that one asked for: twice
     the limit or the memory, where the cause asks for more (``core.causes``). Raises UserError where
     the site cannot hold the point.
@@ -55,7 +56,7 @@ def request_for(
     limit_s = experiment.time_limit_minutes * 60
     expected_s, basis = estimates.estimate(experiment, run)
     if expected_s is not None and basis == SAME_POINT:
-        limit_s = min(limit_s, max(LEAST_LIMIT_S, expected_s * slurm.margin))
+        limit_s = min(limit_s, max(LEAST_LIMIT_S, expected_s * MARGIN))
     mem_mb = None
     asked = (failure or {}).get("asked") or {}
     if failure and asked.get("limit_s") is not None and "mem_mb" in asked:

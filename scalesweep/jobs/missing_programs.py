@@ -7,10 +7,7 @@ from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.command_template import missing as missing_program
-from scalesweep.config.site_keys import image_of
 from scalesweep.core.profilers import EXECUTABLES, NONE
-from scalesweep.state.programs import container_words, launcher_of, python_of
 from scalesweep.state.stock import lacks_framework
 
 
@@ -31,26 +28,36 @@ def missing_programs(
         return missing
     if (why := lacks_framework(site, benchmark)) is not None:
         return {f"framework {benchmark.framework}": why}
-    python = python_of(campaign, benchmark)
-    program = next(iter(launcher_of(campaign, benchmark, point)), python)
+    launcher = site.launcher(point, benchmark.framework, benchmark.launch)
+    program = next(iter(launcher), site.python_for(benchmark.framework))
     if here and not site.prologue:
-        file, image = f"{benchmark.folder}/benchmark.yaml", container_words(campaign, benchmark)
-        of_image = f"{file if benchmark.container else site.file}: container"
-        own = benchmark.launch or benchmark.python
+        file, of_image = f"{benchmark.folder}/benchmark.yaml", f"{site.file}: container"
         elsewhere = "; name another site (--config site=NAME; of scalesweep: --site NAME)"
-        needed = {program: (file, "") if own else (f"site {site.name}: launch", elsewhere)}
-        needed |= dict.fromkeys(image[:1], (of_image, ""))
+        of_site = f"site {site.name}: launch", elsewhere
+        needed = {program: (file, "") if benchmark.launch else of_site}
+        needed |= dict.fromkeys(site.container[:1], (of_image, ""))
         without = "; install it, or leave out the profile (--config profile=none)"
         needed |= dict.fromkeys(EXECUTABLES.get(profile, ()), (f"profile {profile}", without))
         for name, (where, mend) in needed.items():
             if shutil.which(name) is None:
                 missing[name] = f"{where}: {name!r} is not on this machine{mend}"
-        path = image_of(image)
         # Else a name that the container's program resolves: docker://pytorch/pytorch.
-        if (path.startswith("/") or path.endswith(".sif")) and not Path(path).exists():
-            missing[path] = f"{of_image}: no image {path!r} on this machine"
+        path = site.image
+        if (path.startswith("/") or path.endswith(".sif")) and not Path("/", path).exists():
+            missing[path] = f"{of_image}: no image {path!r} on this machine (an absolute path)"
     for name in sorted(benchmark.command.programs([point])):
         path = campaign.programs[name]
         if why := missing_program(name, path, here, bool(site.prologue)):
             missing[name] = f"{benchmark.name}: {why}"
     return missing
+
+
+def missing_program(name: str, path: str, here: bool, has_prologue: bool) -> str | None:
+    """Why a program can hardly be started, on this machine if ``here``, else on a cluster's nodes;
+    None if it can, or if only the nodes, or a prologue that extends the search path, could tell."""
+    if "/" not in path:
+        there = not here or has_prologue or shutil.which(path) is not None
+        return None if there else f"programs.{name}: {path!r}: not found in PATH here"
+    # A path whose folder is not here may be the nodes' own.
+    there = Path(path).exists() or not (here or Path(path).parent.is_dir())
+    return None if there else f"programs.{name}: {path!r}: no such file here"

@@ -11,18 +11,11 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
 from scalesweep.config.site import Site
-from scalesweep.config.site_keys import image_of
 from scalesweep.config.study import study_folder
 from scalesweep.core.paths import LAUNCHERS
 from scalesweep.core.profilers import split_name, wrapper
 from scalesweep.jobs.job_requests import Request
-from scalesweep.state.programs import (
-    container_words,
-    folders_of,
-    launcher_of,
-    program_order,
-    python_of,
-)
+from scalesweep.state.programs import folders_of, program_order
 
 PROFILED_RANK = "profiled_rank.py"  # starts a rank's program under a profiler
 
@@ -50,9 +43,8 @@ def run_spec(
     and ``{out}``, which only the launcher knows. ``extract`` is there for a foreign program.
     """
     benchmark, site, point = experiment.benchmark, campaign.site, run.point
-    python = python_of(campaign, benchmark)
-    launcher = launcher_of(campaign, benchmark, point)
-    values = {"python": python, **folders_of(benchmark)}
+    launcher = site.launcher(point, benchmark.framework, benchmark.launch)
+    values = {"python": site.python_for(benchmark.framework), **folders_of(benchmark)}
     command = benchmark.command.fill(point, values, campaign.programs)
     profiler = wrapper(run.profile, site.python, LAUNCHERS / PROFILED_RANK)
     order: Order = {
@@ -89,8 +81,8 @@ def run_spec(
         samples = benchmark.total_work(point)
         work = {} if samples is None else {"samples_per_epoch": samples}
         order["extract"] = {**benchmark.extract.order, "work": work}
-    if image := image_of(container_words(campaign, benchmark)):
-        order["container"] = image
+    if site.image:
+        order["container"] = site.image
     if study := study_folder():
         order["study"] = str(study)
     return order

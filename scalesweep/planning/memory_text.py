@@ -4,8 +4,7 @@ import csv
 from pathlib import Path
 
 from scalesweep.analysis.memory_model import CONSTANTS, TOO_LARGE, UNCERTAIN, MemoryFit
-from scalesweep.config.memory import point_memory
-from scalesweep.config.shapes import planned
+from scalesweep.config.shapes import planned, point_memory
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, listed, number, text_of
 from scalesweep.core.plan_format import PlanExperiment

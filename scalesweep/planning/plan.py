@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
-from scalesweep.config.memory import memory_on
 from scalesweep.config.repeats import Run
+from scalesweep.config.shapes import DEVICE, Memory
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
+from scalesweep.core.expressions import Expression
 from scalesweep.core.files import write_atomic
+from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import axes_key
 from scalesweep.core.plan_format import (
     PLAN,
@@ -217,6 +219,22 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
         "transformer": transformer and transformer.texts,
         "memory": memory and memory.texts,
     }
+
+
+def memory_on(
+    benchmark: Benchmark, site: Site, memory_gib_per_rank: float | None = None
+) -> Memory | None:
+    """What a benchmark declares of its memory, with the device that its ranks have on a site: a
+    GPU if both know of them; else ``memory_gib_per_rank``, or a rank's share of a node."""
+    memory, gib, share = benchmark.memory, memory_gib_per_rank, ""
+    if benchmark.gpus is not None and site.gpus_per_node:
+        gib = site.memory_gib_per_gpu
+    elif gib is None and site.memory_gib_per_node is not None:
+        gib = site.memory_gib_per_node
+        share = " / (ranks if ranks < ranks_per_node else ranks_per_node)"
+    if memory is None or memory.device_gib is not None or gib is None:
+        return memory
+    return memory.model_copy(update={DEVICE: Expression(f"{text_of(gib)}{share}", DEVICE)})
 
 
 def kept_profiles(

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scalesweep.config.site import Site
-from scalesweep.config.site_keys import SlurmSite
+from scalesweep.config.site import Site, SlurmSite
 from scalesweep.core.errors import UserError
 
 MB_PER_GB = 1024

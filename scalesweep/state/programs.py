@@ -6,28 +6,6 @@ from typing import Any
 from scalesweep.compute.job_spec import ProgramOrder
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.command_template import named_programs, program_named
-
-
-def python_of(campaign: Campaign, benchmark: Benchmark) -> str:
-    """What ``{python}`` is in the command of a benchmark: its own, else the site's."""
-    if benchmark.python is None:
-        return campaign.site.python_for(benchmark.framework)
-    name = program_named(benchmark.python)
-    path = campaign.programs[name] if name else benchmark.python
-    return named_programs({"python": path})["python"]
-
-
-def launcher_of(campaign: Campaign, benchmark: Benchmark, point: Mapping[str, Any]) -> list[str]:
-    """The words before the command: of the benchmark, else of the site."""
-    python = python_of(campaign, benchmark)
-    words = container_words(campaign, benchmark)
-    return campaign.site.launcher(point, benchmark.launch, python, benchmark.framework, words)
-
-
-def container_words(campaign: Campaign, benchmark: Benchmark) -> tuple[str, ...]:
-    """The words that start the container of a benchmark's programs: its own, else the site's."""
-    return campaign.site.container if benchmark.container is None else benchmark.container
 
 
 def program_order(

@@ -44,7 +44,7 @@ def lacks_framework(site: Site, benchmark: Benchmark) -> str | None:
     """Why a site cannot start a benchmark's programs, with what mends it; None if it can, or if
     that cannot be seen from here (a prologue that brings it, the nodes of a cluster)."""
     name = benchmark.framework
-    if name is None or benchmark.python is not None or site.launch is None:
+    if name is None or site.launch is None:
         return None
     own = (CHECKOUT or Path.cwd()) / f".{name}" / "bin" / "python"
     by_hand = f"python3 -m venv .{name} && .{name}/bin/pip install {name} numpy"

@@ -33,9 +33,9 @@ def test_runs_of_a_site_with_a_container(project: Project) -> None:
     box, path = project.write("box", BOX), project.path / "image.sif"
     box.chmod(0o755)
     site = project.path / "config" / "sites" / "toy.yaml"
-    container = f"container: [{box}, exec, image.sif]\n"
+    container = f"container: [{box}, exec, {path}]\n"
     site.write_text(f"{site.read_text()}{container}python: {sys.executable}\n")
-    assert "container: no image 'image.sif'" in project.campaign(CAMPAIGN, code=1)
+    assert f"container: no image '{path}'" in project.campaign(CAMPAIGN, code=1)
     assert not project.records()
     first = image(path)
     project.campaign(CAMPAIGN, "--until", "run")

@@ -25,8 +25,7 @@ from scalesweep.analysis.memory_model import (
 )
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.aspects.layouts.table import LayoutStudy, study_of
-from scalesweep.config.memory import memory_layout
-from scalesweep.config.shapes import planned, planned_shape, value_at
+from scalesweep.config.shapes import memory_layout, planned, planned_shape, value_at
 from scalesweep.core.formatting import number
 from scalesweep.planning.plan_text import aligned
 from scalesweep.tables.comparisons import main_measures

@@ -64,10 +64,10 @@ def test_the_examples_of_the_documentation_load(foreign: Path) -> None:
             path.mkdir()
             (path / "benchmark.yaml").write_text(block)
             names.append(load_benchmark(content["name"]).name)
-        elif "python" in content:  # keys of a benchmark.yaml
+        elif "launch" in content and "programs" not in content:  # keys of a benchmark.yaml
             path = foreign / "benchmarks" / names[-1] / "benchmark.yaml"
             path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **content}))
-            assert load_benchmark(names[-1]).python == "{program:torch_python}"
+            assert "torchrun" in load_benchmark(names[-1]).launch["multi"]
         elif "campaign" not in content:
             site = yaml.safe_dump({**SITE, **content})
             (foreign / "sites" / "toy.yaml").write_text(site)

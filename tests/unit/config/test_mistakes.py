@@ -10,9 +10,8 @@ import yaml
 
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
-from scalesweep.config.memory import point_memory
 from scalesweep.config.overrides import read_options
-from scalesweep.config.shapes import load_shapes
+from scalesweep.config.shapes import load_shapes, point_memory
 from scalesweep.config.site import load_site
 from scalesweep.core.errors import UserError
 from tests.fakes.two_benchmarks import BOTH, add_toy_fast

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.command_template import missing
 from scalesweep.config.site import Site, load_site
+from scalesweep.jobs.missing_programs import missing_program
 
 
 def site(folder: Path, **keys: Any) -> Site:
@@ -50,7 +50,7 @@ def test_points_whose_gpus_are_there(
 
 def test_a_path_that_hardly_can_be_right_on_the_nodes_of_a_cluster(tmp_path: Path) -> None:
     def told(path: str, here: bool = False) -> bool:
-        return bool(missing("p", path, here, has_prologue=False))
+        return bool(missing_program("p", path, here, has_prologue=False))
 
     assert not told(str(tmp_path)) and told(str(tmp_path / "porgram"))
     # The nodes may have these.

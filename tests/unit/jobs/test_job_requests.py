@@ -17,7 +17,7 @@ nodes: 4
 cores_per_node: 4
 memory_gib_per_node: 8
 time_limit_minutes: 10
-slurm: {margin: 3, max_minutes: 20}
+slurm: {max_minutes: 20}
 """
 
 
@@ -73,7 +73,7 @@ def test_limit_is_the_campaigns_until_something_is_known(campaign: Campaign) -> 
     assert request(campaign).limit_s == 600
     assert request(campaign).shape.minutes == 11
     known = request(campaign, wall_s=50)
-    assert (known.limit_s, known.shape.minutes) == (150, 4)
+    assert (known.limit_s, known.shape.minutes) == (100, 3)
     # Not below a minute, never above the experiment's own limit.
     assert request(campaign, wall_s=2).limit_s == 60
     assert request(campaign, wall_s=500).limit_s == 600
@@ -147,5 +147,5 @@ def test_only_some_causes_are_tried_again(
 def test_a_hang_gets_no_more_time(campaign: Campaign) -> None:
     again = request(campaign, failure=failed("HANG", limit_s=120.0, minutes=3))
     assert (again.limit_s, again.shape.exclude) == (600, "")
-    known = request(campaign, failure=failed("HANG", limit_s=120.0, minutes=3), wall_s=50)
-    assert known.limit_s == 150
+    known = request(campaign, failure=failed("HANG", limit_s=120.0, minutes=3), wall_s=70)
+    assert known.limit_s == 140

@@ -11,8 +11,7 @@ from scalesweep.analysis.memory_model import MemoryFit
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.find import rules
 from scalesweep.aspects.memory import MemoryFitRow, MemoryRow, memory_notes, memory_table
-from scalesweep.config.memory import GIB, PointMemory, point_memory
-from scalesweep.config.shapes import load_shapes
+from scalesweep.config.shapes import GIB, PointMemory, load_shapes, point_memory
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.memory_text import fit_of
 from tests.fakes.imported_table import imported
