@@ -12,14 +12,13 @@ import pandas as pd
 
 from scalesweep.aspects.draw import write_figures
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.load import load_results
 from scalesweep.report.page import page_content, render_page
-from tests.fakes.results import SITE
+from tests.fakes.results import SITE, studies_of
 
 
 def render(root: Path, figures: bool = True) -> str:
     plan = read_plan(root / "plan.json")
-    studies = [load_results(entry, root / "tables") for entry in plan["experiments"]]
+    studies = [*studies_of(root).values()]
     if not figures:
         shutil.rmtree(root / "figures", ignore_errors=True)
     elif not (root / "figures").exists():

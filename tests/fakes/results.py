@@ -19,8 +19,10 @@ import numpy as np
 from scalesweep.analysis.table_io import write_parquet, write_tables
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.core.files import digest_of
-from scalesweep.core.plan_format import Plan
+from scalesweep.core.plan_format import Plan, read_plan
 from scalesweep.core.record import RECORD
+from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.slurm.job_table import COLUMNS
 from scalesweep.tables.summary import build_summary
 from tests.fakes.plan import whole_plan
@@ -190,6 +192,12 @@ def make_results(
     description = words.get("description", "Data loading at scale.")
     write_plan(root, experiments, campaign=campaign, description=description, site=SITE)
     return root
+
+
+def studies_of(root: Path) -> dict[str, ExperimentResults]:
+    """The experiments of a results folder with their tables, by name."""
+    entries = read_plan(root / "plan.json")["experiments"]
+    return {entry["name"]: load_results(entry, root / "tables") for entry in entries}
 
 
 class Made(Protocol):

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from scalesweep.core.files import digest_of
-from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.records import write_run
-from tests.fakes.results import plan_entry, write_plan
+from tests.fakes.results import plan_entry, studies_of, write_plan
 
 Point = dict[str, Any]
 SITE = "here"
@@ -59,8 +57,7 @@ def make_training(root: Path, *experiments: Training) -> dict[str, ExperimentRes
     """Write records, plan, summary and tables below ``root``; returns the studies by name."""
     folder = root / "runs" / SITE
     write_plan(root, [_experiment(one, folder) for one in experiments], site=SITE)
-    plan = read_plan(root / "plan.json")
-    return {entry["name"]: load_results(entry, root / "tables") for entry in plan["experiments"]}
+    return studies_of(root)
 
 
 def study_of(root: Path, fake: Training) -> ExperimentResults:

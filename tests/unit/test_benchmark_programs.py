@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.config.benchmark import BENCHMARKS, Benchmark, load_benchmark
+from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.core.errors import UserError
 
 READER = """
@@ -70,14 +70,6 @@ def test_a_module_of_a_package_or_a_file_makes_data(
 def test_a_program_that_is_not_there_is_refused(tmp_path: Path, program: str) -> None:
     with pytest.raises(UserError, match=r"reader/benchmark\.yaml: data\.program: no file "):
         reader(tmp_path, program)
-
-
-def test_the_folder_of_all_benchmarks_is_in_the_command() -> None:
-    benchmark = load_benchmark("nt3")
-    site = {"python": "python3", "benchmark": "/b/nt3", "benchmarks": "/b"}
-    words = benchmark.command.fill(benchmark.defaults, site, {})
-    assert words == ["python3", "/b", "nt3", "--run", "{run_file}"]
-    assert (BENCHMARKS / "__main__.py").is_file()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """Frames for notebooks: what ``scalesweep.load`` hands out follows from the runs' samples."""
 
-import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -15,54 +14,24 @@ import scalesweep
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.find import find
 from scalesweep.core.errors import UserError
-from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.load import load_results
+from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.table import findings_table
 from tests.conftest import ROOT
 from tests.fakes.pages import bare, render
-from tests.fakes.results import demo, make_results
+from tests.fakes.results import demo, make_results, studies_of
 from tests.fakes.training import make_training, nt3
+
+
+def with_findings(root: Path, studies: Mapping[str, ExperimentResults]) -> Path:
+    tables = {name: {"findings": findings_table(it, find(it))} for name, it in studies.items()}
+    write_tables(tables, root / "tables")
+    return root
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("results")
-    (study,) = make_training(root, nt3()).values()
-    write_tables({study.name: {"findings": findings_table(study, find(study))}}, root / "tables")
-    return root
-
-
-# Where a table has the rates of later epochs, or what is made of them, by which column.
-RATES = {
-    "summary": ("summary.parquet", "run_id", "total_throughput_mean_later"),
-    "points": ("tables/train/points.parquet", "ranks", "total_throughput_mean_later"),
-    "scaling": ("tables/train/scaling.parquet", "ranks", "total_eff_later"),
-    "comparisons": ("tables/train/comparisons.parquet", "ranks", "ratio"),
-}
-
-
-@pytest.mark.parametrize("table", RATES)
-def test_a_number_of_each_table_follows_from_the_samples(results: Path, table: str) -> None:
-    rows = []
-    for file in results.glob("runs/*/*/samples.npz"):
-        record = json.loads(file.with_name("record.json").read_text())
-        rate = record["work"]["samples_per_epoch"] / np.load(file)["global_times"][1:]
-        if rate.size:
-            ranks = record["point"]["ranks"]
-            rows.append({"run_id": file.parent.name, "ranks": ranks, "rate": rate.mean()})
-    runs = pd.DataFrame(rows)
-    rates = runs.groupby("ranks")["rate"].mean()
-    speedups = rates / rates[1]
-    expected = {"summary": runs.set_index("run_id")["rate"], "points": rates,
-                "scaling": speedups / speedups.index, "comparisons": speedups.drop(1)}  # fmt: skip
-
-    file, key, column = RATES[table]
-    frame = pd.read_parquet(results / file)
-    if table == "comparisons":
-        frame = frame.query("quantity == 'speedup' and phase == 'later'")
-        frame = frame[frame["metric"] == "total_throughput"]
-    told = frame.set_index(key)[column].dropna().to_dict()
-    assert told and told == pytest.approx(expected[table].to_dict())
+    return with_findings(root, make_training(root, nt3()))
 
 
 def test_every_frame_names_its_experiment(results: Path) -> None:
@@ -110,9 +79,7 @@ def test_the_page_on_python_does_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = make_results(tmp_path / "results", demo()[:1])
-    (entry,) = read_plan(root / "plan.json")["experiments"]
-    study = load_results(entry, root / "tables")
-    write_tables({study.name: {"findings": findings_table(study, find(study))}}, root / "tables")
+    with_findings(root, studies_of(root))
     for record in root.glob("runs/*/*/record.json"):
         np.savez(record.with_name("samples.npz"), local_times=np.ones((3, 1)))
     monkeypatch.chdir(tmp_path)

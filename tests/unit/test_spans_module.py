@@ -58,12 +58,16 @@ def clock(module: Any, monkeypatch: pytest.MonkeyPatch) -> Clock:
     return found
 
 
-def read(folder: Path) -> Reading:
-    return read_stamps(ORDER, folder, 1, False)
+@pytest.fixture
+def spans(module: Any, clock: Clock) -> Any:
+    return module.Spans(every_s=60)
 
 
-def arrays_of(reading: Reading) -> dict[str, list[float]]:
-    return {name: array.ravel().tolist() for name, array in reading.arrays.items()}
+def read(spans: Any, folder: Path) -> tuple[Reading, dict[str, list[float]]]:
+    """What was printed, and its arrays as lists."""
+    spans.flush()
+    reading = read_stamps(ORDER, folder, 1, False)
+    return reading, {name: array.ravel().tolist() for name, array in reading.arrays.items()}
 
 
 def test_ranks_have_the_numbers_that_the_harness_gives_them(module: Any) -> None:
@@ -71,9 +75,7 @@ def test_ranks_have_the_numbers_that_the_harness_gives_them(module: Any) -> None
     assert list(module.RANK) == known and len(known) == 6
 
 
-def test_steps_are_printed_as_they_were(module: Any, clock: Clock, tmp_path: Path) -> None:
-    spans = module.Spans(every_s=60)
-
+def test_steps_are_printed_as_they_were(spans: Any, clock: Clock, tmp_path: Path) -> None:
     def batches() -> Iterator[list[int]]:
         for size in (4, 4, 2):
             clock.passes(0.002)
@@ -95,10 +97,7 @@ def test_steps_are_printed_as_they_were(module: Any, clock: Clock, tmp_path: Pat
         spans.flush()
         os._exit(0)
     os.wait()
-    spans.flush()
-    stamped = read(tmp_path)
-    arrays = arrays_of(stamped)
-    assert len(arrays["step_times"]) == 3
+    stamped, arrays = read(spans, tmp_path)
     assert arrays["step_times"] == pytest.approx([0.006, 0.006, 0.001])
     assert arrays["span_input"][:2] == pytest.approx([0.002, 0.002])
     # What was timed of the step that was left is gone.
@@ -111,10 +110,10 @@ def test_steps_are_printed_as_they_were(module: Any, clock: Clock, tmp_path: Pat
 
 
 def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(
-    module: Any, clock: Clock, tmp_path: Path
+    spans: Any, clock: Clock, tmp_path: Path
 ) -> None:
     """A progress bar holds the batches of a loop that was left; and a validation has its loop."""
-    spans, held = module.Spans(every_s=60), []
+    held: list[Any] = []
     spans.span("training").__enter__()
     for epoch in np.arange(3):
         held.append(spans.steps([1, 2, 3], samples=np.int64(4), epoch=epoch))
@@ -129,10 +128,8 @@ def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(
         with spans.span("validation"):
             for _ in spans.steps(range(2)):
                 clock.passes(0.005)
-    spans.flush()
-    stamped = read(tmp_path)
-    arrays = arrays_of(stamped)
-    assert len(arrays["step_times"]) == 6 and stamped.work == {"samples_per_epoch": 8}
+    stamped, arrays = read(spans, tmp_path)
+    assert stamped.work == {"samples_per_epoch": 8}
     assert stamped.warnings == []
     assert arrays["step_times"] == arrays["span_forward"] == pytest.approx([0.002] * 6)
     assert arrays["span_validation"] == pytest.approx([0, 0, 0.01, 0, 0.01, 0])
@@ -140,10 +137,9 @@ def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(
 
 
 def test_an_activity_within_a_step_lies_between_it_and_the_next(
-    module: Any, clock: Clock, tmp_path: Path
+    spans: Any, clock: Clock, tmp_path: Path
 ) -> None:
     """``if step % 2: with spans.span("validation")`` in the body of the loop."""
-    spans = module.Spans(every_s=60)
     for step in spans.steps(range(5)):
         spans.at("forward")
         clock.passes(0.002)
@@ -151,8 +147,7 @@ def test_an_activity_within_a_step_lies_between_it_and_the_next(
             with spans.span("validation"):
                 clock.passes(0.01)
             clock.passes(0.001)
-    spans.flush()
-    arrays = arrays_of(read(tmp_path))
+    _, arrays = read(spans, tmp_path)
     assert arrays["step_times"] == pytest.approx([0.002, 0.003, 0.002, 0.003, 0.002])
     assert arrays["span_forward"] == pytest.approx(arrays["step_times"])
     for name in ("span_validation", "span_between"):
@@ -160,10 +155,9 @@ def test_an_activity_within_a_step_lies_between_it_and_the_next(
 
 
 def test_what_other_threads_do_meanwhile_takes_no_time_of_a_step(
-    module: Any, clock: Clock, tmp_path: Path
+    spans: Any, clock: Clock, tmp_path: Path
 ) -> None:
     """A thread reads ahead, one writes a checkpoint; and a hook runs in a thread of backward."""
-    spans = module.Spans(every_s=60)
 
     def beside() -> None:
         spans.at("input")
@@ -182,8 +176,7 @@ def test_what_other_threads_do_meanwhile_takes_no_time_of_a_step(
         spans.at("backward")
         within(lambda: spans.at("communication"))
         clock.passes(0.003)
-    spans.flush()
-    arrays = arrays_of(read(tmp_path))
+    _, arrays = read(spans, tmp_path)
     assert arrays["span_forward"] == pytest.approx([0.004] * 3)
     assert arrays["span_communication"] == pytest.approx([0.003] * 3)
     assert arrays["span_input"] == [0] * 3 and "span_checkpoint" not in arrays
@@ -248,19 +241,3 @@ def _lightning_epoch(callback: Any, epoch: int, clock: Clock) -> None:
         callback.on_train_batch_end(trainer, None, None, batch, batch_idx)
     clock.passes(0.002)
     callback.on_validation_end(trainer, None)
-
-
-@pytest.mark.parametrize("rank", [3, 0])
-def test_the_rank_is_the_launchers(
-    module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: int
-) -> None:
-    if rank:  # of torchrun in a step of Slurm
-        monkeypatch.setenv("SLURM_PROCID", "0")
-        monkeypatch.setenv("RANK", str(rank))
-    spans = module.Spans(every_s=60)
-    spans.begin()
-    spans.end()
-    spans.flush()
-    assert (tmp_path / f"spans-{rank}.jsonl").exists()
-    (_about, step) = stamp_lines(ORDER["source"], tmp_path, 8, False)
-    assert step.rank == rank

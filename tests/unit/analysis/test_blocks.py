@@ -43,12 +43,6 @@ def test_shared_variance_is_that_of_least_squares_on_points_and_blocks() -> None
     assert mean.error == pytest.approx(alone.error, rel=0.1) and 2 < mean.degrees < 6
 
 
-def test_what_a_whole_block_shifts_changes_no_ratio() -> None:
-    shifted = in_blocks(LOGS + np.array([0.0, 5.0, -3.0])).ratio(3, 0)
-    before = in_blocks(LOGS).ratio(3, 0)
-    assert (shifted.error, shifted.degrees) == pytest.approx((before.error, before.degrees))
-
-
 def test_two_points_of_three_repeats_have_four_degrees_of_freedom() -> None:
     # Within blocks there would be two.
     error = in_blocks(LOGS[:2]).ratio(1, 0)

@@ -113,17 +113,11 @@ def test_stragglers_whose_clocks_differ(tmp_path: Path) -> None:
     assert message.bus_bandwidth(2) == pytest.approx(4e6 / 150e-6)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ('{"schemaVersion": 1, "traceEventz": []}', "no list traceEvents"),
-        (text_of(steps())[:-400], "cut: its list of events has no end"),
-        ('{"schemaVersion": 1 "traceEvents": []}', "what stands before traceEvents"),
-    ],
-)
-def test_what_is_no_trace(text: str, reason: str) -> None:
-    with pytest.raises(NoTraceError, match=reason):
-        read_trace(text)
+def test_what_is_no_trace() -> None:
+    with pytest.raises(NoTraceError, match="no list traceEvents"):
+        read_trace('{"schemaVersion": 1, "traceEventz": []}')
+    with pytest.raises(NoTraceError, match="what stands before traceEvents"):
+        read_trace('{"schemaVersion": 1 "traceEvents": []}')
 
 
 def test_without_the_profilers_steps_those_of_the_optimiser_count() -> None:
@@ -155,6 +149,6 @@ def test_a_device_whose_work_is_not_there(tmp_path: Path, kind: str, name: str, 
     source = read_source(
         write(tmp_path, text_of(events), text_of(steps())[:-400], text_of(steps(), 1))
     )
-    assert words in source.refusals[0].reason and "cut" in source.refusals[1].reason
+    assert words in source.refusals[0].reason and "cut: its list" in source.refusals[1].reason
     assert [profile.profiled_ranks for profile in source.profiles] == [1]
     assert source.profiles[0].rank_times is None  # rank 0 is missing: no factors of all

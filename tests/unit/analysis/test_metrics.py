@@ -7,30 +7,27 @@ from scalesweep.analysis.profile import Message, bus_factor
 
 
 @pytest.mark.parametrize(
-    ("name", "unit", "better", "kind"),
+    ("name", "unit", "scaling", "kind"),
     [
-        ("images_per_second", "images/s", "higher", EXTENSIVE),
-        ("flops", "FLOP/s", "higher", EXTENSIVE),
-        ("read_rate", "bytes/s", "higher", EXTENSIVE),
-        ("bus_bandwidth", "bytes/s", "higher", INTENSIVE),
-        ("busbw_1073741824", "GB/s", "higher", INTENSIVE),
-        ("algbw", "GB/s", "higher", INTENSIVE),
-        ("gpu_utilization", "%", "higher", INTENSIVE),
-        ("mfu", "1", "higher", INTENSIVE),
-        ("tokens_per_second_per_gpu", "tokens/s/GPU", "higher", INTENSIVE),
-        ("step_time", "s", "lower", ""),
-        ("steps_per_second", "steps/s", "higher", EXTENSIVE),
+        ("images_per_second", "images/s", "none", EXTENSIVE),
+        ("flops", "FLOP/s", "none", EXTENSIVE),
+        ("read_rate", "bytes/s", "none", EXTENSIVE),
+        ("bus_bandwidth", "bytes/s", "none", INTENSIVE),
+        ("busbw_1073741824", "GB/s", "none", INTENSIVE),
+        ("algbw", "GB/s", "none", INTENSIVE),
+        ("gpu_utilization", "%", "none", INTENSIVE),
+        ("mfu", "1", "none", INTENSIVE),
+        ("tokens_per_second_per_gpu", "tokens/s/GPU", "none", INTENSIVE),
+        ("step_time", "s", "none", ""),
+        ("steps_per_second", "steps/s", "none", EXTENSIVE),
+        # Each step is of all ranks: what grows in weak scaling is the samples in it.
+        ("steps_per_second", "steps/s", "weak", INTENSIVE),
+        ("batches_per_second", "batches/s", "weak", INTENSIVE),
+        ("rate", "samples/s", "weak", EXTENSIVE),
     ],
 )
-def test_kinds_that_nobody_declares(name: str, unit: str, better: str, kind: str) -> None:
-    assert kind_of(name, unit, better, {}) == kind
-
-
-def test_steps_per_second_do_not_grow_in_weak_scaling() -> None:
-    """Each step is of all ranks: what grows is the samples in it."""
-    assert kind_of("steps_per_second", "steps/s", "higher", {}, "weak") == INTENSIVE
-    assert kind_of("batches_per_second", "batches/s", "higher", {}, "weak") == INTENSIVE
-    assert kind_of("rate", "samples/s", "higher", {}, "weak") == EXTENSIVE
+def test_kinds_that_nobody_declares(name: str, unit: str, scaling: str, kind: str) -> None:
+    assert kind_of(name, unit, "lower" if unit == "s" else "higher", {}, scaling) == kind
 
 
 def test_a_declared_kind_counts_for_every_key() -> None:

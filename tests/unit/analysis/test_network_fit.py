@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from scalesweep.analysis.network_fit import (
-    ALGORITHMS,
-    HALVING,
-    RING,
-    TREE,
-    fit_network,
-)
+from scalesweep.analysis.network_fit import ALGORITHMS, HALVING, RING, TREE, fit_network
 
 LATENCY, BANDWIDTH, NOISE = 5e-6, 1e10, 0.05
 SIZES = 4.0 * 4.0 ** np.arange(14)  # 4 B to 256 MiB
@@ -83,11 +77,9 @@ def test_coefficients_are_never_negative():
     # Larger messages that take less time, and times that grow faster than their size.
     for seconds in (np.array([3.0, 2.0, 1.0, 0.5]), np.array([1e-9, 1.0, 1e4, 1e9])):
         sizes = np.array([4.0, 16.0, 64.0, 256.0])
-        for found in fit_network(np.full(4, 4.0), sizes, seconds):
-            for fit in found.fits:
-                assert fit.latency.value >= 0
-                assert fit.bandwidth.value > 0
-                assert fit.latency.low is None or fit.latency.low >= 0
+        for fit in (fit for it in fit_network(np.full(4, 4.0), sizes, seconds) for fit in it.fits):
+            assert fit.latency.value >= 0 and fit.bandwidth.value > 0
+            assert fit.latency.low is None or fit.latency.low >= 0
 
 
 def test_too_little_for_a_fit():

@@ -6,15 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scalesweep.analysis.prediction import (
-    LAWS,
-    Series,
-    forecasts,
-    held,
-    predict,
-    refusal,
-    refusals,
-)
+from scalesweep.analysis.prediction import LAWS, Series, forecasts, held, predict, refusal, refusals
 
 RANKS = np.array([1.0, 2, 4, 8, 16, 32])
 LAW = [(scaling, name) for scaling, laws in LAWS.items() for name in laws]

@@ -47,18 +47,22 @@ def test_the_expected_number_is_where_the_interval_would_be_narrow_enough() -> N
     assert look.state == "more" and look.expected == expected
 
 
-@pytest.mark.parametrize(("distance", "repeats"), [(0.5, 64), (0.8, 26), (1.0, 17), (1.2, 12)])
-def test_the_repeats_asked_for_decide_in_four_of_five_series(distance: float, repeats: int) -> None:
-    """Cohen, Statistical Power Analysis, table 2.4.1: repeats by distance over scatter."""
-    half = t_quantile(4) * math.sqrt(2 / 3)  # of three repeats of scatter 1
-    assert more_repeats(half, 3, distance, most=100) == repeats - 3
+HALF = t_quantile(4) * math.sqrt(2 / 3)  # of the difference of two points: three repeats, scatter 1
 
 
 @pytest.mark.parametrize(
-    ("half", "repeats", "distance"),
-    [(0.1, 1, 1.0), (0.0, 3, 1.0), (math.nan, 3, 1.0), (0.1, 3, 0.0), (0.1, 3, -1.0), (1, 3, 0.1)],
-)
-def test_what_repeats_cannot_decide_has_no_number(
-    half: float, repeats: int, distance: float
+    ("half", "repeats", "distance", "more"),
+    [
+        # Cohen, Statistical Power Analysis, table 2.4.1: repeats by distance over scatter that
+        # decide in four of five series.
+        *[(HALF, 3, distance, number - 3) for distance, number in
+          ((0.5, 64), (0.8, 26), (1.0, 17), (1.2, 12))],
+        # What repeats cannot decide has no number.
+        (0.1, 1, 1.0, None), (0.0, 3, 1.0, None), (math.nan, 3, 1.0, None),
+        (0.1, 3, 0.0, None), (0.1, 3, -1.0, None), (1, 3, 0.1, None),
+    ],
+)  # fmt: skip
+def test_how_many_more_repeats_decide(
+    half: float, repeats: int, distance: float, more: int | None
 ) -> None:
-    assert more_repeats(half, repeats, distance) is None
+    assert more_repeats(half, repeats, distance, most=100) == more

@@ -5,14 +5,7 @@ from typing import Any
 
 import pytest
 
-from scalesweep.core.formatting import (
-    as_given,
-    duration,
-    listed,
-    number,
-    percent,
-    with_interval,
-)
+from scalesweep.core.formatting import as_given, duration, listed, number, percent, with_interval
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ def test_what_no_table_can_use_is_not_written(
         # Nothing was waited for, no error was made.
         {"metrics": {"x": {**METRIC, "value": 0}, "y": {**RATE, "value": 0, "better": "lower"}}},
         {"metrics": {"x": {**METRIC, "unit": "1", "value": -3.5}}},  # a loss
+        {"notes": {"x": [1e16, 1e-5, -0.0, 2**64 + 1, "é", "\u2028"]}},
         {"point": {"ranks": 1, "shape": [1, 2], "x": None, "y": True, "z": "text"}},
     ],
 )

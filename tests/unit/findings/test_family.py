@@ -3,14 +3,7 @@
 import pytest
 
 from scalesweep.analysis.multiple import OTHERS, VERDICTS, holm_cut
-from scalesweep.findings.base import (
-    CLEAR,
-    OPEN,
-    SILENT,
-    Claim,
-    Finding,
-    claim_of,
-)
+from scalesweep.findings.base import CLEAR, OPEN, SILENT, Claim, Finding, claim_of
 from scalesweep.findings.family import judged
 
 PARTS = {"ratio": OTHERS, "verdict": VERDICTS}

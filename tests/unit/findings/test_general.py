@@ -8,11 +8,15 @@ from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.general import (
     coverage,
+    disturbed_runs,
+    other_load,
     other_main_metric,
     oversubscribed,
     until_precise,
     warnings,
 )
+from scalesweep.tables.bookkeeping import as_text
+from scalesweep.tables.machine_load import LOAD, OTHERS, load_of
 from tests.fakes.finding_rows import only
 from tests.fakes.rows import study_of
 
@@ -96,3 +100,36 @@ def test_oversubscribed_points_are_named() -> None:
         "Points with more threads than cores: 1; threads per core at 4 ranks: 2."
     )
     assert found.sentence in [one.sentence for one in find(s)]
+
+
+def study_under_load(loads: dict[int, list[float | None]]) -> ExperimentResults:
+    """Points of some ranks with the load of each of their runs."""
+    points = [
+        ({"ranks": ranks}, [
+            {LOAD: as_text(load_of({} if share is None else {"load": {"others": share}})),
+             "speed_mean_run": 1.0 + repeat / 100}
+            for repeat, share in enumerate(shares)
+        ])
+        for ranks, shares in loads.items()
+    ]  # fmt: skip
+    return study_of(points, {"speed": ("x", "higher")}, main_metric="speed")
+
+
+def test_disturbed_runs_are_counted_and_named() -> None:
+    found = study_under_load({1: [0.01, 0.02, 0.4], 2: [0.12, 0.0, None]})
+    assert [row["run_id"] for row in disturbed_runs(found)] == ["r1-2-0", "r2-0-1"]
+    finding = only(other_load(found))
+    assert finding.state == "attention" and finding.reason == "estimates leave out 2"
+    assert finding.sentence == (
+        "Other processes disturbed 2 of 6 runs, taking up to 40.0 % of the cores."
+    )
+    assert finding.evidence["key"]["run_id"] == ["r1-2-0", "r2-0-1"]
+
+
+def test_old_records_and_quiet_machines_say_nothing() -> None:
+    for loads in ([None, None], [0.05, 0.0]):
+        found = study_under_load({1: list(loads), 2: list(loads)})
+        assert other_load(found) == []
+    assert OTHERS not in study_under_load({1: [None]}).rows("runs")[0]
+    assert study_under_load({1: [0.05]}).rows("runs")[0][OTHERS] == pytest.approx(0.05)
+    assert load_of({"load": {"others": 0.25}}) == 0.25

@@ -1,6 +1,7 @@
 """Faults planted in the steps of a run: terms, ranks, causes and what would be without them."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,7 @@ from scalesweep.aspects.steps.ledgers import Ledger, ledgers
 from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import CLEAR, Finding
-from tests.acceptance.faults import (
-    Arrays,
-    Fault,
-    Program,
-    always,
-    within,
-)
+from tests.acceptance.faults import Arrays, Fault, Program, always, within
 from tests.fakes.planted_steps import planted_study
 
 RULES = ("largest loss", "causes", "stragglers")
@@ -46,6 +41,12 @@ def loss_of(found: list[Finding]) -> Finding:
     return loss
 
 
+def check_sum(ledger: Ledger) -> None:
+    """Every term together is the measured step."""
+    whole = sum(part.ms for part in ledger.parts.values())
+    assert whole == pytest.approx(ledger.elapsed.ms, rel=1e-6)
+
+
 # Name -> program, spans kept, the largest term and its ms, what the clear cause says.
 ROWS: dict[str, tuple[Program, tuple[str, ...], str, float, str]] = {
     "logging on rank 0, named": (
@@ -69,9 +70,7 @@ def test_a_planted_fault_is_named_with_rank_cause_and_size(tmp_path: Path, row: 
     assert terms[term] == pytest.approx(size, abs=2)
     others = sum(abs(value) for name, value in terms.items() if name not in (term, "transfer"))
     assert others < 3, terms
-    # Every term together is the measured step.
-    whole = sum(part.ms for part in ledger.parts.values())
-    assert whole == pytest.approx(ledger.elapsed.ms, rel=1e-6)
+    check_sum(ledger)
     assert loss_of(found).state == CLEAR
     causes = [one.sentence for one in clear(found) if one.rule == "causes"]
     assert any(re.search(sentence, text) for text in causes) if sentence else not causes, causes
@@ -143,3 +142,36 @@ def test_runs_that_are_whole_are_used_and_the_others_are_named(tmp_path: Path) -
     cause = study.of(CauseRow)[0]
     assert (cause.cause, cause.step_ranks, cause.repeats) == ("compute", "1", 3)
     assert clear(found)
+
+
+GRADIENTS, LAYERS, STAGES = "span_data_parallel", "span_tensor_parallel", "span_pipeline_wait"
+SHARDS = {"exchanged": "parameters and gradients"}
+
+
+def with_parts(arrays: Arrays, waits: str = GRADIENTS) -> None:
+    """Add computation in three parts, and all that ranks wait for as of one kind."""
+    for name, share in (("forward", 0.25), ("backward", 0.7), ("optimizer", 0.05)):
+        arrays[f"span_{name}"] = share * arrays["span_compute"]
+    arrays[waits] = arrays["span_communication"].copy()
+
+
+@pytest.mark.parametrize(
+    ("waits", "notes", "term", "words"),
+    [
+        (GRADIENTS, {}, "transfer", "exposed communication, 33"),
+        (GRADIENTS, SHARDS, "sharded", "exchange of shards, 33"),
+        (LAYERS, {}, "tensor", "tensor-parallel exchange, 34"),
+        (STAGES, {"stages": 2}, "pipeline", "the largest loss is pipeline wait"),
+    ],
+)
+def test_a_wait_of_ranks_that_share_layers_shards_or_a_pipeline_is_named_as_what_it_is(
+    tmp_path: Path, waits: str, notes: Any, term: str, words: str
+) -> None:
+    _, ledger, found = measured(
+        tmp_path, faulty(transfer=always(30, 0)), alone=with_parts,
+        changed=partial(with_parts, waits=waits), notes={"spans": notes},
+    )  # fmt: skip
+    loss = loss_of(found)
+    assert loss.state == CLEAR and loss.evidence["term"] == term
+    assert words in loss.sentence and ledger.parts[term].more == pytest.approx(34, abs=2)
+    check_sum(ledger)

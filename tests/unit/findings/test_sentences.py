@@ -6,13 +6,9 @@ from string import Formatter
 
 import pytest
 
-from scalesweep.analysis.table_io import read_table
 from scalesweep.aspects.find import find, rules
-from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.load import load_results
 from scalesweep.findings.base import STATES
-from scalesweep.report.export_tables import write_all
-from tests.fakes.results import make_results
+from tests.fakes.results import demo, make_results, studies_of
 
 MOST = 25
 
@@ -29,13 +25,9 @@ def test_a_template_is_short_and_has_no_number_of_its_own(rule: object) -> None:
 
 @pytest.mark.slow
 def test_sentences_of_made_campaigns_are_short_and_their_numbers_are_data(tmp_path: Path) -> None:
-    make_results(tmp_path)
-    plan = read_plan(tmp_path / "plan.json")
-    runs = tmp_path / "runs" / "daint-like"
-    write_all(read_table(tmp_path / "summary.parquet"), plan, runs, tmp_path / "tables")
     seen = set()
-    for entry in plan["experiments"]:
-        for finding in find(load_results(entry, tmp_path / "tables")):
+    for study in studies_of(make_results(tmp_path, demo()[:4])).values():
+        for finding in find(study):
             seen.add(finding.rule)
             assert len(finding.sentence.split()) <= MOST, finding.sentence
             assert finding.numbers or finding.rule == "main metric"

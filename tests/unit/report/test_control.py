@@ -68,8 +68,7 @@ def drifts(study: ExperimentResults) -> list[Finding]:
     ("every", "body", "state", "said"),
     [
         (2, GRID, "note", "Change of rate (whole run) at the control point over 3.833 h: "),
-        (10, "axes: {size: [1, 3]}\nrepeats: 2", "open",
-         "Too few control runs to see drift: 2, of 5 needed."),
+        (10, "axes: {size: [1, 3]}\nrepeats: 2", "open", "Too few control runs to see drift: 2, "),
     ],
 )  # fmt: skip
 def test_without_drift_there_is_no_warning(

@@ -10,12 +10,11 @@ import pytest
 
 from scalesweep.aspects.find import find
 from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import ATTENTION, Finding, number_of
 from scalesweep.report.first_screen import LOAD, MOST_SENTENCES, first_screen
 from tests.fakes.imported_table import LAYOUT_ROWS, LAYOUTS, imported
-from tests.fakes.results import Fake, make_results
+from tests.fakes.results import Fake, make_results, studies_of
 
 WEAK = {"ranks": [1, 2, 4]}
 FIGURES = ["scaling-init", "scaling-later"]
@@ -27,7 +26,7 @@ def screen(
     """The first screen; other processes disturbed so many of 15 runs."""
     make_results(root, [replace(fake, source="measured")])
     plan = read_plan(root / "plan.json")
-    study = load_results(plan["experiments"][0], root / "tables")
+    study = studies_of(root)[fake.name]
     counts = number_of("disturbed runs", disturbed, "1"), number_of("of", 15, "1")
     load = [Finding("e", LOAD, ATTENTION, numbers=counts)] if disturbed else []
     return first_screen(plan, study, [*find(study), *load], FIGURES, {}, failures)
@@ -107,21 +106,15 @@ def test_disturbed_runs_are_repeated_first_and_the_state_is_that_of_the_sentence
 
 
 def test_runs_that_failed_alike_are_told_once_with_the_cure(tmp_path: Path) -> None:
-    cures = {
-        ("TIMEOUT", True): "raise `time_limit_minutes`",
-        ("NODE_FAIL", True): "repeat: it may pass",
-        ("BAD_RESULT", True): "fix what stopped them",
-        ("NOT_STATED", False): "",
-    }
+    cures = {"TIMEOUT": "raise `time_limit_minutes`", "NODE_FAIL": "repeat: it may pass",
+             "BAD_RESULT": "fix what stopped them", "NOT_STATED": ""}  # fmt: skip
     rows = [
         {"cause": cause, "detail": "", "lines": ["Traceback", "ValueError: broken", ""],
-         "runs": [{"run": {"point": {"ranks": ranks, "size": 2}, "to_run": to_run}}] * 2}
-        for cause, to_run in cures for ranks in (2, 4)
+         "runs": [{"run": {"point": {"ranks": n, "size": 2}, "to_run": bool(cure)}}] * 2}
+        for cause, cure in cures.items() for n in (2, 4)
     ]  # fmt: skip
     told = screen(tmp_path, Fake("e", WEAK | {"size": [1, 2]}, "weak"), failures=rows)["failed"]
-    assert [(one["cause"], one["cure"]) for one in told] == [
-        (cause, cure) for (cause, _), cure in cures.items()
-    ]
+    assert {one["cause"]: one["cure"] for one in told} == cures and len(told) == len(cures)
     assert {(one["where"], one["count"], one["line"]) for one in told} == {
         ("ranks 2, 4, size=2", 4, "ValueError: broken")
     }

@@ -3,20 +3,17 @@
 import re
 from pathlib import Path
 
-from scalesweep.core.plan_format import read_plan
-from scalesweep.experiment.load import load_results
 from scalesweep.experiment.points_table import point_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.report.export_tables import MAX_ROWS, NAMES, latex_table, latex_text
-from tests.fakes.results import Fake, demo, make_results
+from tests.fakes.results import Fake, demo, make_results, studies_of
 
 HOSTILE = "\\input{x}%$a_b^c~#&{}\n[x]<y>|\"`'--\x07\u202e–±"
 UNESCAPED = re.compile(r"(?<!\\)(?:\\\\)*[%$#&_]|\^|~")
 
 
 def one(root: Path, fake: Fake) -> ExperimentResults:
-    plan = read_plan(make_results(root, [fake]) / "plan.json")
-    return load_results(plan["experiments"][0], root / "tables")
+    return studies_of(make_results(root, [fake]))[fake.name]
 
 
 def rows_of(text: str | None) -> list[list[str]]:

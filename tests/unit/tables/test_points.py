@@ -1,8 +1,10 @@
 """Intervals of points that were repeated until they were precise, and which runs they are of."""
 
+import json
 from typing import Any
 
 import numpy as np
+import pytest
 
 from scalesweep.tables.machine_load import undisturbed
 from tests.fakes.rows import study_of
@@ -48,3 +50,24 @@ def test_runs_that_others_disturbed_enter_no_estimate() -> None:
     assert undisturbed([0.0, 0.4, None]) == [0, 2]
     # Two that nothing disturbed are to remain.
     assert undisturbed([0.0, 0.4, 0.4]) == [0, 1, 2] and undisturbed([0.4]) == [0]
+
+
+def test_intervals_of_numbers_with_few_digits_are_wider_by_half_of_the_last() -> None:
+    """All may be off to one side: weak scaling by a rate with three digits."""
+    rates = {1: (2850.0, 2860.0, 2840.0), 8: (22800.0, 22700.0, 22900.0)}
+    half = {1: 5.0, 8: 50.0}
+    exact, rounded = (
+        study_of(
+            [({"ranks": ranks}, [
+                {"source": "imported", "rate_mean_run": rate,
+                 "_rounded": json.dumps({"rate": half[ranks]}) if known else None}
+                for rate in rates[ranks]
+             ]) for ranks in rates],
+            {"rate": ("tokens/s", "higher")}, scaling="weak", main_metric="rate",
+        ).tables["points"]
+        for known in (False, True)
+    )  # fmt: skip
+    shares = np.array([half[ranks] / np.mean(rates[ranks]) for ranks in rates])
+    for end, sign in (("mean", 0), ("low", -1), ("high", 1)):
+        ratios = (rounded[f"rate_{end}_run"] / exact[f"rate_{end}_run"]).to_list()
+        assert ratios == pytest.approx(1 + sign * shares)

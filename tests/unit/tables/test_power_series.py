@@ -35,15 +35,6 @@ def energy_between(power: list[Channel], begin: float, end: float) -> float | No
     return watts * (end - begin) if counted and math.isfinite(watts) else None
 
 
-def test_counters_step_and_sensors_slope(tmp_path: Path) -> None:
-    counter = power_file(tmp_path, [(0, "n", "p", None), (1, "n", "p", 10), (2, "n", "p", 30)])
-    channels = read_power(counter, COUNTED)
-    assert energy_between(channels, BEGAN, BEGAN + 2) == pytest.approx(40)
-    assert energy_between(channels, BEGAN + 0.5, BEGAN + 1.5) == pytest.approx(20)
-    sensor = power_file(tmp_path, [(0, "n", "p", 0), (1, "n", "p", 10), (2, "n", "p", 30)])
-    assert energy_between(read_power(sensor, COUNTED), BEGAN, BEGAN + 2) == pytest.approx(25)
-
-
 def test_what_was_not_watched_is_missing(tmp_path: Path) -> None:
     rows = [(0, "n", "p", None), (1, "n", "p", 10), (5, "n", "p", None), (6, "n", "p", 10)]
     channels = read_power(power_file(tmp_path, rows), COUNTED)
