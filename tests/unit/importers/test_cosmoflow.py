@@ -69,18 +69,6 @@ def test_totals_are_shared_out_when_sharded(tmp_path: Path) -> None:
     assert run.samples_per_epoch == 640
 
 
-def test_shortened_arrays_are_refused_by_name(tmp_path: Path) -> None:
-    with np.printoptions(threshold=1000):
-        cell = str(np.full(1024, 6.5))
-    assert "..." in cell
-    text = "epoch,local_times,global_times\n" + "".join(
-        f'{n},"{cell}","{cell}"\n' for n in range(5)
-    )
-    found = refusal(tmp_path, content=config(1024), text=text, name="x")
-    assert found.file.name == "data_benchmark_history.csv"
-    assert found.reason.startswith("epoch 0, local_times: holds '...'")
-
-
 NO_ARRAY = "epoch 3, global_times: not a printed array of positive seconds"
 
 
@@ -90,6 +78,8 @@ NO_ARRAY = "epoch 3, global_times: not a printed array of positive seconds"
         ({"text": HISTORY.replace(TOTAL, "[6.27]")}, "1 values, not of 2 ranks"),
         ({"text": HISTORY.replace(TOTAL, "[6.27 x]")}, NO_ARRAY),
         ({"text": HISTORY.replace(TOTAL, "[6.27 0.0]")}, NO_ARRAY),
+        # Of many ranks NumPy prints the first and the last.
+        ({"text": HISTORY.replace(TOTAL, "[6.2 ... 6.3]")}, "epoch 3, global_times: holds '...'"),
         ({"text": HISTORY.removesuffix(LAST)}, "epoch 4 is missing"),
         ({"text": f"{HISTORY}5{LAST[1:]}"}, "epoch 5 is none of the 5"),
         ({"text": HISTORY.replace("\n4,", "\n3,")}, "or there twice: 3"),

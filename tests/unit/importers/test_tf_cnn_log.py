@@ -17,7 +17,7 @@ KNOWN = {
 
 
 def test_a_log_with_commands(read: Read) -> None:
-    flags = "--local_parameter_device cpu --data_dir /data/cifar"
+    flags = "--local_parameter_device cpu --data_dir /data/cifar --use_fp16=True --train_dir /tmp/x"
     twice = one(1170.0, flags, devices=2).replace("number", "number of parameters: 1.0\nnumber")
     runs, refusals = read(TEXT + twice.replace("1.0\n", "1756620.0\n"))
     assert refusals == []
@@ -30,6 +30,7 @@ def test_a_log_with_commands(read: Read) -> None:
     assert total_rate(second) / (2 * total_rate(first)) == pytest.approx(0.585)
     assert first.samples["logged_images_per_second"].shape == (11, 1)
     assert first.variant == {"GPU": "Tesla M60"}
+    assert second.variant == {**first.variant, "--use_fp16": "True"}  # no parameter
     assert first.started.isoformat() == "2017-10-02T16:50:17+00:00"
     assert first.command[:3] == (PROGRAM, "--model", "alexnet")
 
@@ -58,9 +59,8 @@ def test_one_run_in_many_forms(read: Read, name: str) -> None:
 def test_jobs_of_horovod(read: Read) -> None:
     """Totals are taken once. (Labels of other launchers: compute/test_log_metrics.)"""
     runs, refusals = read(HOROVOD * 2)
-    assert (
-        refusals == [] and [(run.point["ranks"], total_rate(run)) for run in runs] == [(2, 200)] * 2
-    )
+    assert refusals == []
+    assert [(run.point["ranks"], total_rate(run)) for run in runs] == [(2, 200)] * 2
     logged = runs[0].samples["logged_images_per_second"]
     np.testing.assert_array_equal(logged[-1], [100.0, 101.0])
     first = "".join(line[14:] for line in HOROVOD.splitlines(True) if line.startswith("[1,0]"))
@@ -71,11 +71,6 @@ def test_jobs_of_horovod(read: Read) -> None:
     assert refusals == [] and (found.point["ranks"], total_rate(found)) == (4, 400.0)
     (_, (refusal,)) = read(labelled(""))
     assert "is printed twice, and no label says by which rank" in refusal.reason
-
-
-def test_flags_that_are_no_parameter_set_runs_apart(read: Read) -> None:
-    runs, _ = read(one(1000.0, "--use_fp16=True --train_dir /tmp/x --weight_decay 1e-4"))
-    assert runs[0].variant == {"GPU": "Tesla M60", "--use_fp16": "True"}
 
 
 def test_a_worker_of_a_distributed_job(read: Read) -> None:

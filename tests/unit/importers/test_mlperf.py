@@ -1,14 +1,18 @@
-"""Importing MLPerf's logs: every way in which they are written, and what they cannot say."""
+"""Importing MLPerf's logs: how they are written, what lies beside them, and what is refused."""
 
 import json
 import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.fakes.imported_runs import Read
+from scalesweep.importers.imported_run import ImportedRun
+from tests.conftest import ROOT
+from tests.fakes.imported_runs import Read, import_runs, read_source
 from tests.fakes.mllog import EPOCH, T0, TRAINING, line, one, swap, training, values, why
 
 
@@ -22,10 +26,8 @@ def test_a_closed_run(read: Read) -> None:
     }  # fmt: skip
     assert run.phases == {"init": 3.5, "data_staging": 4.0, "training": 301.5, "validation": 60.75}
     assert run.phase_spans[0] == ("init", (T0 + 1000) / 1000, (T0 + 4500) / 1000)
-    # Above all no times of single ranks.
-    assert set(run.samples) == {
-        "validation_mae", "training_times", "validation_times", "epoch_ends",
-    }  # fmt: skip
+    # No times of single ranks.
+    assert {*run.samples} == {"validation_mae", "training_times", "validation_times", "epoch_ends"}
     np.testing.assert_allclose(run.samples["epoch_ends"][:, 0], [122.75, 245.5, 368.25])
     assert run.started and run.started.isoformat() == "2020-09-13T12:26:41+00:00"
     assert set(run.notes["assumed"]) == {"ranks", "target_mae", "decay_factors"}
@@ -128,13 +130,11 @@ def test_runs_that_did_not_finish(read: Read) -> None:
         ranks=32,
     )
     assert refusals == []
-    names = [set(values(run)) & {"run_time", "time_to_target"} for run in runs]
-    assert names == [{"run_time", "time_to_target"}, {"run_time"}, set(), set(), set(), set()]
+    timed = [("run_time" in run.metrics, "time_to_target" in run.metrics) for run in runs]
+    assert timed == [(True, True), (True, False), *[(False, False)] * 4]
     assert [values(run)["epochs_run"] for run in runs] == [3, 3, 3, 2, 2, 0]
-    assert [run.notes["status"] for run in runs[:3]] == [
-        "success", "aborted", "unfinished: no run_stop",
-    ]  # fmt: skip
-    assert runs[5].samples == {}
+    states = [run.notes["status"] for run in runs[:3]]
+    assert states == ["success", "aborted", "unfinished: no run_stop"]
 
 
 @pytest.mark.parametrize(("last", "reached"), [(0.123, True), (0.125, False)])
@@ -166,8 +166,7 @@ def test_several_runs_in_a_log(read: Read, lines: list[str], epochs: list[int]) 
 
 def test_models_trained_at_the_same_time(read: Read) -> None:
     both = [training(), training([0.5, 0.1])]
-    told = [[text.replace('"lineno": 7', f'"instance": {n}') for text in lines]
-            for n, lines in enumerate(both)]  # fmt: skip
+    told = [swap(lines, '"lineno": 7', f'"instance": {n}') for n, lines in enumerate(both)]
     mixed = [text for pair in zip(told[0], told[1], strict=False) for text in pair]
     runs, refusals = read(mixed + told[0][len(told[1]) :], ranks=32)
     assert refusals == []
@@ -202,3 +201,96 @@ def test_what_is_refused(read: Read, kind: str) -> None:
     assert refusal.line is not None
     if reason.startswith("a damaged line: "):
         assert refusal.line == len(LINES)
+
+
+# --- MLPerf Training ---
+
+TASK = ROOT / "tests/acceptance/imports/logs/mlperf/results/machine_n4/llama31_405b"
+LOG = (TASK / "result_0.txt").read_text()
+
+
+def submission(folder: Path, *logs: str) -> None:
+    """A submission's folder as MLPerf's rules want it, of other logs."""
+    shutil.copytree(TASK.parents[2], folder)
+    for number, text in enumerate(logs):
+        (folder / "results/machine_n4/llama31_405b" / f"result_{number}.txt").write_text(text)
+
+
+def one_of(folder: Path, text: str) -> ImportedRun:
+    """The run of a submission with this log."""
+    submission(folder / "source", text)
+    (run,), refusals, others = read_source(folder)
+    assert (refusals, others) == ([], [])
+    return run
+
+
+def test_a_run_of_mlperf_training(tmp_path: Path) -> None:
+    """Other numbers of it: tests/acceptance/imports."""
+    run = one_of(tmp_path, LOG)
+    assert len(run.metrics) == 6  # what a block says of memory has no unit
+    assert run.samples["train_step_times"][:, 0].tolist() == [9.0, 2.0, 2.1, 1.9]
+    assert run.metrics["final_quality"]["better"] == "lower"
+    assert run.variant == {
+        "submission_org": "ORG", "submission_division": "closed",
+        "submission_platform": "Machine", "GPU": "GPU X",
+    }  # fmt: skip
+    assert run.notes["assumed"] == {"ranks": "the accelerators of systems/machine_n4.json"}
+    assert run.notes["score"] == {"factor": 1.25, "runs": 3, "dropped": 1}
+    assert run.phases == {"init": 0.9, "validation": 28.991}
+
+
+def test_a_run_of_two_rounds_is_one(tmp_path: Path) -> None:
+    """Rounds repeat runs under another name of the platform, as v4.1 and v5.0 do."""
+    submission(tmp_path / "v4.1" / "ORG", LOG, LOG.replace(str(T0)[:6], "160001"))
+    submission(tmp_path / "v5.0" / "ORG", LOG.replace("4xMachine", "1x4xMACHINE"))
+    runs, _, _ = read_source(tmp_path)
+    written, refusals = import_runs(runs, tmp_path / "out" / "runs" / "imported")
+    assert len(written) == 2 and [refusal.what for refusal in refusals] == ["copy"]
+
+
+def rated(task: str, rate: float, **progress: Any) -> str:
+    """A run of 570 s of training without step times, whose log tracks a rate."""
+    head = LOG[: LOG.index(":::MLLOG", LOG.index('"run_start"'))].splitlines(True)
+    end = T0 + 1000 + 600_000
+    return "".join([
+        *(text.replace("llama31_405b", task) for text in head if "tracked_stats" not in text),
+        line("tracked_stats", end - 30_000, {"throughput": rate}, step=1),
+        line("eval_start", end - 30_000, **progress),
+        line("eval_accuracy", end - 10, 0.75, **progress),
+        line("eval_stop", end - 9, **progress),
+        line("run_stop", end, status="success"),
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "rate", "progress", "more", "expected"),
+    [
+        # epoch_num counts samples where it is large, else epochs of train_samples.
+        ("bert", 4000.0, {"epoch_num": 2_280_000}, {}, 4000.0),
+        ("resnet", 4000.0, {"epoch_num": 4}, {"train_samples": 570_000}, 4000.0),
+        # SSD's rates of v4.0 are those of one GPU: known by the clock alone.
+        ("resnet", 250.0, {"epoch_num": 4}, {"train_samples": 570_000}, 4000.0),
+        # train_samples of RetinaNet counts batches; no epoch of them has ended.
+        ("retinanet", 4000.0, {"epoch_num": 4}, {"train_samples": 4572}, None),
+        ("resnet", 77.0, {"epoch_num": 4}, {"train_samples": 570_000}, None),
+    ],
+)
+def test_rates_count_where_the_clock_agrees(
+    tmp_path: Path, task: str, rate: float, progress: dict[str, Any], more: dict[str, Any],
+    expected: float | None,
+) -> None:  # fmt: skip
+    said = "".join(line(key, T0 + 700, value) for key, value in more.items())
+    run = one_of(tmp_path, said + rated(task, rate, **progress))
+    assert values(run).get("throughput") == (None if expected is None else pytest.approx(expected))
+    assert ("left out" in run.notes["throughput"]) == (expected is None)
+
+
+def test_an_end_that_only_another_rank_prints(tmp_path: Path) -> None:
+    """As of UNet3D's ranks that only evaluate, under srun --label (Oracle's and smc's of v4.0)."""
+    labelled = "".join(
+        f"{57 if 'run_stop' in text else rank}: {text}"
+        for text in LOG.splitlines(True)
+        for rank in ((8, 0) if "eval_accuracy" in text or "block" in text else (0,))
+    )
+    run = one_of(tmp_path, labelled)
+    assert (run.unfinished, values(run)["time_to_target"]) == ("", 600.0)
