@@ -16,10 +16,7 @@ from tests.conftest import ROOT
 from tests.fakes.failure_texts import BENIGN, TEXTS, raised
 from tests.unit.compute.test_launcher import failure, spec
 
-ONE = """\
-mine own words
-srun: error: node1: task 0: Exited with exit code 3
-"""
+ONE = "mine own words\nsrun: error: node1: task 0: Exited with exit code 3\n"
 FOUR = """\
 2: mine own words
 srun: error: node3: task 2: Exited with exit code 3
@@ -56,10 +53,8 @@ srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
 srun: error: Timed out waiting for job step to complete
 """
 # Through local_ranks.py, rank 1 having ended first.
-LEFT = """\
-local_ranks: error: n1: rank 0: Exited with exit code 1
-local_ranks: rank 1 had ended with exit code 0 before
-"""
+ENDED = "local_ranks: error: n1: rank 0: Exited with exit code 1\n"
+LEFT = f"{ENDED}local_ranks: rank 1 had ended with exit code 0 before\n"
 MISSING = """\
 slurmstepd-node1: error: execve(): /no/such/prog: No such file or directory
 srun: error: node4: task 3: Exited with exit code 2
@@ -164,13 +159,12 @@ def test_of_several_ranks_whoever_has_an_error_of_its_own_is_blamed() -> None:
     both = [*labelled("pytorch", 0, numpy), *labelled("pytorch", 1, other)]
     assert cause(both) == Cause.OUT_OF_MEMORY
     # Whom the launcher saw first is believed, where it has an error of its own.
-    ended = "local_ranks: error: vm: rank 0: Exited with exit code 1"
-    assert cause([*both, ended]) == Cause.OUT_OF_MEMORY
+    assert cause([*both, ENDED]) == Cause.OUT_OF_MEMORY
     waits = labelled("pytorch", 0, TEXTS["gloo"].text)
-    end, reason = read([*waits, ended]).blamed(False)
-    assert end and end.ranks == "0" and reason and reason.weight == WAITED
-    end, reason = read([*waits, *labelled("pytorch", 1, other), ended]).blamed(False)
-    assert end and end.ranks == "1" and reason and reason.cause == Cause.GPU_FAULT
+    end, reason = read([*waits, ENDED]).blamed(False)
+    assert (end.ranks, reason.weight) == ("0", WAITED)
+    end, reason = read([*waits, *labelled("pytorch", 1, other), ENDED]).blamed(False)
+    assert (end.ranks, reason.cause) == ("1", Cause.GPU_FAULT)
     # Rank 0 ends first of what rank 1 died of, which writes its core yet.
     crash = ["srun: error: n1: task 0: Exited with exit code 1",
              "srun: error: n2: task 1: Segmentation fault (core dumped)"]  # fmt: skip
@@ -178,21 +172,12 @@ def test_of_several_ranks_whoever_has_an_error_of_its_own_is_blamed() -> None:
     assert end == ("1", "n2", -11) and reason is None
 
 
-TORCHRUN = """\
-torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
-Failures:
-[1]:
+REPORTED = """\
+[{}]:
   time      : 2026-11-24_03:12:37
   host      : n1
-  rank      : 0 (local_rank: 0)
-  exitcode  : {other}
-  error_file: <N/A>
-Root Cause (first observed failure):
-[0]:
-  time      : 2026-11-24_03:12:37
-  host      : n1
-  rank      : 1 (local_rank: 1)
-  exitcode  : {root}
+  rank      : {} (local_rank: {})
+  exitcode  : {}
   error_file: <N/A>
 """
 
@@ -214,10 +199,12 @@ def test_what_torchrun_reports(
     lines = [line for rank, text in ranks.items() for line in labelled("pytorch", rank, text)]
     if root.startswith("-6"):  # C++'s last words have no label
         lines += TEXTS["sizes"].text.splitlines()
-    said = read([*lines, *TORCHRUN.format(root=root, other=other).splitlines()])
-    end, reason = said.blamed(False)
-    assert end and (end.ranks, end.code) == wanted
-    assert not root.startswith("-6") or (reason and "expected size" in reason.text)
+    lines += ["torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", "Failures:"]
+    lines += REPORTED.format(1, 0, 0, other).splitlines()
+    lines += ["Root Cause (first observed failure):", *REPORTED.format(0, 1, 1, root).splitlines()]
+    end, reason = read(lines).blamed(False)
+    assert (end.ranks, end.code) == wanted
+    assert not root.startswith("-6") or "expected size" in reason.text
 
 
 RULE = "-" * 74 + "\n"

@@ -15,30 +15,25 @@ LIMIT_S = 60.0
 
 # Innermost first.
 RUN = [
-    (f"{BENCHMARKS}/my/main.py", 150, "main"),
-    (f"{BENCHMARKS}/harness/program.py", 138, "run_program"),
-    (f"{BENCHMARKS}/my/main.py", 171, "<module>"),
+    f"{BENCHMARKS}/my/main.py:150 main",
+    f"{BENCHMARKS}/harness/program.py:138 run_program",
+    f"{BENCHMARKS}/my/main.py:171 <module>",
 ]
-HOROVOD = [
-    ("<string>", 360, "horovod_allgather"),
-    (f"{SITE}/horovod/tensorflow/mpi_ops.py", 222, "allgather"),
-]
-BARRIER = [*HOROVOD, (f"{BENCHMARKS}/harness/ranks.py", 52, "barrier"), *RUN]
+HOROVOD = ["<string>:360 horovod_allgather", f"{SITE}/horovod/tensorflow/mpi_ops.py:222 allgather"]
+BARRIER = [*HOROVOD, f"{BENCHMARKS}/harness/ranks.py:52 barrier", *RUN]
 STEP = [
-    (f"{SITE}/tensorflow/python/eager/execute.py", 53, "quick_execute"),
-    (f"{SITE}/tensorflow/python/eager/polymorphic_function/tracing.py", 1323, "call"),
-    (f"{BENCHMARKS}/harness/tf_training.py", 212, "run_part"),
+    f"{SITE}/tensorflow/python/eager/execute.py:53 quick_execute",
+    f"{SITE}/tensorflow/python/eager/polymorphic_function/tracing.py:1323 call",
+    f"{BENCHMARKS}/harness/tf_training.py:212 run_part",
     *RUN,
 ]
 LOAD = [
-    (f"{SITE}/numpy/lib/npyio.py", 1150, "_read"),
-    (f"{SITE}/numpy/lib/npyio.py", 1373, "loadtxt"),
-    (f"{BENCHMARKS}/nt3/loading.py", 99, "read_numpy"),
+    f"{SITE}/numpy/lib/npyio.py:1373 loadtxt",
+    f"{BENCHMARKS}/nt3/loading.py:99 read_numpy",
     *RUN,
 ]
-OPEN = [(f"{BENCHMARKS}/my/main.py", 40, "open_file"), *RUN]
-
-Frames = Sequence[tuple[str, int, str]]
+OPEN = [f"{BENCHMARKS}/my/main.py:40 open_file", *RUN]
+Frames = Sequence[str]
 
 
 def leave(
@@ -46,10 +41,9 @@ def leave(
 ) -> None:
     """Write what a rank of the harness leaves, with another thread behind the main one."""
     folder.mkdir(exist_ok=True)
-    lines = [f"{path}:{line} {function}" for path, line, function in frames]
     said = {
         "rank": rank, "host": "nid1", "phase": "timed", "further_s": further_s,
-        "stacks": [lines, ["/x/threading.py:331 wait"]] if lines else [], **words,
+        "stacks": [frames, ["/x/threading.py:331 wait"]] if frames else [], **words,
     }  # fmt: skip
     number = "" if rank is None else rank
     path = folder / f"stacks-rank{number}-nid1-{len([*folder.iterdir()])}.json"
@@ -87,7 +81,7 @@ def test_the_rank_that_is_in_no_collective_is_named(work: Path) -> None:
         ([STEP, STEP, STEP, BARRIER], "rank 3"),
         ([STEP, BARRIER], "rank 0"),
         ([STEP, LOAD], "rank 1"),
-        ([BARRIER, [*HOROVOD, (f"{BENCHMARKS}/harness/ranks.py", 69, "gather"), *RUN]], "rank 0"),
+        ([BARRIER, [*HOROVOD, f"{BENCHMARKS}/harness/ranks.py:69 gather", *RUN]], "rank 0"),
         ([OPEN, OPEN, OPEN, LOAD], "rank 3"),
         ([LOAD, BARRIER, []], "rank 2 (host nid1; phase timed): left no stack (killed, stopped"),
     ],
@@ -112,9 +106,8 @@ def test_ranks_that_left_nothing_are_named_first(work: Path) -> None:
     leave(work / "other", None, BARRIER, phase=None)
     leave(work / "other", None, OPEN, phase=None, host="nid7")
     _, detail, more = judge(work / "other", LIMIT_S, 3)
-    assert (
-        "; 1 of the ranks: left nothing (" in detail and "; 1 of the ranks (host nid7): " in detail
-    )
+    assert "; 1 of the ranks: left nothing (" in detail
+    assert "; 1 of the ranks (host nid7): " in detail
     assert [each["ranks"] for each in more["stacks"]] == ["", "", ""]
 
 

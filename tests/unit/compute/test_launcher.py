@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 
 from harness.rank_variables import LAUNCHERS as STARTERS
 from harness.rank_variables import SRUN
-from scalesweep.compute import program
+from scalesweep.compute import job_spec, program
+from scalesweep.compute.job_spec import Order, read_order, write_order
 from scalesweep.compute.launcher import launch
+from scalesweep.core.errors import UserError
 from scalesweep.core.paths import LAUNCHERS
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT
@@ -116,7 +119,7 @@ def test_failures_name_their_cause(
 def test_the_time_limit_ends_every_process_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program, "GRACE_S", 0.5)
+    monkeypatch.setattr(program, "GRACE_S", 0.1)
     # A program that starts another one and ignores the polite signal.
     script = f"trap '' TERM; sleep 600 & echo $! > {tmp_path}/pid; wait; wait"
     assert launch(spec(tmp_path, argv=["bash", "-c", script], time_limit_s=1.5), ROOT) == 1
@@ -161,3 +164,35 @@ def test_the_launcher_imports_only_the_standard_library() -> None:
     # Each costs milliseconds before every run, and few runs or none have need of it.
     late = ("scalesweep.compute.external_program", "dataclasses", "inspect", "socket", "platform")
     assert not set(late) & set(found)
+
+
+# What the launcher is told: order.json.
+
+
+def test_an_order_that_lacks_something_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "order.json"
+    other: Any = {"command": "make data"}
+    write_order(path, other)
+    with pytest.raises(UserError, match=r"cannot read the job specification \(it lacks 'argv'\)"):
+        read_order(path)
+
+
+def test_a_job_waits_for_its_own_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "order.json"
+    order: Any = dict.fromkeys(Order.__required_keys__, "x")
+    digest = write_order(path, {**order, "run_id": "new"})
+    content = path.read_bytes()
+    # What a network file system still shows, and then shows no more.
+    write_order(path, {**order, "run_id": "old"})
+    monkeypatch.setattr(job_spec, "_POLL_S", 0.01)
+    threading.Timer(0.2, path.write_bytes, [content]).start()
+    assert read_order(path, digest)["run_id"] == "new"
+    path.unlink()
+    threading.Timer(0.2, path.write_bytes, [content]).start()
+    assert read_order(path, digest)["run_id"] == "new"
+    # Another order was written meanwhile, for a job that was requeued.
+    monkeypatch.setattr(job_spec, "CACHED_S", 0.1)
+    assert read_order(path, "0" * 32)["run_id"] == "new"
+    path.unlink()
+    with pytest.raises(UserError, match="cannot read the job specification"):
+        read_order(path, digest)

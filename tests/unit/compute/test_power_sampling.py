@@ -51,7 +51,7 @@ def test_a_record_has_the_energy_that_the_counters_counted(tmp_path: Path) -> No
     assert launch(spec(tmp_path, 0.4), ROOT) == 0
     record = read_record(tmp_path / RUN_ID / "record.json")
     energy = record["energy"]
-    assert energy["missing"] is None and energy["sources"] == ["rapl"] and len(energy["hosts"]) == 1
+    assert energy["missing"] is None and energy["sources"] == ["rapl"]
     assert energy["seconds"] == pytest.approx(record["wall_s"], abs=0.1)
     (domains,) = energy["domains"].values()
     whole, part = (domains[f"rapl:package-0{name}"] for name in ("", "/core"))
@@ -59,18 +59,14 @@ def test_a_record_has_the_energy_that_the_counters_counted(tmp_path: Path) -> No
     assert energy["phases"] == pytest.approx({"training": 90, "evaluation": 60})
     assert energy["sampler_cpu_s"] > 0 and energy["samples"] > 10
     values = {name: metric["value"] for name, metric in record["metrics"].items()}
-    assert values == {
-        "energy": pytest.approx(150),
-        "energy_per_sample": pytest.approx(0.9),
-        "energy_delay_product": pytest.approx(150 * record["wall_s"]),
-        "mean_power": pytest.approx(150 / energy["seconds"]),
-        "peak_power": energy["peak_watts"],
-    }
-    assert energy["peak_watts"] >= energy["mean_watts"]
+    assert values == pytest.approx({
+        "energy": 150, "energy_per_sample": 0.9, "energy_delay_product": 150 * record["wall_s"],
+        "mean_power": 150 / energy["seconds"], "peak_power": energy["peak_watts"],
+    })  # fmt: skip
     with (tmp_path / RUN_ID / "power.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["domain"] for row in rows} == {"rapl:package-0", "rapl:package-0/core"}
-    assert {row["host"] for row in rows} == set(energy["hosts"])
+        rows = {(row["host"], row["domain"]) for row in csv.DictReader(file)}
+    (host,) = energy["hosts"]
+    assert rows == {(host, "rapl:package-0"), (host, "rapl:package-0/core")}
     assert not samplers(tmp_path)
 
 

@@ -2,9 +2,8 @@
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -70,11 +69,9 @@ def test_a_line_whose_digits_were_changed_is_damaged(tmp_path: Path) -> None:
     stamped = read(tmp_path, flat(lines), 2)
     assert stamped.arrays["step_times"].shape == (198, 2)  # and the step behind it
     assert stamped.arrays["step_times"].max() < 0.2
-    assert stamped.warnings == [
-        "1 damaged lines are left out, the first is line 102 of stdout.log",
-        "1 of 200 steps are left out, because not every rank has printed them (the first is step "
-        "50)",
-    ]
+    damaged, left_out = stamped.warnings
+    assert damaged == "1 damaged lines are left out, the first is line 102 of stdout.log"
+    assert left_out.startswith("1 of 200 steps are left out, because not every rank has printed")
 
 
 def changed(step: int, old: str, new: str) -> str:
@@ -162,9 +159,8 @@ def test_parts_add_up_to_their_span(tmp_path: Path) -> None:
     assert "span_augment" not in stamped.arrays and "span_validation" in stamped.arrays
     stamped = read(tmp_path, steps(**parts, compute=0.4), 1)
     assert "span_forward" not in stamped.arrays
-    assert stamped.warnings == [
-        "forward, backward, optimizer add up to 3.6 s, compute to 2.4 s: the parts are left out"
-    ]
+    (warning,) = stamped.warnings
+    assert warning.startswith("forward, backward, optimizer add up to 3.6 s, compute to 2.4 s")
 
 
 def test_epochs_give_the_times_of_epochs(tmp_path: Path) -> None:
@@ -186,36 +182,27 @@ def test_epochs_give_the_times_of_epochs(tmp_path: Path) -> None:
     assert stamped.notes["spans"]["steps_per_epoch"] == 4
 
 
-Step = dict[str, Any]
-
-
-def timed(work: Path, wall_s: float, change: Callable[[Step], Step] = dict) -> Reading:
-    """Two ranks' 20 steps of 100 ms, 10 ms apart, each changed."""
+def timed(work: Path, wall_s: float, begin: float = 1, late: float = 0, s: float = 1) -> Reading:
+    """Two ranks' 20 steps of 100 ms, 10 ms apart: those of rank 1 ``s`` times as long, all
+    beginning at ``begin`` times the second, and from the tenth on ``late`` seconds later."""
     spans = {"input": 0.01, "forward": 0.03, "backward": 0.05, "communication": 0.01}
     text = "".join(
-        line(
-            **change({"rank": rank, "step": step, "begin": UNIX + 0.11 * step, "s": 0.1,
-                      "spans": spans, "samples": 8})
-        )
+        line(rank=rank, step=step, begin=begin * (UNIX + 0.11 * step) + late * (step > 9),
+             s=0.1 * s**rank, spans=spans, samples=8)
         for rank in range(2)
         for step in range(20)
     )  # fmt: skip
     return read(work, text, 2, wall_s)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda each: each | {"begin": 1000 * each["begin"]},  # milliseconds
-        lambda each: each | {"begin": each["begin"] + 3600 * (each["step"] > 9)},  # it was set
-    ],
-)
+# Milliseconds, and a clock that was set.
+@pytest.mark.parametrize("change", [{"begin": 1000}, {"late": 3600}])
 def test_time_between_steps_that_the_run_did_not_take_is_not_known(
-    tmp_path: Path, change: Callable[[Step], Step]
+    tmp_path: Path, change: dict[str, float]
 ) -> None:
     true = timed(tmp_path, 2.2)
     assert true.warnings == [] and "span_between" in true.arrays
-    stamped = timed(tmp_path, 2.2, change)
+    stamped = timed(tmp_path, 2.2, **change)
     (warning,) = stamped.warnings
     assert "(a clock was set, or steps overlap: " in warning
     assert "span_between" not in stamped.arrays
@@ -227,4 +214,4 @@ def test_time_between_steps_that_the_run_did_not_take_is_not_known(
 def test_steps_that_add_up_to_more_than_their_run_are_refused(tmp_path: Path) -> None:
     said = "stamps: the steps of rank 1 add up to 2000 s, and the run took 2.5 s: print seconds"
     with pytest.raises(UnreadableError, match=said):
-        timed(tmp_path, 2.5, lambda each: each | {"s": 0.1 * 1000 ** each["rank"]})
+        timed(tmp_path, 2.5, s=1000)

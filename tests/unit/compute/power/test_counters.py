@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -55,7 +54,7 @@ def test_pm_counters_and_gpus_in_hwmon(tmp_path: Path) -> None:
     }  # fmt: skip
     for name, text in texts.items():
         write(tmp_path / "cray" / "pm_counters" / name, text)
-    chips: dict[str, dict[str, Any]] = {
+    chips = {
         "hwmon1": {"name": "power_meter", "power1_average": 250_000_000},
         "hwmon2": {"name": "amdgpu", "power1_input": 31_000_000, "power1_average": 30_000_000},
         "hwmon3": {"name": "xe", "energy1_input": 5_000_000, "power1_input": 4},
