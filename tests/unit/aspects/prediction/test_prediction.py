@@ -9,7 +9,6 @@ from scalesweep.commands.predict import rows_text
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.load import load_results
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.figures.drawing import Drawing
 from tests.fakes.finding_rows import said
 from tests.fakes.results import Fake, make_results
 
@@ -37,9 +36,8 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ExperimentRes
 def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, ExperimentResults]) -> None:
     later = studies["weak"].tables["prediction"].query("phase == 'later'")
     assert later["ranks"].tolist() == [128, 512, 100_000]  # 32 was measured
-    assert set(later["source"]) == {"predicted"}
-    assert set(later["based_on"]) == {"simulated"}
-    assert set(later["metric"]) == {"total_throughput"}
+    kinds = later[["source", "based_on", "metric"]].drop_duplicates().to_numpy().tolist()
+    assert kinds == [["predicted", "simulated", "total_throughput"]]
     near, far, refused = (row for _, row in later.iterrows())
     assert near["low"] < near["low_90"] < near["value"] < near["high_90"] < near["high"]
     assert near["high"] / near["low"] < far["high"] / far["low"]
@@ -49,13 +47,8 @@ def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, Experimen
     assert near["efficiency"] == pytest.approx(near["value"] / 128 / 25, rel=0.05)
     assert pd.isna(refused["value"])
     assert "are more than 8 times the largest measured count of 64" in refused["refused"]
-
-
-def test_predicted_rows_are_in_no_other_table(studies: dict[str, ExperimentResults]) -> None:
-    for name in ("points", "scaling", "runs"):
-        frame = studies["weak"].tables[name]
-        assert set(frame["source"]) == {"simulated"}
-        assert frame["ranks"].max() == 64
+    for name in ("points", "scaling", "runs"):  # those of other tables were measured
+        assert studies["weak"].tables[name]["ranks"].max() == 64
 
 
 def test_without_being_asked_or_a_kind_of_scaling_nothing_is_predicted(
@@ -69,32 +62,26 @@ def test_without_being_asked_or_a_kind_of_scaling_nothing_is_predicted(
 def test_findings_say_how_far_and_how_sure(studies: dict[str, ExperimentResults]) -> None:
     given, refused = (one.sentence for one in said(prediction(studies["weak"])))
     assert given.startswith("Predicted (later epochs): 512 ranks give")
-    assert "an efficiency of" in given
     assert "100,000 ranks are more than 8 times the largest" in refused
 
 
-def scaling_later(study: ExperimentResults) -> Drawing:
-    (drawing,) = (one for one in scaling_figures(study) if one.name == "scaling-later")
-    return drawing
-
-
 def test_the_scaling_figure_shows_them_dashed(studies: dict[str, ExperimentResults]) -> None:
-    later = scaling_later(studies["weak"])
-    upper, lower = later.figure.axes
-    assert upper.get_xlim()[1] > 512
-    for ax in (upper, lower):
+    weak, plain = (
+        next(one for one in scaling_figures(studies[name]) if one.name == "scaling-later")
+        for name in ("weak", "not_asked")
+    )
+    for ax in weak.figure.axes:
         hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
-        assert [list(line.get_xdata()) for line in hollow] == [[64, 128, 512]]  # type: ignore[arg-type]
-    plain = scaling_later(studies["not_asked"]).panels[0].frame
-    assert "predicted" not in set(plain["style"])
+        assert [list(line.get_xdata()) for line in hollow] == [[64, 128, 512]]
+    assert "predicted" not in set(plain.panels[0].frame["style"])
 
 
 def test_the_command_prints_rows_and_refusals(studies: dict[str, ExperimentResults]) -> None:
-    study = studies["batches"]
-    lines = rows_text(study, study.of(Prediction)).splitlines()
-    assert lines[0] == "batches: strong scaling"
-    assert lines[1].split()[:3] == ["ranks", "batch_size", "What"]
-    assert [line.split()[:2] for line in lines[2:6]] == [["32", "1"]] * 2 + [["32", "2"]] * 2
-    assert all("2 of 2" in line for line in lines[2:6])
-    far = rows_text(studies["two"], studies["two"].of(Prediction))
-    assert "refused: 2 counts measured" in far
+    batches, far = (
+        rows_text(studies[name], studies[name].of(Prediction)).splitlines()
+        for name in ("batches", "two")
+    )
+    assert batches[0] == "batches: strong scaling"
+    assert [line.split()[:2] for line in batches[2:6]] == [["32", "1"]] * 2 + [["32", "2"]] * 2
+    assert all("2 of 2" in line for line in batches[2:6])
+    assert any("refused: 2 counts measured" in line for line in far)

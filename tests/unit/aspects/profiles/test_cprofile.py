@@ -97,7 +97,6 @@ def test_the_plan_has_profiles_beside_the_runs(campaign: Campaign) -> None:
     (entry,) = plan_of(campaign)["experiments"]
     assert [run["status"] for run in entry["profiles"]] == ["done", "new"]
     assert len(entry["runs"]) == 6
-    assert not any("." in run["run_id"] for run in entry["runs"])
     text = plan_text(plan_of(campaign))
     assert "6 runs, 0 done, 0 failed, 6 new" in text
     assert "profiled with cprofile: 2 runs more, 1 done, 0 failed, 1 new" in text
@@ -124,8 +123,7 @@ def test_functions_are_means_over_ranks(campaign: Campaign) -> None:
     (entry,) = plan_of(campaign)["experiments"]
     table = frame_of(function_rows(of_files(entry, campaign.runs_folder)))
     assert len(table) <= MAX_FUNCTIONS
-    assert table["ranks"].unique().tolist() == [1]  # of the point
-    assert table["profiled_ranks"].unique().tolist() == [2]
+    assert table[["ranks", "profiled_ranks"]].drop_duplicates().to_numpy().tolist() == [[1, 2]]
     row = table[table["function"] == "dumps"].iloc[0]
     assert row["calls"] == 75.0  # 50 on one rank, 100 on the other
     assert row["place"].startswith("json/__init__.py:")

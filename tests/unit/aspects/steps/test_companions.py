@@ -14,7 +14,7 @@ from scalesweep.aspects.steps.findings import largest_loss
 from scalesweep.aspects.steps.ledgers import ledgers
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
-from tests.fakes.finding_rows import said
+from tests.fakes.finding_rows import only
 from tests.fakes.training import SITE, Training, make_training
 
 STEPS = {"spans": {"method": "none", "steps_per_epoch": 2}}
@@ -33,12 +33,10 @@ def test_the_account_by_hand() -> None:
 
 
 def test_epochs_leave_out_the_first_and_have_a_barrier() -> None:
-    local = np.array([[9.0, 9.0], [0.20, 0.20], [0.24, 0.22]])
     samples = {
-        "local_times": local,
-        "global_times": local.max(axis=1, keepdims=True) + [[0.02]] * 3,
+        "local_times": np.array([[9.0, 9.0], [0.20, 0.20], [0.24, 0.22]]),
+        "global_times": np.array([[9.02, 9.02], [0.22, 0.22], [0.26, 0.26]]),
     }
-    samples["global_times"] = np.repeat(samples["global_times"], 2, axis=1)
     alone = {
         "local_times": np.array([[9.0, 9.0], [0.10, 0.16]]),
         "global_times": np.array([[9.0, 9.0], [0.16, 0.16]]),
@@ -73,7 +71,7 @@ def with_companions(root: Path) -> ExperimentResults:
         found["local_times"] = np.full((3, ranks), step * steps / 1e3)
         found["global_times"] = found["local_times"].copy()
 
-    notes = {"spans": {"method": "none", "steps_per_epoch": steps}}
+    notes = {"spans": {**STEPS["spans"], "steps_per_epoch": steps}}
     fake = Training(
         {"ranks": [1, 2, 4]}, scaling="weak", samples=lambda p: steps * p["ranks"], arrays=arrays,
         changes=lambda p, r: {"notes": notes}, epochs=lambda p: 3, watts=lambda p, r: None,
@@ -110,10 +108,8 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     assert last.parts["communication"].more == pytest.approx(30, rel=1e-3)
     assert last.parts["slower"].ms == pytest.approx(3, rel=1e-2)
     assert "transfer" not in last.parts
-    (finding,) = said(largest_loss(study))
-    assert "exposed communication" in finding.sentence
-    rows = {row["ranks"]: row for row in study.rows("noexchange")}
-    four = rows[4]
+    assert "exposed communication" in only(largest_loss(study)).sentence
+    (four,) = (row for row in study.rows("noexchange") if row["ranks"] == 4)
     assert four["pairs"] == 3
     assert four["without_ms"] == pytest.approx(54)
     assert four["communication_ms"] == pytest.approx(40)
