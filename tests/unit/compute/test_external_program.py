@@ -61,23 +61,16 @@ def test_the_command_is_filled_in(foreign: Path, campaign: Callable[..., Campaig
     assert words(campaign(extra="a b", fast=False)) == expected + more
 
 
-def test_a_benchmark_has_a_launcher_and_a_python_of_its_own(
+def test_a_benchmark_has_a_launcher_of_its_own(
     foreign: Path, edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
 ) -> None:
     assert words(campaign(ranks=2))[:2] == [sys.executable, SITE["launch"]["multi"][1]]  # type: ignore[index]
-    launch_words = ["{python}", "-m", "torch.distributed.run", "--nproc-per-node={ranks_per_node}"]
-    edited(launch={"single": [], "multi": launch_words}, python="~/torch/bin/python")
-    # The program's, apart from the site's: what is in front of it, too, is the benchmark's.
-    home = str(Path("~/torch/bin/python").expanduser())
+    multi = ["{python}", "-m", "torch.distributed.run", "--nproc-per-node={ranks_per_node}"]
+    edited(launch={"single": ["{bin}/run"], "multi": multi})
+    program = [sys.executable, f"{foreign}/speaker.py"]
+    assert words(campaign())[:3] == [str(Path(sys.executable).with_name("run")), *program]
     found = words(campaign(ranks=4, ranks_per_node=2))
-    assert found[:4] == [home, *launch_words[1:3], "--nproc-per-node=2"]
-    assert found[4:6] == [home, f"{foreign}/speaker.py"]
-    # On this machine only: sites and campaigns say where programs are.
-    edited(python="{program:torch}", launch={"single": ["{bin}/run"], "multi": []})
-    head = f"programs: {{speaker: {foreign}/speaker.py, torch: /opt/torch/bin/python3}}"
-    assert words(campaign(head))[:2] == ["/opt/torch/bin/run", "/opt/torch/bin/python3"]
-    with pytest.raises(UserError, match="starts the program 'torch', whose path is unknown"):
-        words(campaign())
+    assert found[:6] == [sys.executable, *multi[1:3], "--nproc-per-node=2", *program]
 
 
 def test_a_program_that_nobody_names(foreign: Path, campaign: Callable[..., Campaign]) -> None:
