@@ -37,16 +37,14 @@ class Benchmark(BenchmarkKeys):
         the metric that figures and findings are about. Raises UserError."""
         self._file = path
         where = f"{path}: parameters"
-        for name in ("ranks", "ranks_per_node"):
-            if name not in self.parameters:
-                raise UserError(f"{where}: the key {name!r} is missing")
+        if lacking := {"ranks", "ranks_per_node"} - self.parameters.keys():
+            raise UserError(f"{where}: the key {min(lacking)!r} is missing")
         for name, parameter in self.parameters.items():
             check_parameter(name, where)
             parameter.settle(f"{where}.{name}")
         settled(self, f"{path}: ", self.parameters)
-        for variable, name in self.env.items():
-            if name not in self.parameters:
-                raise UserError(f"{path}: env.{variable}: {name!r} is not a parameter")
+        if unknown := set(self.env.values()) - self.parameters.keys():
+            raise UserError(f"{path}: env: {min(unknown)!r} is not a parameter")
         self.command.check_words(self.parameters, f"{path}: command")
         if self.data:
             self.data.find_program(path)
@@ -224,11 +222,9 @@ class Benchmark(BenchmarkKeys):
         return self.work_parameters - (self.mesh.names - {"ranks"} if self.mesh else set())
 
     def run_id(self, point: Mapping[str, Any], repeat: int, identity: str = "") -> str:
-        """``<benchmark>-r<ranks>-<digest>``: what was measured, whatever campaign asked for it.
-
-        The digest covers name, version, the parameters that differ from their defaults, and
-        the repeat; ``point`` is complete and normalised, ``identity`` its own where it is known.
-        """
+        """``<benchmark>-r<ranks>-<digest>``: what was measured, whatever campaign asked for it. The
+        digest covers name, version, parameters that differ from their defaults, and the repeat;
+        ``point`` is complete and normalised, ``identity`` its own where it is known."""
         text = f"{self._head}{identity or self.identity_of(point)},{repeat}]"
         digest = blake2b(text.encode(), digest_size=6).hexdigest()
         return f"{self.name}-r{point['ranks']}-{digest}"
@@ -248,12 +244,9 @@ class Benchmark(BenchmarkKeys):
 def load_benchmark(
     name: str, where: str = "benchmark", folder: Path | None = None, beside: Path | None = None
 ) -> Benchmark:
-    """Read ``benchmarks/<name>/benchmark.yaml`` of the study or of ``workflow``, or of ``folder``.
-
-    ``where`` starts the error for an unknown name (for example campaign file and key). ``beside``
-    is a campaign's folder: an import may have made a benchmark of its own in ``benchmarks`` there.
-    Raises UserError for an unknown benchmark or a faulty file.
-    """
+    """Read ``benchmarks/<name>/benchmark.yaml`` of the study or of ``workflow``, of ``folder``, or
+    what an import made ``beside`` its campaign, in ``benchmarks``. Raises UserError, which starts
+    with ``where`` for an unknown name."""
     files = file_names(OWN_BENCHMARKS, BENCHMARKS, "*/benchmark.yaml")
     if folder is not None:
         files = [folder / "benchmark.yaml"]

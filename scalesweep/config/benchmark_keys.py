@@ -178,22 +178,17 @@ class BenchmarkKeys(Model):
     workers: Workers | None = None
     """what runs scale over instead of ranks, where a rank may have several devices"""
     mesh: Mesh | None = None
-    """ranks along each axis of their mesh, expressions; points whose product, without `ep`, is not
-    `ranks` are left out, with the reason"""
+    """ranks along each axis, expressions; points whose product is not `ranks` are left out"""
     transformer: Transformer | None = None
-    """shape of the decoder-only transformer that is trained, and of its batch, expressions;
-    [FLOP, utilisation](../methods/utilisation.md) and memory follow"""
+    """shape of a decoder-only transformer, for [FLOP](../methods/utilisation.md) and memory"""
     memory: Memory | None = None
     """what the [memory](../methods/memory.md) of a rank depends on besides these two"""
     defined: dict[Any, Annotated[DefinedMetric, instead_of("definition", str)]] = Field(
         {}, alias="metrics"
     )
     """name -> definition for the report; as a map also `compare` and `kind`"""
-    parts: dict[
-        Name, Annotated[tuple[Annotated[Text, checked(is_pattern)], ...], FILLED]
-    ] = Field({})  # fmt: skip
-    """part -> regular expressions that group the functions of an imported profile
-    ([parts](../guide/profiles.md#parts-of-a-program))"""
+    parts: dict[Name, tuple[Annotated[Text, checked(is_pattern)], ...]] = Field({})
+    """part -> patterns of [functions](../guide/profiles.md#parts-of-a-program) in profiles"""
     noexchange: Flag = False
     """the program can train without the exchange of gradients (`profile: noexchange`)"""
     main_metric: Name | None = None
@@ -212,16 +207,13 @@ class BenchmarkKeys(Model):
     ) = None
     """replaces the site's launcher command: `single` for one rank, `multi` for several"""
     framework: Literal["tensorflow", "torch"] | None = None
-    """which of the site's Pythons `{python}` is, and which launcher starts ranks; where the site
-    has none, points are unsupported"""
+    """which of the site's Pythons and launchers starts it; without, points are unsupported"""
     threads: Expr | None = None
-    """an expression: threads that a rank computes with, default 1; 0: as many as the framework
-    chooses"""
+    """an expression: threads of a rank, default 1; 0: as many as the framework chooses"""
     gpus: Expr | None = None
     """an expression: GPUs that a rank takes if there are any; more than a node has are refused"""
     command: Command
-    """list of words, or of `{when, words}`: what is started once per rank
-    ([placeholders](../guide/external_programs.md#the-command))"""
+    """[words](../guide/external_programs.md#the-command), or `{when, words}`, that start a rank"""
     result: Annotated[
         Annotated[str, matching("native|wall_time", Result.FORM), Tag("#text")]
         | Annotated[Result, Tag("#map")],

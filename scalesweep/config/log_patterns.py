@@ -33,8 +33,7 @@ from scalesweep.core.paths import RESOURCES
 from scalesweep.core.record import OF_STEPS
 
 Kind = Literal["extensive", "intensive", "latency"]
-# Names with a meaning of their own: arrays of native programs and of stamps, and quantities made
-# from them.
+# Names of arrays of native programs and of stamps, and of quantities made from them.
 RESERVED = frozenset(("local_times", "global_times", "span", "span_wait", *OF_STEPS, *QUANTITIES))
 
 
@@ -108,14 +107,13 @@ class Result(Model):
     """where it prints [stamps](stamps.md) of its steps: `stdout`, `stderr`, or files in `{out}`"""
     warmup: Annotated[Whole, Field(ge=0)] = 0
     """steps that stamps leave out first, beside those that the program marks"""
-    extract: Annotated[tuple[ExtractedMetric, ...], FILLED] | None = None
+    metrics: Annotated[tuple[ExtractedMetric, ...], FILLED] = Field((), alias="extract")
     """patterns for what it prints"""
 
     _read_by: Reader | None = PrivateAttr(None)
 
     def settle(self, path: Path) -> Self:
-        """Find the reader, and check the metrics beside each other, of a benchmark's file; raises
-        UserError."""
+        """Find the reader of a benchmark's file, and check the metrics. Raises UserError."""
         if self.reader:
             own, shipped = self.reader.endswith(".yaml"), shipped_readers()
             if not own and self.reader not in shipped:
@@ -130,11 +128,6 @@ class Result(Model):
                 raise UserError(f"{path}: result.extract[{place}]: two metrics {name!r}")
         check_metrics(names, f"{path}: result.extract")
         return self
-
-    @property
-    def metrics(self) -> tuple[ExtractedMetric, ...]:
-        """What patterns extract."""
-        return self.extract or ()
 
     @cached_property
     def order(self) -> Patterns:
@@ -156,7 +149,7 @@ class Result(Model):
     @property
     def known(self) -> dict[str, Meaning]:
         """What each metric means, by its name or the pattern of its names."""
-        if not (self.reader or self.stamps or self.extract):
+        if not (self.reader or self.stamps or self.metrics):
             return {WALL_TIME: WALL_TIME_MEANS}
         spans: Meaning = {"unit": "s", "better": "lower", "scope": "rank"}
         return {
@@ -171,8 +164,8 @@ class Result(Model):
 
     @property
     def main_metric(self) -> str | None:
-        """That of the reader, else the first metric that has one value, without any the rate of
-        stamps or the wall time; None if there is none."""
+        """That of the reader, else the first with one value, else the rate of stamps or the wall
+        time; None if there is none."""
         if self._read_by:
             return self._read_by.main
         plain = [entry.metric for entry in self.metrics if entry.name == entry.metric]
@@ -194,6 +187,4 @@ def load_reader(path: Path) -> Reader:
     try:
         return reader_of(content, path.stem, str(path))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{path}: a value is of another kind than its key needs ({error})"
-        ) from None
+        raise UserError(f"{path}: a value is of no kind that fits its key ({error})") from None

@@ -180,7 +180,6 @@ Real = Annotated[  # 4 stays 4
     Any, checked(lambda given: None if kind(given) == "#number" else _is_not(given, "a number"))
 ]
 Text = Annotated[str, Field(min_length=1)]
-Folder = Annotated[Text, Field(max_length=4096)]
 Flag = StrictBool
 Whole = StrictInt
 Count = Annotated[StrictInt, Field(ge=1)]

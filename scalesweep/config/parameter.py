@@ -95,9 +95,7 @@ class Parameter(Model):
 
     def normalise(self, value: Any, where: str) -> Any:
         """The value in its one canonical form (4.0 -> 4 for an integer, 4 -> 4.0 for a number).
-
-        Raises UserError starting with ``where``, which names it, if the value is not allowed.
-        """
+        Raises UserError starting with ``where``, which names it, if the value is not allowed."""
         result = self._typed(value)
         low = -math.inf if self.minimum is None else self.minimum
         high = math.inf if self.maximum is None else self.maximum

@@ -9,7 +9,6 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
-from scalesweep.config.gpus import check_gpus
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
@@ -75,7 +74,7 @@ def _check_points(
         raise UserError(f"{where}: no point is left; all {len(excluded)} are excluded ({reasons})")
     for point in points:
         if site.launch:
-            check_gpus(benchmark, site, point, where)
+            site.check_gpus(benchmark, point, where)
         site.check_point(point, where)
     if site.launch:
         nullable = [name for name, of in benchmark.parameters.items() if "null" in of.types]

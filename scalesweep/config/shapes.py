@@ -168,14 +168,11 @@ class Transformer(_Fields):
     float8_share: Annotated[Expr | None, _Gives(Annotated[float, Field(ge=0, le=1)])] = None
     """share of the FLOP in float8, the others being in bfloat16; without it float8 has no MFU"""
     device: Annotated[Expr | None, _Gives(Annotated[str, one_of(DEVICES)])] = None
-    """what a rank computes on ([names](../methods/utilisation.md#peaks-of-data-sheets)); default:
-    the site's peaks"""
+    """a rank's [data sheet](../methods/utilisation.md#peaks-of-data-sheets); default: the site's"""
 
     def at(self, point: Mapping[str, Any], where: str) -> ModelShape | None:
-        """The shape at a point; None where the model is none, or its sequence is not known.
-
-        Raises UserError, starting with ``where``, for a value that a field cannot have.
-        """
+        """The shape at a point; None where the model is none, or its sequence is not known. Raises
+        UserError, starting with ``where``, for a value that a field cannot have."""
         if self.when and not value_at(self.when, point):
             return None
         known = self.values_at(point, where)
@@ -186,8 +183,8 @@ class Memory(_Fields):
     """What the memory of a rank depends on besides mesh and transformer."""
 
     zero: Annotated[Expr | None, _Gives(Annotated[int, Field(ge=0, le=3)])] = None
-    """what the ranks of a shard (`dp_shard`, else `dp`) divide: 0 nothing (default), 1 the
-    optimiser's state, 2 gradients too, 3 weights too (ZeRO, FSDP)"""
+    """what `dp_shard`, else `dp`, divides: 0 nothing (default), 1 the optimiser's state, 2
+    gradients too, 3 weights too (ZeRO, FSDP)"""
     optimizer: Annotated[Expr | None, _Gives(Literal["sgd", "momentum", "adam", "adamw"])] = None
     """`sgd`, `momentum`, `adam` (default) or `adamw`"""
     schedule: Annotated[Expr | None, _Gives(Literal["1f1b", "gpipe", "interleaved"])] = None
@@ -252,8 +249,7 @@ def planned_shape(experiment: PlanExperiment, point: Mapping[str, Any]) -> Model
 
 class PointMemory(NamedTuple):
     """Bytes of a point's ranks by stage and part (``memory_model.rank_bytes``), and of a rank's
-    device, None where that is not known; ``obstacle``: what keeps a run from starting whatever
-    memory there is."""
+    device, if known; ``obstacle``: what keeps a run from starting whatever memory there is."""
 
     parts: "Floats"
     device: float | None
@@ -264,10 +260,8 @@ def memory_layout(
     of: Shapes, point: Mapping[str, Any], where: str
 ) -> "tuple[ModelShape, MemoryLayout, float | None] | str | None":
     """Model and layout of a point, and bytes of a rank's device, as far as memory depends on them;
-    what must be known and is not, in words; None where no transformer is trained.
-
-    Raises UserError, starting with ``where``, for a value that cannot be.
-    """
+    what must be known and is not, in words; None where no transformer is trained. Raises UserError,
+    starting with ``where``, for a value that cannot be."""
     # Not at the top: the Snakefile is parsed with this module, and few campaigns need it.
     from scalesweep.analysis.memory_model import MemoryLayout, unknown_of
 

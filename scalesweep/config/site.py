@@ -11,18 +11,16 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_v
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES
 from scalesweep.compute.power.counters import POWER_SOURCES
+from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.command_template import LaunchWords, Templates
 from scalesweep.config.models import (
     FILLED,
     Count,
     FileName,
     Flag,
-    Folder,
-    Minutes,
     Model,
     Number,
     Positive,
-    ProgramName,
     Short,
     Text,
     Variable,
@@ -35,6 +33,7 @@ from scalesweep.config.models import (
 from scalesweep.config.study import OWN_SITES, file_names, named_file, shown
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted
 from scalesweep.core.paths import CHECKOUT, LAUNCHERS, SITES
 
 TORCH = "torch"  # the framework whose Python and launcher may be others than TensorFlow's
@@ -48,15 +47,6 @@ _OPTION = (
     "output|error|comment|export|chdir|parsable|wrap|test-only|wait|clusters|hold)(=|$))[a-z].*"
 )
 _WANTED = "an option as --name=value that has no key of its own (nodes, account, ...)"
-
-
-class Staging(Model):
-    """The job that makes a data set: one task with ``stage_workers`` CPUs."""
-
-    minutes: Annotated[Number, Field(gt=0)] = 60.0
-    """its limit"""
-    memory_gib: Positive = 4.0
-    """GiB of memory"""
 
 
 class SlurmSite(Model):
@@ -75,16 +65,17 @@ class SlurmSite(Model):
     exclusive: Flag = False
     """whole nodes, with all their memory"""
     extra: tuple[Annotated[str, matching(_OPTION, _WANTED)], ...] = ()
-    """options of sbatch without a key: `--exclude=NODE`, `--reservation=NAME`, `--requeue` (needed
-    where jobs are preempted)"""
-    startup_minutes: Annotated[Number, Field(gt=0)] = 1.0
+    """options without a key: `--exclude=NODE`, `--requeue` (needed where jobs are preempted)"""
+    startup_minutes: Positive = 1.0
     """added to the limit for the start of a job and its end"""
     max_attempts: Annotated[Count, Field(le=20)] = 3
     """jobs of one run in one call of Snakemake, if another may succeed ([causes](causes.md))"""
-    max_minutes: Minutes | None = None
+    max_minutes: Positive | None = None
     """longest limit that is requested after TIMEOUT; default: four times `time_limit_minutes`"""
-    staging: Staging = Staging.model_construct()
-    """the job that makes a data set: one task with `stage_workers` CPUs"""
+    staging_minutes: Positive = 60.0
+    """limit of a job that makes a data set, a task with `stage_workers` CPUs"""
+    staging_memory_gib: Positive = 4.0
+    """GiB of memory of such a job"""
 
 
 class PowerSampling(Model):
@@ -105,16 +96,15 @@ class Launch(Model):
     single: LaunchWords
     """for one rank"""
     multi: LaunchWords
-    """for several. Filled in: `{ranks}`, `{nodes}`, `{ranks_per_node}`, `{cpus_per_rank}`,
-    `{python}`, `{bin}` (the folder of `python`), `{launchers}` (`workflow/launchers/`)"""
+    """for several. In braces: `ranks`, `nodes`, `ranks_per_node`, `cpus_per_rank`, `python`, `bin`
+    (the folder of `python`), `launchers` (`workflow/launchers/`)"""
     torch: Annotated[Templates, FILLED] = Field({})
-    """instead, for benchmarks with `framework: torch`; `{python}` is theirs
-    ([launching](../guide/pytorch.md#how-ranks-start))"""
+    """of benchmarks with `framework: torch` ([launching](../guide/pytorch.md#how-ranks-start))"""
 
 
 def _located(program: str) -> str:
-    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout, if
-    there is one; a word without a slash is left for the shell to find."""
+    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout; a
+    word without a slash is left for the shell to find."""
     if "/" not in program and not program.startswith("~"):
         return program
     path = Path(program).expanduser()
@@ -129,11 +119,9 @@ class Pythons(Model):
 
     FORM: ClassVar[str] = "a path, or a map of tensorflow and torch to paths"
     tensorflow: _Program | None = None
-    """for TensorFlow with Horovod, and for benchmarks that name no `framework`; null: the
-    interpreter of Snakemake"""
+    """for TensorFlow, and for benchmarks without `framework`; null: the interpreter of Snakemake"""
     torch: _Program | None = None
-    """for PyTorch: a path, relative to the working folder or to scalesweep's own, as the
-    `.torch/bin/python` of `make torch`; without it points of such benchmarks are unsupported"""
+    """for PyTorch, as `.torch/bin/python` of `make torch`; null: such points are unsupported"""
 
 
 class Peaks(Model):
@@ -141,8 +129,7 @@ class Peaks(Model):
 
     FORM: ClassVar[str] = "device, or flops and bytes_per_s of a node, as data sheets state them"
     device: Annotated[str, one_of(DEVICES)] | None = None
-    """the GPUs of a node: their [data sheet](../methods/utilisation.md#peaks-of-data-sheets), times
-    `gpus_per_node`, fills in the rest of `peaks`"""
+    """a node's GPUs, whose [data sheet](../methods/utilisation.md#peaks-of-data-sheets) is taken"""
     flops: Annotated[dict[Annotated[str, one_of(DTYPES)], _Flops], FILLED] | None = None
     """FLOP/s of a node by type: `float32`, `tf32`, `bfloat16`, `float16`, `float8`"""
     bytes_per_s: _Flops | None = None
@@ -169,15 +156,13 @@ class Site(Model):
     oversubscribe: Flag = False
     """allow more ranks than cores on a node (not with `slurm`)"""
     concurrent_runs: Count | None = None
-    """runs at the same time, which may disturb each other; default: 1. With `slurm` it is 1 (one
-    job after the other) or absent (no limit)"""
-    time_limit_minutes: Minutes = 60.0
+    """runs at the same time; default: 1. With `slurm` it is 1 (job by job) or absent (no limit)"""
+    time_limit_minutes: Positive = 60.0
     """of one run, if the experiment sets none"""
     pythons: Annotated[Pythons, instead_of("tensorflow", str)] = Field(
         Pythons.model_construct(), alias="python"
     )
-    """what starts the benchmark programs: TensorFlow's Python, or a map with one for each
-    framework ([frameworks](../guide/pytorch.md#where-pytorch-is))"""
+    """TensorFlow's, or a map of [frameworks](../guide/pytorch.md#where-pytorch-is) to paths"""
     data: str = "data"
     """data sets are made here"""
     node_local: str = "/tmp"
@@ -190,26 +175,22 @@ class Site(Model):
     """shell lines before every run: `module load ...`, `source ...`"""
     env: dict[Variable, str] = Field({})
     """environment variables of every run; an experiment's `env.NAME` takes precedence"""
-    programs: dict[ProgramName, Text] = Field({})
+    programs: dict[FileName, Text] = Field({})
     """name -> path of programs of your own ([external programs](../guide/external_programs.md))"""
     launch: Launch | None = None
-    """the launcher command: words put before a benchmark's command
-    ([launchers](../guide/slurm.md#the-launcher-command)); without it a site holds imported runs"""
+    """the [launcher command](../guide/slurm.md#the-launcher-command); absent: of imported runs"""
     container: tuple[str, ...] = ()
-    """words that start a container, its image last by an absolute path, put after the launcher's;
-    `python` is then the image's ([containers](../guide/containers.md))"""
+    """words that start a [container](../guide/containers.md), its image's absolute path last"""
     power: Annotated[PowerSampling | None, Short(lambda _: None, ("off",))] = (
         PowerSampling.model_construct()
     )
     """`off`, or a map: sampling of power while programs run ([energy](../guide/energy.md))"""
-    ceilings: Folder | None = None
-    """results folder of a campaign whose probes measured this machine, for campaigns that have
-    none of their own ([machine](../guide/machine.md))"""
+    ceilings: Text | None = None
+    """results folder of a campaign whose probes measured this [machine](../guide/machine.md)"""
     data_sheet: Peaks = Field(Peaks.model_construct(), alias="peaks")
     """what data sheets state of a node; the dashed lines of [rooflines](../methods/roofline.md)"""
     slurm: SlurmSite | None = None
-    """how jobs are requested with `--profile slurm`; `{}` takes all defaults
-    ([Slurm](../guide/slurm.md))"""
+    """how `--profile slurm` requests [jobs](../guide/slurm.md); `{}` takes all defaults"""
 
     _file: Path = PrivateAttr(Path())
 
@@ -241,7 +222,7 @@ class Site(Model):
     @property
     def peaks(self) -> Mapping[str, Any]:
         """What data sheets state of a node: ``flops`` by type, ``bytes_per_s``, and ``devices``,
-        how many of a node share them where the file names a device; its own numbers come first."""
+        if the file names them, which share these; the numbers of the file come first."""
         stated = self.data_sheet.model_dump(exclude_none=True, exclude={"device"})
         if self.data_sheet.device is None:
             return stated
@@ -276,26 +257,35 @@ class Site(Model):
                 f"'oversubscribe: true' in {self.file} to allow it"
             )
 
+    def check_gpus(self, benchmark: Benchmark, point: Mapping[str, Any], where: str) -> None:
+        """Raise UserError for a point that needs more GPUs of a node than there are, where that is
+        known: ``CUDA_VISIBLE_DEVICES`` may show fewer, or none to devices of CPUs."""
+        gpus, known = benchmark.gpus, {**self.env, **benchmark.variables(point)}
+        if gpus is None or not self.gpus_per_node or "CUDA_VISIBLE_DEVICES" in known:
+            return
+        ranks = self.ranks_on_node(point)
+        needed = int(gpus.number(point)) * ranks
+        if needed > self.gpus_per_node:
+            values = ", ".join(f"{name} = {point[name]}" for name in sorted(gpus.names))
+            at = f"{where}: {values}".removesuffix(": ")  # the same at all points
+            raise UserError(
+                f"{at}: {counted(ranks, 'rank')} on a node would need {needed} GPUs, site "
+                f"{self.name} has gpus_per_node = {self.gpus_per_node}"
+            )
+
     def ranks_on_node(self, point: Mapping[str, Any]) -> int:
         """Ranks of the fullest node of a point."""
         return -(-int(point["ranks"]) // self.nodes_for(point))
 
     def threads_per_core(self, point: Mapping[str, Any], threads: int | None) -> float | None:
-        """Threads for each core of a point's fullest node, if each rank has so many (None: not
-        known, but at least one); above 1 the node is oversubscribed.
-
-        None where it is not known, and of imported runs: their machines are not this site.
-        """
+        """Threads for each core of a point's fullest node, if each rank has so many (None: one or
+        more); None where it is not known, and of imported runs, whose machine is not this site."""
         load = self.ranks_on_node(point) * (threads or 1) / self.cores_per_node
         return None if self.launch is None or (threads is None and load <= 1) else load
 
-    def own_python(self, framework: str | None) -> str | None:
-        """The Python that the site names for a framework."""
-        return self.pythons.torch if framework == TORCH else self.python
-
     def python_for(self, framework: str | None) -> str:
         """What starts the programs of a framework; the site's own where it names none for it."""
-        return self.own_python(framework) or self.python
+        return (self.pythons.torch if framework == TORCH else None) or self.python
 
     def launch_for(self, framework: str | None) -> Templates:
         """The launcher templates for programs of a framework; empty if the site starts nothing."""
@@ -310,18 +300,14 @@ class Site(Model):
         framework: str | None = None,
         own: Templates | None = None,
     ) -> list[str]:
-        """The words put before the program's own command, filled in for a point.
-
-        ``own``: templates of the benchmark, which replace those of the site; they are filled with
-        the Python of the ``framework``, as the site's for it are. Raises UserError if the site
-        starts nothing.
-        """
+        """The words put before the program's own command, filled in for a point. ``own``: templates
+        of the benchmark instead of the site's. Raises UserError if the site starts nothing."""
         if self.launch is None:
             raise UserError(f"{self.file}: has no 'launch', so no run can start there")
         name, per_node = template_for(int(point["ranks"])), self.ranks_on_node(point)
         template = (own or self.launch_for(framework))[name]
-        replaced = template != getattr(self.launch, name)
-        python = self.python_for(framework) if replaced else self.python
+        # The site's words are written for its own Python, all others for that of the framework.
+        python = self.python_for(framework if template != getattr(self.launch, name) else None)
         values = {
             "ranks": int(point["ranks"]),
             "nodes": self.nodes_for(point),
@@ -336,10 +322,7 @@ class Site(Model):
 
 def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:
     """Read ``config/sites/<name>.yaml`` of the study or the shipped one, or that in ``folder``.
-
-    ``where`` starts the error for an unknown name. Raises UserError for an unknown site or a
-    faulty file.
-    """
+    Raises UserError, which starts with ``where`` for an unknown name."""
     files = folder.glob("*.yaml") if folder else file_names(OWN_SITES, SITES, "*.yaml")
     path = named_file("site", name, files, where)
     site = read(Site, load_yaml(path), path)

@@ -11,7 +11,7 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
-from scalesweep.config.site import Site
+from scalesweep.config.site import TORCH, Site
 from scalesweep.core.causes import Cause
 from scalesweep.core.files import digest_of, read_json, write_atomic
 from scalesweep.core.formatting import counted, listed
@@ -49,7 +49,8 @@ def lacks_framework(site: Site, benchmark: Benchmark) -> str | None:
     own = (CHECKOUT or Path.cwd()) / f".{name}" / "bin" / "python"
     by_hand = f"python3 -m venv .{name} && .{name}/bin/pip install {name} numpy"
     makes = f"`{f'make {name}' if CHECKOUT else by_hand}` makes"
-    if (python := site.own_python(name)) is None:
+    python = site.python_for(name)
+    if name == TORCH and site.pythons.torch is None:
         key = f"'python: {{{name}: PATH}}'"
         return f"{site.file} names no Python that has {name}: add {key} to it ({makes} {own})"
     if site.prologue or site.slurm or Path(python).exists() or shutil.which(python):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from scalesweep.config.gpus import visible_gpus
 from scalesweep.core.rank_columns import by_rank, values_of
 
 Facts = tuple[tuple[str, str], ...]
@@ -59,6 +58,15 @@ def hosts_of(environment: Mapping[str, Any]) -> Hardware:
     return ()
 
 
+def _visible_gpus(text: str) -> list[str]:
+    """The GPUs that a value of ``CUDA_VISIBLE_DEVICES`` names: numbers, or what begins a UUID.
+
+    CUDA ignores -1, and what follows it: ``""`` and ``"-1"`` hide all GPUs.
+    """
+    names = [name.strip() for name in text.split(",")] if text.strip() else []
+    return names[: names.index("-1")] if "-1" in names else names
+
+
 def _visible(columns: Mapping[str, Any], environment: Mapping[str, Any]) -> Mapping[str, Any]:
     """The columns with those GPUs alone that the ranks could see, where numbers tell which.
 
@@ -69,7 +77,7 @@ def _visible(columns: Mapping[str, Any], environment: Mapping[str, Any]) -> Mapp
     seen = values_of(ranks.get("visible_gpus")) if isinstance(ranks, dict) else []
     if not seen or not all(isinstance(text, str) for text in seen):
         return columns
-    names = {name for text in seen for name in visible_gpus(text)}
+    names = {name for text in seen for name in _visible_gpus(text)}
     by_bus = isinstance(variables, dict) and variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     hosts = [_gpus(value) for value in values_of(columns.get("gpus"))]
     if not all(name.isdecimal() and int(name) < min(map(len, hosts), default=0) for name in names):
