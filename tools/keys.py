@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from pages import table
 
-from scalesweep.commands.interface import COMMANDS, parser_of
+from scalesweep.commands.interface import COMMANDS
 from scalesweep.config.benchmark_keys import BenchmarkKeys
 from scalesweep.config.campaign_keys import CampaignKeys
 from scalesweep.config.overrides import ALLOWED, OVERRIDES
@@ -63,9 +63,9 @@ def kind_of(schema: dict[str, Any]) -> str:
     text = schema.get("format", text)
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None:
-        return f"{text}, {low:g} or more" if high is None else f"{text}, {low:g} to {high:g}"
+        return f"{text}, {low} or more" if high is None else f"{text}, {low} to {high}"
     above = schema.get("exclusiveMinimum")
-    return text if above is None else f"{text} above {above:g}"
+    return text if above is None else f"{text} above {above}"
 
 
 def within(schema: Any, place: str) -> list[tuple[str, str]]:
@@ -105,7 +105,7 @@ def commands() -> str:
     """The page of commands."""
     os.environ["COLUMNS"] = "100"  # of what argparse prints
     helps = "\n".join(
-        f"### scalesweep {name}\n\n```\n{parser_of(name).format_help()}```\n" for name in COMMANDS
+        f"### scalesweep {name}\n\n```\n{it.format_help()}```\n" for name, it in COMMANDS.items()
     )
     keys = table(
         "key | values | meaning",

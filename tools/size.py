@@ -58,15 +58,10 @@ def table() -> str:
     return "\n".join([*text, "", *(f"{name:<30} {n:>8,}" for name, n in packages.items())])
 
 
-def main() -> None:
-    """Print the table, or fail with what exceeds its budget."""
-    if "--check" not in sys.argv[1:]:
+if __name__ == "__main__":
+    if "--check" not in sys.argv:
         print(table())
-        return
+        sys.exit()
     for name, now, most in budgets():
         if now > most:
             sys.exit(f"error: {name}: {now:,}, more than {most:,} (pyproject.toml, [tool.size])")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """The commands of ``scalesweep``, one module each; ``interface`` says what a user may type.
 
 ``run(args)`` of a module carries the command out. The verbs that rules of the workflow call
-(``call``) are functions: of ``inventory``, of ``launch``, all others of ``steps``.
+(``call``) are functions of ``launch`` and ``steps``.
 Imports every other package, each command only what it needs: ``launch`` starts on compute nodes,
 where nothing outside the standard library may be loaded.
 """
@@ -10,12 +10,9 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 
 from scalesweep.smk.cli import run_main
-
-ALONE = ("inventory", "launch")  # verbs of rules with a module of their own
 
 
 def main() -> NoReturn:
@@ -36,24 +33,20 @@ def call(verb: str, argv: Sequence[str]) -> NoReturn:
     of its function, do it, and exit."""
 
     def load() -> Callable[[], None]:
-        module = import_module(f"{__name__}.{verb if verb in ALONE else 'steps'}")
+        module = import_module(f"{__name__}.{'launch' if verb == 'launch' else 'steps'}")
         step: Any = getattr(module, verb)
-        parser = argparse.ArgumentParser(prog=f"step.py {verb}", description=step.__doc__)
-        kinds: dict[Any, dict[str, Any]] = {
-            bool: {"action": "store_true"},
-            int: {"type": int},
-            str: {},
-            Sequence[str]: {"nargs": "+"},
-        }
+        parser = argparse.ArgumentParser(prog=f"step.py {verb}")
+        kinds: dict[Any, Any] = {bool: {"action": "store_true"}, Sequence[str]: {"nargs": "+"}}
         # Not by inspect, which takes milliseconds that a launch is spared.
         names = step.__code__.co_varnames[: step.__code__.co_argcount]
         defaults = dict(zip(names[::-1], (step.__defaults__ or ())[::-1], strict=False))
         for name in names:
+            kind = step.__annotations__[name]
             parser.add_argument(
                 f"--{name.replace('_', '-')}",
                 required=name not in defaults,
                 default=defaults.get(name),
-                **kinds.get(step.__annotations__[name], {"type": Path}),
+                **kinds.get(kind, {"type": kind}),
             )
         return lambda: step(**vars(parser.parse_args(argv)))
 

@@ -30,11 +30,6 @@ def run(args: argparse.Namespace) -> None:
     budget = args.budget or campaign.budget_node_hours
     if budget is None:
         raise UserError("advise: how much may be spent? Add --budget 50 (node-hours)")
-    if campaign.site.launch is None:
-        raise UserError(
-            f"{campaign.site.file}: has no 'launch': runs were imported, and none can be added; "
-            "name a site that starts runs with --site NAME"
-        )
     plan, summary = read_now(campaign)
     states = take_stock(campaign, campaign.unique_runs())
     candidates = advise(campaign, plan, summary, states, budget)
@@ -43,36 +38,28 @@ def run(args: argparse.Namespace) -> None:
     table = table.rename(columns={"words": "point", "runs": "more_runs"})
     spent = f"what to measure next with {hours(budget)} node-hours"
     print(f"campaign {campaign.name} on site {campaign.site.name}: {spent}")
-    print(advice_text(table))
-    folder = campaign.results
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / TABLE, table.to_csv(index=False))
-    chosen = [(each.experiment, each.point, each.runs) for each in candidates if each.chosen]
-    path = folder / CAMPAIGN
-    if not chosen:
+    print(f"{advice_text(table)}\nevery candidate: {campaign.results / TABLE}")
+    write_atomic(campaign.results / TABLE, table.to_csv(index=False))
+    path = campaign.results / CAMPAIGN
+    if chosen := [(each.experiment, each.point, each.runs) for each in candidates if each.chosen]:
+        head = f"What was measured, and what {hours(budget)} node-hours are best spent on."
+        content = load_yaml(campaign.file)
+        write_advised(advised_campaign(content, campaign, states, chosen, head), path)
+        print(f"\nto measure it: snakemake --configfile {path}")
+    else:
         path.unlink(missing_ok=True)
-        return
-    head = f"What was measured, and what {hours(budget)} node-hours are best spent on."
-    content = load_yaml(campaign.file)
-    write_advised(advised_campaign(content, campaign, states, chosen, head), path)
-    print(f"\nto measure it: snakemake --configfile {path}")
 
 
 def advice_text(table: pd.DataFrame) -> str:
     """The candidates for people: those that are chosen, then the first of the others."""
-    chosen, others = table[table["chosen"]], table[~table["chosen"]]
-    lines = ["nothing to measure"]
-    if len(chosen):
-        runs, cost = counted(chosen["more_runs"].sum(), "run"), hours(chosen["node_hours"].sum())
-        lines = [*_lines(chosen), f"{runs}: {cost} node-hours at most"]
-    if len(others):
-        lines += ["", "not chosen", *_lines(others[:SHOWN])]
-    more = [f"and {len(others) - SHOWN:,} more ({TABLE})"] if len(others) > SHOWN else []
-    return "\n".join([*lines, *more])
-
-
-def _lines(rows: pd.DataFrame) -> list[str]:
-    shown = rows.drop(columns="chosen").assign(
-        node_hours=rows["node_hours"].map(hours), value=rows["value"].map("{:.2f}".format)
+    chosen = table[table["chosen"]]
+    first = table.sort_values("chosen", ascending=False, kind="stable")[: len(chosen) + SHOWN]
+    shown = first.assign(
+        node_hours=first["node_hours"].map(hours),
+        value=first["value"].map("{:.2f}".format),
+        chosen=first["chosen"].map({True: "yes", False: "no"}),
     )
-    return aligned([[*shown], *shown.astype(str).to_numpy().tolist()], left={0, 1, 6})
+    rows = shown.astype(str).to_numpy().tolist()
+    runs, cost = counted(chosen["more_runs"].sum(), "run"), hours(chosen["node_hours"].sum())
+    total = f"{runs}: {cost} node-hours at most" if len(chosen) else "nothing to measure"
+    return "\n".join([*aligned([[*shown], *rows], left={0, 1, 6, 7}), total])

@@ -14,9 +14,7 @@ def run(args: argparse.Namespace) -> None:
     base, new = read_sides(args.BASE, args.NEW, campaign)
     claim_folder(campaign.results, "--results")
     verdicts = write_comparison(base, new, campaign.results)
-    print(
-        f"base: {base.place}, {len(base.summary)} runs; new: {new.place}, {len(new.summary)} runs"
-    )
+    print(f"{new.place} ({len(new.summary)} runs) over {base.place} ({len(base.summary)} runs)")
     counts = ", ".join(f"{verdicts[it]} {it}" for it in VERDICTS if it in verdicts)
     print(f"main metric: {counts or 'nothing to compare'}")
     print(f"comparison: {campaign.results / PAGE}")

@@ -33,12 +33,10 @@ def examine_programs(campaign: Campaign, cluster: bool) -> Check:
     """Whether what the campaign's runs start is there, as far as this machine can tell."""
     missing: dict[str, str] = {}
     for experiment in campaign.experiments:
-        benchmark = experiment.benchmark
-        if lacks_framework(campaign.site, benchmark) is None:  # else the launcher's check says it
+        where = campaign, experiment.benchmark
+        if lacks_framework(campaign.site, experiment.benchmark) is None:  # else its check says it
             for run in (*experiment.runs, *experiment.profiles):
-                missing |= missing_programs(
-                    campaign, benchmark, run.point, not cluster, run.profile
-                )
+                missing |= missing_programs(*where, run.point, not cluster, run.profile)
     if not missing:
         return Check("programs", OK, "what the campaign starts is there")
     keys = f"programs, launch or container in {campaign.site.file}, or programs in {campaign.file}"
@@ -64,6 +62,6 @@ def run(args: argparse.Namespace) -> None:
         print(line_of(check), flush=True)
         counts[check.state] += 1
     tally = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    print(f"doctor: {tally}")
     if counts[FAILED]:
-        raise UserError(f"the doctor found {counts[FAILED]} check(s) failed on site {site.name}")
+        raise UserError(f"doctor: {tally} on site {site.name}")
+    print(f"doctor: {tally}")

@@ -17,16 +17,12 @@ def run(args: argparse.Namespace) -> None:
     """
     campaign = open_campaign(args, write=False)
     if campaign.history is None:
-        raise UserError(
-            f"{campaign.file}: names no history: add `history: FOLDER`, or --history FOLDER"
-        )
+        raise UserError(f"{campaign.file}: names no history: add `history:` or --history FOLDER")
     history = write_history(campaign.history)
     counts = Counter(line.change.verdict for line in history.judged)
     tally = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-    print(f"{counted(history.sessions, 'session')}: {tally or 'nothing to judge'}")
-    worse = regressions(history)
-    for text in worse:
-        print(text)
+    sessions, worse = counted(history.sessions, "session"), regressions(history)
+    print(f"{sessions}: {tally or 'nothing to judge'}", *worse, sep="\n")
     print(f"history: {campaign.history.folder / PAGE}")
     if args.fail_on and worse:
         raise UserError(counted(len(worse), "regression"))

@@ -1,7 +1,6 @@
 """Import published results, whatever they are, and report on them."""
 
 import argparse
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -29,11 +28,8 @@ from scalesweep.importers.which_importer import kind_of
 from scalesweep.importers.write_campaign import Rules
 from scalesweep.state.results_folder import claim_folder
 
-# The kinds of sources that an option is read for.
-_READ_BY = {
-    "map": (TABLE,), "test": (LOGS,), "reader": (LOGS,), "benchmark": (PROFILES,),
-    "ranks": (LOGS, PROFILES, COSMOFLOW),
-}  # fmt: skip
+# The kind of source that an option alone stands for.
+_MEANS = {"map": TABLE, "test": LOGS, "reader": LOGS, "benchmark": PROFILES}
 # What a kind of source gives: the items, and how the runs of benchmarks become experiments.
 Found = tuple[Iterable[Item], Mapping[str, Rules]]
 
@@ -43,16 +39,12 @@ def run(args: argparse.Namespace) -> None:
     keep the runs in a history if one is named.
 
     What cannot be trusted is named and does not fail the rest. Of a table without a map a draft of
-    one is printed. Raises UserError for an option that this kind does not read, an unknown site,
-    and a results folder that is not ours or holds the imports of another site.
+    one is printed. Raises UserError for a wrong option or folder.
     """
-    asked = {option: kinds for option, kinds in _READ_BY.items() if getattr(args, option)}
-    alone = next((kinds[0] for kinds in asked.values() if len(kinds) == 1), "")
+    alone = next((kind for option, kind in _MEANS.items() if getattr(args, option)), "")
     kind = args.kind or alone or kind_of(Path(args.source))
-    for option, kinds in asked.items():
-        if kind not in kinds:
-            ways = ", ".join(f"--as {each}" for each in kinds)
-            raise UserError(f"--{option}: {args.source} is read as {kind}; it is for: {ways}")
+    if args.ranks and kind == TABLE:
+        raise UserError("--ranks: is not for tables, whose map says it: ranks: {value: N}")
     load_site(args.site, "--site")
     args.ranks = read_ranks(args.ranks)
     args.measured = measured_commit(args.commit, args.repository)
@@ -63,8 +55,6 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{campaign}: is of site {there['site']}; add --results FOLDER, another")
     if args.baseline and not args.history:
         raise UserError("--baseline: is of a history; add --history FOLDER")
-    if args.history:
-        claim_folder(Path(args.history), "--history", write=False)
     if kind == TABLE and not args.map:
         _print_draft(Path(args.source), Path(args.results))
         return
@@ -78,8 +68,7 @@ def _logs(args: argparse.Namespace) -> Found:
     reader = load_reader(Path(args.reader)) if args.reader else None
     ranks, test = args.ranks or RankMap({}), check_test(args.test)
     rules = {reader.benchmark: lines.rules_of(reader)} if reader else {}
-    items = detect_logs.read_items(Path(args.source), ranks, test, reader)
-    return items, {**detect_logs.RULES, **rules}
+    return detect_logs.read_items(Path(args.source), ranks, test, reader), rules
 
 
 def _cosmoflow(args: argparse.Namespace) -> Found:
@@ -133,13 +122,6 @@ def measured_commit(commit: str, repository: str) -> MeasuredCommit | None:
     """The commit that a source was measured of; None where it is not named. Raises UserError."""
     if not commit:
         return None
-    if repository:
-        if not Path(repository).is_dir() or not (top := top_of(Path(repository))):
-            raise UserError(f"--repository {repository}: no git repository")
-        return MeasuredCommit(Repository(top).commit(commit, "--commit"), str(top))
-    if not re.fullmatch(r"[0-9a-f]{7,64}", commit.lower()):
-        raise UserError(
-            f"--commit {commit}: not a commit's hexadecimal digits (7 or more of them); for a "
-            "tag or branch add --repository FOLDER"
-        )
-    return MeasuredCommit(commit.lower(), "")
+    if not Path(repository).is_dir() or not (top := top_of(Path(repository))):
+        raise UserError(f"--repository {repository}: no git repository")
+    return MeasuredCommit(Repository(top).commit(commit, "--commit"), str(top))

@@ -8,20 +8,12 @@ import contextlib
 import re
 from collections.abc import Sequence
 from textwrap import indent
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from scalesweep import __version__
 from scalesweep.config.overrides import ALLOWED, OVERRIDES
 from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.importers import SOURCES
-
-
-class Parser(argparse.ArgumentParser):
-    """One whose complaints are errors of the user: one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise UserError."""
-        raise UserError(f"{self.prog}: {message}; see `{self.prog} --help`")
 
 
 def whole_numbers(text: str) -> list[int]:
@@ -35,9 +27,7 @@ def whole_numbers(text: str) -> list[int]:
 def values(text: str) -> tuple[str, list[Any]]:
     """Name and values of ``NAME=VALUE,VALUE``."""
     if not (match := re.fullmatch(r"([a-z][a-z0-9_]*)=(.+)", text)):
-        raise argparse.ArgumentTypeError(
-            f"{text}: must be NAME=VALUE,VALUE; a name has lower-case letters, 0-9, _"
-        )
+        raise argparse.ArgumentTypeError(f"{text}: must be NAME=VALUE,VALUE, NAME in lower case")
     words = match[2].split(",")
     for kind in (int, float):
         with contextlib.suppress(ValueError):
@@ -48,40 +38,52 @@ def values(text: str) -> tuple[str, list[Any]]:
 def metric(text: str) -> dict[str, str]:
     """An entry of ``result.extract`` in benchmark.yaml."""
     head, _, pattern = (part.strip() for part in text.partition(":"))
-    named, why = re.fullmatch(r"([a-z][a-z0-9_]*) +(\S+) +(lower|higher)", head), ""
     try:
-        if re.compile(pattern).groups == 1 and named:
-            entry = dict(zip(("metric", "unit", "better"), named.groups(), strict=True))
-            return {**entry, "pattern": pattern, "scope": "total"}
+        re.compile(pattern)
     except re.error as error:
-        why = f"; '{pattern}' is not a regular expression ({error})"
-    raise argparse.ArgumentTypeError(
-        f"{text}: must be 'NAME UNIT lower|higher: PATTERN', with one group for the number, as in "
-        rf"'time s lower: took ([\d.]+)'{why}"
-    )
+        why = f"'{pattern}' is not a regular expression ({error})"
+        raise argparse.ArgumentTypeError(why) from None
+    form = r"(?P<metric>[a-z][a-z0-9_]*) +(?P<unit>\S+) +(?P<better>lower|higher)"
+    if not (named := re.fullmatch(form, head)):
+        raise argparse.ArgumentTypeError(f"{text}: must be 'NAME UNIT lower|higher: PATTERN'")
+    return {**named.groupdict(), "pattern": pattern, "scope": "total"}
 
 
-class Command(NamedTuple):
-    """A command: its module, a line on what it does, its arguments, and a line per example."""
-
-    module: str
-    text: str
-    arguments: tuple[tuple[str, dict[str, Any]], ...]
-    examples: str
+Argument = tuple[str, dict[str, Any]]
 
 
-def _arg(name: str, text: str, default: Any = "", **more: Any) -> tuple[str, dict[str, Any]]:
+class Command(argparse.ArgumentParser):
+    """The arguments of a command, which a module carries out; with a line per example."""
+
+    def __init__(
+        self, name: str, module: str, text: str, arguments: Sequence[Argument], examples: str
+    ) -> None:
+        """``text``: what it does, in a line."""
+        super().__init__(
+            f"scalesweep {name}",
+            description=text,
+            epilog=f"examples:\n{indent(examples, '  ')}",
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self.module, self.examples, self.names = module, examples, [it for it, _ in arguments]
+        for names, keys in arguments:
+            self.add_argument(*names.split(), **keys)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UserError: a line."""
+        raise UserError(f"{self.prog}: {message}; see `{self.prog} --help`")
+
+
+def _arg(name: str, text: str, default: Any = "", **more: Any) -> Argument:
     """An argument: its names, and the rest of what argparse takes."""
     return name, {"help": text, "default": default, **more}
 
 
-def _settings(*keys: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+def _settings(*keys: str) -> tuple[Argument, ...]:
     """Those of ``snakemake --config`` by their keys; Snakemake has a --profile of its own."""
-    return tuple(
-        ("--profiler" if key == "profile" else f"--{key}",
-         {"help": OVERRIDES[key], "choices": ALLOWED.get(key)})
-        for key in keys
-    )  # fmt: skip
+    names = {**{key: f"--{key}" for key in keys}, "profile": "--profiler"}
+    return tuple(_arg(names[key], OVERRIDES[key], None, choices=ALLOWED.get(key)) for key in keys)
 
 
 _CAMPAIGN = (
@@ -106,79 +108,75 @@ _COMMITS = (
     _arg("--repeats", "runs of each commit at each point; default: the campaign's"),
     _DRY,
 )
-# What follows the arguments, by module.
-_REST = {"sweep": "-- COMMAND", "snakemake_call": "[-- OPTIONS OF SNAKEMAKE]"}
-COMMANDS = {
-    "sweep": Command(
-        "sweep", "measure a command, which follows after `--`, over a grid",
+_PASS_ON = ("sweep", "snakemake_call")  # modules that take what follows after `--`
+COMMANDS = {command.prog.split()[1]: command for command in (
+    Command(
+        "sweep", "sweep", "measure a command, which follows after `--`, over a grid",
         (_arg("--ranks", "rank counts, such as 1,2,4; default: 1", "1", type=whole_numbers),
          _arg("--param", "values of a parameter; may be repeated", None, action="append",
               metavar="NAME=V,V", type=values),
-         _arg("--metric", "a number that the command prints, the group of the pattern; the first "
-              "one is shown; default: the wall time", None, action="append",
-              metavar="'NAME UNIT lower|higher: PATTERN'", type=metric),
-         _arg("--stamps", "it prints stamps of its steps (docs/reference/stamps.md)", False,
+         _arg("--metric", "a number that it prints, the group of the pattern; default: wall time",
+              None, action="append", metavar="'NAME UNIT lower|higher: PATTERN'", type=metric),
+         _arg("--stamps", "it prints stamps of steps (docs/reference/stamps.md)", False,
               action="store_true"),
          _arg("--repeats", "runs of each point; default: 3", 3, type=int),
          _arg("--scale", "the parameter that it scales over; default: ranks", "ranks"),
          _arg("--scaling", "strong (the same work at each scale, the default), weak (the work "
               "grows), or none", "strong", choices=("strong", "weak", "none")),
-         _arg("--out", "folder of campaign, site, benchmark and results; default: sweep", "sweep"),
-         _arg("--slurm", "runs are jobs of Slurm", False, action="store_true"),
-         _arg("--ranks-per-node", "ranks on a node of Slurm; default: 1", 1, type=int)),
+         _arg("--out", "folder of campaign, site, benchmark and results; default: sweep", "sweep")),
         "scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app\n"
         "scalesweep sweep --param threads=1,2,4 --scale threads"
         " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),
-    "run": Command(
-        "snakemake_call", "run what is pending of a campaign, and write its report",
+    Command(
+        "run", "snakemake_call", "run what is pending of a campaign, and write its report",
         (*_CALL,
          _arg("--again", "set records aside and measure again: 'disturbed' runs, or those of an "
               "experiment", None)),
         "scalesweep run\nscalesweep run cosmoflow_io --profile slurm -- --jobs 20"),
-    "plan": Command(
-        "snakemake_call", "print what would run, and what it would cost", _CALL,
+    Command(
+        "plan", "snakemake_call", "print what would run, and what it would cost", _CALL,
         "scalesweep plan --profile slurm"),
-    "report": Command(
-        "snakemake_call", "write the report of what is there, whatever is pending", _CALL,
+    Command(
+        "report", "snakemake_call", "write the report of what is there, whatever is pending", _CALL,
         "scalesweep report"),
-    "cancel": Command(
-        "cancel", "cancel the Slurm jobs of a campaign's runs", _CAMPAIGN,
+    Command(
+        "cancel", "cancel", "cancel the Slurm jobs of a campaign's runs", _CAMPAIGN,
         "scalesweep cancel cosmoflow_io"),
-    "reread": Command(
-        "reread", "read logs again after the patterns of a benchmark.yaml have changed", _CAMPAIGN,
-        "scalesweep reread my_campaign.yaml"),
-    "predict": Command(
-        "predict", "predict rank counts that were not measured",
+    Command(
+        "reread", "reread", "read logs again after the patterns of a benchmark.yaml have changed",
+        _CAMPAIGN, "scalesweep reread my_campaign.yaml"),
+    Command(
+        "predict", "predict", "predict rank counts that were not measured",
         (*_CAMPAIGN,
          _arg("--ranks", "such as 256,512; default: the campaign's", (), type=whole_numbers)),
         "scalesweep predict --ranks 256,512"),
-    "advise": Command(
-        "advise", "choose what to measure next with so many node-hours",
+    Command(
+        "advise", "advise", "choose what to measure next with so many node-hours",
         (*_CAMPAIGN, _arg("--budget", "node-hours; default: the campaign's", None, type=float)),
         "scalesweep advise --budget 50"),
-    "compare": Command(
-        "compare", "compare two campaigns, sites or results folders",
+    Command(
+        "compare", "compare", "compare two campaigns, sites or results folders",
         (_arg("BASE", "side to compare with: FOLDER, FOLDER@SITE or @SITE"),
          _arg("NEW", "side to compare, as BASE; default: the campaign's results", nargs="?"),
          *_NAMED),
         "scalesweep compare results/2025\nscalesweep compare @piz_daint @alps"),
-    "history": Command(
-        "history", "write the page of what became slower or faster over time",
+    Command(
+        "history", "history", "write the page of what became slower or faster over time",
         (*_CAMPAIGN, *_HISTORY,
          _arg("--fail-on", "end with exit code 1 if there is one", choices=("regression",))),
         "scalesweep history --fail-on regression"),
-    "ab": Command(
-        "ab", "measure two commits of a program alternately, and judge each point",
+    Command(
+        "ab", "ab", "measure two commits of a program alternately, and judge each point",
         (_arg("BASE", "the commit to compare with"), _arg("NEW", "the commit to compare"),
          *_COMMITS),
         "scalesweep ab v1.2 HEAD -n\nscalesweep ab v1.2 HEAD --points 'ranks == 2'"),
-    "bisect": Command(
-        "ab", "find the commit that made a program slower",
+    Command(
+        "bisect", "ab", "find the commit that made a program slower",
         (_arg("GOOD", "a commit that was as fast as wanted"), _arg("BAD", "a later, slower one"),
          *_COMMITS),
         "scalesweep bisect v1.2 HEAD"),
-    "import": Command(
-        "import_source", "import published results: logs, profiles, tables",
+    Command(
+        "import", "import_source", "import published results: logs, profiles, tables",
         (_arg("source", "file or folder of published results"),
          _arg("--map", "file: what columns of a table mean; without one a draft is printed"),
          _arg("--ranks", "ranks of runs whose files do not say them: a number, a map such as "
@@ -188,29 +186,29 @@ COMMANDS = {
          _arg("--benchmark", "benchmark whose runs were profiled"),
          _arg("--site", "default: imported", "imported"),
          _arg("--results", "default: results/imported", "results/imported"),
-         _arg("--commit", "what was measured: hexadecimal digits, or what --repository knows"),
-         _arg("--repository", "folder"),
+         _arg("--commit", "what was measured: a commit, tag or branch of --repository"),
+         _arg("--repository", "default: the working folder", "."),
          *_HISTORY,
          _arg("--as", "what the source is, where it may be several", dest="kind", choices=SOURCES),
          _arg("--no-report", "of imports into one folder only the last needs a report", True,
               action="store_false", dest="report")),
         "scalesweep import logs/ --ranks '{n128: 128, n256: 256}'\n"
         "scalesweep import table.csv --map table.map.yaml"),
-    "normal": Command(
-        "normal", "place training rates beside comparable published ones",
+    Command(
+        "normal", "normal", "place training rates beside comparable published ones",
         (_arg("folder", "results folder with finished trainings"),
          _arg("--device", "what ranks compute on, such as h100_sxm, where a benchmark is silent"),
          _arg("--dtype", "type of numbers in products, such as bfloat16, likewise")),
         "scalesweep normal results --device h100_sxm"),
-    "doctor": Command(
-        "doctor", "check what a campaign needs on a machine",
+    Command(
+        "doctor", "doctor", "check what a campaign needs on a machine",
         (*_CAMPAIGN, *_settings("profile"),
          _arg("--profile", "runs are jobs of Slurm", None, choices=("slurm",))),
         "scalesweep doctor --site piz_daint --profile slurm"),
-    "study": Command(
-        "study", "make a study: a campaign, a site and a benchmark that run at once",
+    Command(
+        "study", "study", "make a study: a campaign, a site and a benchmark that run at once",
         (_arg("folder", "folder to make, new or empty"),), "scalesweep study ~/my_study"),
-}  # fmt: skip
+)}  # fmt: skip
 
 
 def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
@@ -222,40 +220,19 @@ def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
         raise SystemExit(0)
     if name not in COMMANDS:
         raise UserError(f"scalesweep {name}: no such command; {choices(name, COMMANDS)}")
-    command, parser, rest = COMMANDS[name], parser_of(name), list[str]()
-    if command.module in _REST and "--" in own:
-        at = own.index("--")
-        own, rest = own[:at], own[at + 1 :]
-    if not all(own) or any(re.fullmatch("--[a-z-]+=", word) for word in own):
-        parser.error("an argument is empty; leave it out, or name a value")
-    args, unknown = parser.parse_known_intermixed_args(own)
-    for word in unknown:
-        near = did_you_mean(word, [option for option, _ in command.arguments])
-        parser.error(f"{word}: unknown{near and f'; {near[:-1]}'}")
-    args.command, args.words = name, rest
-    return command.module, args
-
-
-def parser_of(name: str) -> Parser:
-    """The parser of a command's arguments."""
     command = COMMANDS[name]
-    parser = Parser(
-        f"scalesweep {name}",
-        description=command.text,
-        epilog=f"examples:\n{indent(command.examples, '  ')}",
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    for names, keys in command.arguments:
-        parser.add_argument(*names.split(), **keys)
-    if rest := _REST.get(command.module):
-        parser.usage = f"{parser.format_usage().removeprefix('usage: ').rstrip()} {rest}"
-    return parser
+    at = own.index("--") if command.module in _PASS_ON and "--" in own else len(own)
+    args, unknown = command.parse_known_intermixed_args(own[:at])
+    for word in unknown:
+        near = did_you_mean(word, command.names)
+        command.error(f"{word}: unknown{near and f'; {near[:-1]}'}")
+    args.command, args.words = name, own[at + 1 :]
+    return command.module, args
 
 
 def overview() -> str:
     """What ``scalesweep --help`` prints."""
-    lines = "\n".join(f"  {name:11}{command.text}" for name, command in COMMANDS.items())
+    lines = "\n".join(f"  {name:11}{command.description}" for name, command in COMMANDS.items())
     return (
         f"usage: scalesweep COMMAND [ARGUMENT ...]\n\n{lines}\n\n"
         "`scalesweep COMMAND --help` explains a command; --version prints the version."

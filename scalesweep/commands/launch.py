@@ -8,9 +8,7 @@ from scalesweep.compute.launcher import launch as launch_run
 from scalesweep.core.paths import CHECKOUT
 
 
-def launch(
-    order: Path, digest: str = "", marker: Path | None = None, forgive: bool = False
-) -> None:
+def launch(order: Path, digest: str = "", marker: str = "", forgive: bool = False) -> None:
     """Read a run's description in ``order`` and launch it; exits with 1 if it failed.
 
     ``digest``: of the order, where it may not be seen yet. ``marker``: file to write once the
@@ -24,8 +22,8 @@ def launch(
         error.filename = error.filename or said["folder"]  # a full disk names no file
         raise
     if marker and (code == 0 or forgive):
-        marker.parent.mkdir(parents=True, exist_ok=True)  # gone with an earlier call
-        marker.touch()
+        Path(marker).parent.mkdir(parents=True, exist_ok=True)  # gone with an earlier call
+        Path(marker).touch()
         code = 0
     if code:
         sys.exit(code)

@@ -21,8 +21,7 @@ def run(args: argparse.Namespace) -> None:
         if (name := getattr(args, option)) and name not in known:
             raise UserError(f"--{option} {name}: {choices(name, known)}")
     published = pd.read_csv(RESOURCES / "published_rates.csv")
-    points = points_of(Path(args.folder), args.device, args.dtype)
-    rows = [place(point, published) for point in points]
+    rows = [place(it, published) for it in points_of(Path(args.folder), args.device, args.dtype)]
     for row in rows:
         if row["published"]:
             print(sentence(row))

@@ -40,9 +40,8 @@ def run(args: argparse.Namespace) -> None:
             texts.append(rows_text(ExperimentResults(entry, {}), rows))
     if not texts:
         raise UserError(
-            f"{campaign.file}: nothing to predict: name counts with --ranks 256,512, or in "
-            "an experiment's predict: [...]; the experiment has to vary its ranks, with "
-            "scaling weak or strong"
+            f"{campaign.file}: nothing to predict: name counts with --ranks 256,512; an experiment "
+            "has to vary its ranks, with scaling weak or strong"
         )
     print("\n\n".join(texts))
 

@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from scalesweep.config.campaign import Campaign
 from scalesweep.config.overrides import OVERRIDES
-from scalesweep.config.study import find_campaign, is_file
-from scalesweep.core.errors import UserError
+from scalesweep.config.study import is_file
+from scalesweep.core.errors import UserError, choices
+from scalesweep.core.formatting import counted
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import PROFILES, SNAKEFILE
 from scalesweep.smk.context import FIRST, LAST, LATER, ROUND
 from scalesweep.smk.snakemake_facts import setting
-
-# Options of Snakemake that scalesweep has, of which Snakemake would read only one.
-_OWN = ("--config", "-C", "--profile")
 
 
 def run(args: argparse.Namespace) -> NoReturn:
@@ -30,7 +29,6 @@ def run(args: argparse.Namespace) -> NoReturn:
     if args.command != "run":
         sys.exit(call(words))
     from scalesweep.adaptive.policy import new_runs  # here, as a plan needs none of it
-    from scalesweep.commands.measure_again import measure_again
     from scalesweep.slurm.commands import await_jobs
     from scalesweep.smk.campaign_args import open_plan
 
@@ -58,11 +56,42 @@ def run(args: argparse.Namespace) -> NoReturn:
     sys.exit(call(words, "" if round_ == FIRST else LAST) or int(failed))
 
 
+def measure_again(campaign: Campaign, wanted: str, dry: bool) -> str:
+    """Set aside the records of an experiment's runs, or of all that other processes disturbed.
+
+    ``dry``: only say how many. Returns what happened, in words. Raises UserError for another word,
+    or while another call works in the results folder.
+    """
+    from scalesweep.core.locks import claim
+    from scalesweep.core.record import RECORD, read_record
+    from scalesweep.state.run_state import take_away
+    from scalesweep.tables.machine_load import DISTURBED, load_of
+
+    names = {
+        run.run_id: {e.name, e.part_of, "disturbed"}
+        for e in campaign.experiments
+        for run in (*e.runs, *e.profiles)
+    }
+    known = sorted(set().union(*names.values()) - {""})
+    if wanted not in known:
+        raise UserError(f"--again: {wanted!r} is no experiment; {choices(wanted, known)}")
+    folder = campaign.runs_folder
+    chosen = [it for it in names if wanted in names[it] and (folder / it / RECORD).is_file()]
+    if wanted == "disturbed":
+        loads = {run_id: load_of(read_record(folder / run_id / RECORD)) for run_id in chosen}
+        chosen = [run_id for run_id, load in loads.items() if (load or 0) > DISTURBED]
+    if not dry and chosen:
+        with claim(campaign.results):
+            for run_id in chosen:
+                take_away(folder / run_id)
+    return f"{counted(len(chosen), 'finished run')} to be measured again"
+
+
 def call(words: Sequence[str], round_: str = "") -> int:
     """Exit code of a call of Snakemake. It is told of SIGTERM, all that it has started too of
     Ctrl-C and of a terminal that is closed; each ends this process once it has ended."""
     print(f"+ {shlex.join(words)}", file=sys.stderr, flush=True)
-    environment = {**os.environ, **({ROUND: round_} if round_ else {})}
+    environment = {**os.environ, ROUND: round_}
     stopped: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
@@ -90,13 +119,9 @@ def call(words: Sequence[str], round_: str = "") -> int:
 
 
 def words_of(args: argparse.Namespace) -> list[str]:
-    """The call of Snakemake in the working folder. Raises UserError for an unknown campaign, and
-    for what belongs before ``--``."""
-    if any((own := word).startswith(_OWN) for word in args.words):
-        raise UserError(
-            f"scalesweep {args.command}: {own} after `--`: name campaign, settings and profile "
-            "before it, as `--help` says"
-        )
+    """The call of Snakemake here. Raises UserError for what belongs before ``--``."""
+    if any(word.startswith(("--config", "-C", "--profile")) for word in args.words):
+        raise UserError("name campaign, settings and profile before `--`, as `--help` says")
     words = ["snakemake", *_snakefile(Path.cwd())]
     if args.command != "run":
         words.append(args.command)
@@ -107,8 +132,6 @@ def words_of(args: argparse.Namespace) -> list[str]:
     given = {**vars(args), "profile": args.profiler}
     if args.campaign and is_file(args.campaign):
         words += ["--configfile", given.pop("campaign")]
-    elif args.campaign:
-        find_campaign(args.campaign)
     settings = [setting(key, given[key]) for key in OVERRIDES if given.get(key) is not None]
     return [*words, "--config", *settings] if settings else words
 

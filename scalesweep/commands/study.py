@@ -23,10 +23,9 @@ def write_rules(folder: Path) -> None:
 
 def check_new(folder: Path) -> None:
     """Raise UserError if the folder has files, or is none."""
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder}: is not a folder; name a new one")
-    if folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder}: the folder is not empty; name a new one")
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        why = "the folder is not empty" if folder.is_dir() else "is not a folder"
+        raise UserError(f"{folder}: {why}; name a new one")
 
 
 def run(args: argparse.Namespace) -> None:

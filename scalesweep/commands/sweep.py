@@ -23,15 +23,14 @@ from scalesweep.compute.external_program import WALL_TIME
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import number
-from scalesweep.core.paths import BENCHMARKS, RESOURCES
+from scalesweep.core.paths import RESOURCES
 
 EXPERIMENT = "sweep"
 NOTE = ".sweep.json"  # command and text of the files that were written
 _PLACE = re.compile(r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})")
 _TYPES = {int: "integer", float: "number", str: "string"}
-# As many ranks as anybody starts on one machine: without Slurm all of them are on one node.
-_ONE_NODE = 1024
-_SRUN = ["srun", "-N", "{nodes}", "-n", "{ranks}", "-c", "{cpus_per_rank}"]
+# The command starts its ranks itself.
+_SITE = {"site": "here", "nodes": 1, "launch": {"single": [], "multi": []}, "oversubscribe": True}
 Values = Mapping[str, Sequence[Any]]  # of ranks and of each parameter, in their order
 
 
@@ -43,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     write_sweep(args.words, files_of(args, values), folder)
     print(f"+ cd {shlex.quote(str(folder))}", file=sys.stderr)
     os.chdir(folder)
-    code = call(["snakemake", *(["--profile", "slurm"] if args.slurm else [])])
+    code = call(["snakemake"])
     results = folder / "results"
     if (results / "tables" / EXPERIMENT / "points.csv").is_file():
         print(f"\n{shown_table(args, values, results / 'tables' / EXPERIMENT)}")
@@ -59,16 +58,14 @@ def check(args: argparse.Namespace, values: Values) -> None:
     for name in sorted(used - values.keys()):
         _refuse(f"{{{name}}} in the command: no value; give --param {name}=VALUE,VALUE")
     for name in sorted(values.keys() - used):
-        if name != "ranks" or (len(values["ranks"]) > 1 and not args.slurm):
+        if name != "ranks" or len(values["ranks"]) > 1:
             _refuse(f"{name}: is not in the command; write {{{name}}} where its value belongs")
     allowed = [name for name, of in values.items() if isinstance(of[0], int)]
     if args.scale not in allowed:
         _refuse(f"--scale {args.scale}: is no integer parameter; allowed: {', '.join(allowed)}")
-    if not (args.slurm or places([first]) or shutil.which(first)):
+    if not (places([first]) or shutil.which(first)):
         quoted = "; leave out the quotes around the command" if " " in first else ""
         _refuse(f"{first}: no such program{quoted}")
-    if min(args.repeats, args.ranks_per_node) < 1:
-        _refuse("--repeats and --ranks-per-node: must be 1 or more")
 
 
 def places(command: Sequence[str]) -> set[str]:
@@ -78,30 +75,20 @@ def places(command: Sequence[str]) -> set[str]:
 
 def files_of(args: argparse.Namespace, values: Values) -> dict[str, dict[str, Any]]:
     """The content of campaign, site and benchmark, by their paths in the folder."""
-    # The last word that is a file, else the first; names of shipped benchmarks are taken.
+    # The last word that is a file, else the first.
     program = Path([args.words[0], *(word for word in args.words if Path(word).is_file())][-1])
-    name = re.sub(r"[^a-z0-9]+", "_", program.stem.lower()).strip("_")
-    if not re.match("[a-z]", name) or (BENCHMARKS / name).exists():
-        name = f"my_{name}".rstrip("_")
+    name = re.sub(r"^[^a-z]+|[^a-z0-9]+", "_", program.stem.lower()).strip("_") or "program"
     experiment = {
         "benchmark": name,
         "scaling": args.scaling if len(values[args.scale]) > 1 else "none",
-        **({"scale": args.scale} if args.scale != "ranks" else {}),
+        "scale": args.scale,
         "axes": {axis: list(of) for axis, of in values.items()},
-        **({"fixed": {"ranks_per_node": args.ranks_per_node}} if args.slurm else {}),
         "repeats": args.repeats,
     }
-    site: dict[str, Any] = {"site": "here", "nodes": 1, "launch": {"single": [], "multi": []}}
-    if args.slurm:
-        site |= {"nodes": -(-max(args.ranks) // args.ranks_per_node), "slurm": {}}
-        if "ranks" not in places(args.words):
-            site["launch"] = {"single": _SRUN, "multi": _SRUN}
-    else:
-        site["oversubscribe"] = True
     campaign = {"campaign": EXPERIMENT, "site": "here", "experiments": {EXPERIMENT: experiment}}
     return {
         "config/config.yaml": campaign,
-        "config/sites/here.yaml": site,
+        "config/sites/here.yaml": _SITE,
         f"benchmarks/{name}/benchmark.yaml": {"name": name, **_benchmark(args, values)},
     }
 
@@ -111,7 +98,8 @@ def _benchmark(args: argparse.Namespace, values: Values) -> dict[str, Any]:
     count = {"type": "integer", "minimum": 1, "default": 1, "unit": "ranks"}
     parameters: dict[str, Any] = {
         "ranks": {**count, "doc": "Processes."},
-        "ranks_per_node": {**count, "default": _ONE_NODE, "doc": "Processes on a node."},
+        # As many as anybody starts on one machine.
+        "ranks_per_node": {**count, "default": 1024, "doc": "Processes on a node."},
     }
     for name, of in values.items():
         if name != "ranks":
@@ -148,13 +136,11 @@ def write_sweep(command: Sequence[str], files: Mapping[str, Any], folder: Path) 
         check_new(folder)
     write_rules(folder)
     shutil.copy(RESOURCES / "spans" / "scalesweep_spans.py", folder)
-    texts = {
-        path: yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120)
-        for path, content in files.items()
-    }
-    for path, text in texts.items():
+    texts = {}
+    for path, content in files.items():
+        texts[path] = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(folder / path, text)
+        write_atomic(folder / path, texts[path])
     write_atomic(note, json.dumps({"command": command, "files": texts}))
 
 

@@ -88,10 +88,10 @@ class Parameter(Model):
         text = " or ".join(_TYPES[kind][1] for kind in self.types)
         if self.items:
             text += f" of {self.length or 'any number of'} {self.items}s"
-        low, high = self.minimum, self.maximum
+        low, high = (None if it is None else f"{it:.15g}" for it in (self.minimum, self.maximum))
         if high is None:
-            return text if low is None else f"{text} of {low:g} or more"
-        return f"{text} of {high:g} or less" if low is None else f"{text} from {low:g} to {high:g}"
+            return text if low is None else f"{text} of {low} or more"
+        return f"{text} of {high} or less" if low is None else f"{text} from {low} to {high}"
 
     def normalise(self, value: Any, where: str) -> Any:
         """The value in its one canonical form (4.0 -> 4 for an integer, 4 -> 4.0 for a number).

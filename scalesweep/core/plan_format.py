@@ -141,6 +141,7 @@ class PlanExperiment(TypedDict):
     # compute, memory, network or files: its main metric is their most
     ceiling: NotRequired[str]
     noexchange: NotRequired[bool]  # its program can leave out the exchange of gradients
+    idle: NotRequired[list[str]]  # reasons to exclude that no point gives; left out without any
     # runs of its benchmark that an import refused; left out where there are none.
     refused: NotRequired[int]
     # repeats until points are precise; left out where their number is fixed

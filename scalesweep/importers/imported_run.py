@@ -72,7 +72,7 @@ def declared_metrics(name: str, values: Mapping[str, float | None]) -> dict[str,
 
 @dataclass(frozen=True)
 class MeasuredCommit:
-    """The commit that a source was measured of, and its repository; empty where it is not named."""
+    """The commit that a source was measured of, and its repository."""
 
     commit: str
     repository: str

@@ -202,6 +202,8 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
     """What only some entries have; left out where it is empty."""
     benchmark = experiment.benchmark
     refused = campaign.keys.imported.get("refused", ())
+    stated = dict.fromkeys(it.reason or it.when.text for it in experiment.keys.exclude)
+    reasons = {why for _, why in experiment.excluded}
     mesh, transformer = benchmark.mesh, benchmark.transformer
     memory = memory_on(benchmark, campaign.site, experiment.keys.memory_gib_per_rank)
     return {
@@ -210,6 +212,7 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
         "stop": f"efficiency < {stop:g}" if (stop := experiment.keys.stop_below) else "",
         "ceiling": benchmark.ceiling,
         "noexchange": benchmark.noexchange,
+        "idle": [it for it in stated if it not in reasons],
         "refused": sum(of["count"] for of in refused if of["benchmark"] == benchmark.name),
         "derived": {
             name: {key: of for key, of in metric._asdict().items() if key != "definition"}

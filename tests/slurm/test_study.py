@@ -65,17 +65,3 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
     assert record["study"] is None  # in no repository
     assert record["resources"]["slurm"]["nodes"] == 2
     assert str(study.path / "benchmarks" / "monte_carlo" / "monte_carlo.py") in record["command"]
-
-
-def test_a_sweep_runs_as_jobs_by_one_line(cluster: Cluster, tmp_path: Path) -> None:
-    study = SlurmProject(tmp_path, cluster)
-    # Of a command of which nothing is read its wall time is measured.
-    words = ("--ranks", "1,2", "--repeats", "1", "--slurm", "--", "sleep", "0.3")
-    done = study.scalesweep("sweep", *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    records = [
-        json.loads(p.read_text()) for p in tmp_path.glob("sweep/results/runs/*/*/record.json")
-    ]
-    nodes = {each["point"]["ranks"]: each["resources"]["slurm"]["nodes"] for each in records}
-    assert nodes == {1: 1, 2: 2}
-    assert all(each["metrics"]["wall_time"]["value"] > 0.3 for each in records)

@@ -154,7 +154,7 @@ def test_runs_are_measured_again_by_the_users_wish_only(finished: Project) -> No
     before = finished.records()
     again = ("run", "c.yaml", "--again")
     refused = finished.scalesweep(*again, "nothing")
-    assert refused.returncode == 1 and "allowed: disturbed, A-b_2, control, w" in refused.stderr
+    assert refused.returncode == 1 and "allowed: A-b_2, control, disturbed, w" in refused.stderr
     dry = finished.scalesweep(*again, "A-b_2", "-n")
     assert "4 finished runs to be measured again" in dry.stderr and finished.records() == before
     done = finished.scalesweep(*again, "A-b_2", "--", "--until", "run")

@@ -37,7 +37,7 @@ def test_help_names_each_option_and_its_examples_parse(
         read([name, "--help"])
     assert ended.value.code == 0
     said = capsys.readouterr().out
-    for option in re.findall(r"--[a-z-]+", " ".join(it for it, _ in COMMANDS[name].arguments)):
+    for option in re.findall(r"--[a-z-]+", " ".join(COMMANDS[name].names)):
         assert option in said
     for example in COMMANDS[name].examples.splitlines():
         assert example in said
@@ -51,8 +51,6 @@ def test_help_names_each_option_and_its_examples_parse(
         (["compare"], "scalesweep compare: the following arguments are required: BASE; see"),
         (["history", "--fail-on", "all"], "scalesweep history: argument --fail-on: invalid choice"),
         (["predict", "--history", "x"], "scalesweep predict: --history: unknown"),
-        (["run", "--results", ""], "scalesweep run: an argument is empty; leave it out, or name"),
-        (["run", "--results="], "scalesweep run: an argument is empty; leave it out, or name"),
         *(
             (["predict", "--ranks", text], f"scalesweep predict: argument --ranks: {text}: must be")
             for text in ("many", "0", "1.5", "²")
@@ -93,7 +91,7 @@ def test_a_call_of_snakemake(
 @pytest.mark.parametrize("more", ["--config results=x", "-Cresults=x", "--configfile=d.yaml"])
 def test_what_snakemake_would_read_once_is_named_before(more: str) -> None:
     """It reads the last --config only: runs would be measured at another place, or site."""
-    with pytest.raises(UserError, match="name campaign, settings and profile before it"):
+    with pytest.raises(UserError, match="name campaign, settings and profile before `--`"):
         line_of("run", "--site", "local", "--", *more.split())
 
 
@@ -109,8 +107,6 @@ def test_elsewhere_the_snakefile_is_named_unless_it_is_used_there(
     (tmp_path / "Snakefile").write_text(f'module x:\n    snakefile: "{REPO}/Snakefile"\n')
     (tmp_path / "slurm").mkdir()
     assert line_of("plan", "--profile", "slurm") == ["snakemake", "plan", "--profile", "slurm"]
-    with pytest.raises(UserError, match=r"no campaign 'nt3_smal'; did you mean nt3_small"):
-        line_of("run", "nt3_smal")
 
 
 @pytest.mark.parametrize("text", ["", "007", "1e5", "yes", "a #b", "{a}", "'x'", "~/h", " a "])
@@ -121,7 +117,7 @@ def test_snakemake_reads_a_setting_as_it_was_typed(text: str) -> None:
 def test_help_and_launches_import_little() -> None:
     code = (
         "import sys, json\nfrom scalesweep.commands import interface as i\ni.overview()\n"
-        "[i.parser_of(name) for name in i.COMMANDS]\nprint(json.dumps(list(sys.modules)))"
+        "[it.format_help() for it in i.COMMANDS.values()]\nprint(json.dumps(list(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
