@@ -33,7 +33,7 @@ def stand_in(tmp_path_factory):
     folders = {}
     for params, files in ((CIFAR10, FILES), (IMAGENET, TRAINED)):
         folder = tmp_path_factory.mktemp("stand-in") / "set"
-        done = PROGRAM.stage(folder, {"train": files}, "--workers", 2, how=warm, **params)
+        done = PROGRAM.stage(folder, {"train": files}, how=warm, **params)
         assert f"made {files} of {files} files" in done.stdout, done.stderr
         folders[params["data_set"]] = folder
     return folders

@@ -12,7 +12,7 @@ from tests.fakes.torch_python import needs_torch
 
 pytestmark = [pytest.mark.slow, needs_torch]
 
-STEPS, RANKS, LAYERS, WIDTH, SEQUENCE, VOCABULARY = 3, 4, 4, 32, 8, 48
+STEPS, RANKS, LAYERS, WIDTH, SEQUENCE, VOCABULARY = 3, 4, 2, 32, 8, 48
 # 16 samples in a step, however ranks share them.
 SETTINGS = {
     "ranks": RANKS, "model": "transformer", "layers": LAYERS, "width": WIDTH, "heads": 4,
@@ -24,6 +24,7 @@ FSDP = {"data_parallel": "fsdp2"}
 HYBRID = FSDP | {"dp_replicate": 2}
 TWICE = {"accumulation": 2}
 BOTH = {"tp": 2, "pp": 2, "batch_size": 16, "micro_batches": 4}
+DEEP = {"layers": 4}  # several blocks in a stage
 # Computed again or in bfloat16: all that cut and wrap the network.
 SHARED = {"ddp": {}, "hybrid": HYBRID, "tp": TP, "tp fsdp2": TP | FSDP, "pp": PP, "both": BOTH}
 CASES = {
@@ -31,7 +32,7 @@ CASES = {
     "fsdp2": FSDP,
     "zero2": FSDP | {"reshard_after_forward": False},
     "hybrid accumulated": HYBRID | TWICE | {"batch_size": 2},
-    "gpipe": PP | {"pp_schedule": "gpipe"},
+    "gpipe": PP | {"pp_schedule": "gpipe"} | DEEP,
     "pp fsdp2": PP | FSDP,
     "tied": TP | {"tied_weights": True, "gradient_as_bucket_view": True},
 }
@@ -40,19 +41,19 @@ LATE = {
     "ddp": (0, "span_data_parallel"), "fsdp2": (0, "span_data_parallel"),
     "tp": (0, "span_tensor_parallel"), "pp": (3, "span_pipeline_wait"),
 }  # fmt: skip
-CASES |= {f"{name} late": CASES[name] | {"late": True} for name in LATE}
+CASES |= {name: CASES[name] | {"late": True} for name in LATE}
 AGAIN = {"checkpointing": "full"}
 # One rank that takes all samples of a step; and samples from files, of more than an epoch.
 ALONE = {"data_parallel": "none", "place": [0, 1], "batch_size": 16}
 STAGED = {"input": "staged", "data_samples": 20, "samples_per_file": 5}
 IMAGES = STAGED | {"model": "mlp"}
 CASES |= {
-    "alone ddp": ALONE, "alone tied": ALONE | {"tied_weights": True},
+    "alone ddp": ALONE, "alone tied": ALONE | {"tied_weights": True}, "alone gpipe": ALONE | DEEP,
     "staged": IMAGES, "alone staged": IMAGES | ALONE,
     "staged workers": IMAGES | {"batch_size": 2, "accumulation": 2, "loader_workers": 2},
     "staged tokens": STAGED, "alone staged tokens": STAGED | ALONE,
 }  # fmt: skip
-CASES |= {f"{name} again": SHARED[name] | AGAIN for name in ("tp fsdp2", "both")}
+CASES |= {"tp fsdp2 again": SHARED["tp fsdp2"] | AGAIN}
 CASES |= {
     f"{name} bfloat16": SHARED[name] | {"precision": "mixed_bfloat16"} | AGAIN
     for name in ("hybrid", "both")
@@ -84,7 +85,7 @@ def trained(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "reference"),
     [
-        *((name, f"alone {name}") for name in ("ddp", "tied", "staged", "staged tokens")),
+        *((name, f"alone {name}") for name in ("ddp", "tied", "gpipe", "staged", "staged tokens")),
         ("staged workers", "staged"),  # processes that read ahead change no batch
     ],
 )
@@ -93,7 +94,7 @@ def test_ranks_train_as_one_that_takes_all_samples(trained, name, reference):
     assert "staged" in name or np.diff(trained[name].losses).max() < -0.01  # it learns
 
 
-OTHERS = ("alone", "staged", "tied")
+OTHERS = ("alone", "staged", "tied", "gpipe")
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n.split()[0] not in OTHERS])
@@ -148,13 +149,13 @@ def test_records_say_what_each_rank_holds_and_sends(trained):
     assert trained["tp"].mesh == {"pp": 1, "dp_replicate": 2, "dp_shard": 1, "tp": 2}
     stem, head = (SEQUENCE + VOCABULARY) * WIDTH, (VOCABULARY + 2) * WIDTH
     block = (gradients() // 4 - stem - head) // LAYERS
-    assert of_ranks("pp", "parameters") == [2 * block + stem] * 2 + [2 * block + head] * 2
+    assert of_ranks("pp", "parameters") == [block + stem] * 2 + [block + head] * 2
     # Micro-batches of two samples: activations one way, their gradients the other.
     assert of_ranks("pp") == [{"activations_sent_bytes": 4 * 2 * tokens}] * RANKS
     assert trained["pp"].exchange["by"] == "ddp"
-    assert sum(trained["pp"].exchange["tensor_bytes"]) == 4 * (2 * block + stem)
+    assert sum(trained["pp"].exchange["tensor_bytes"]) == 4 * (block + stem)
     assert trained["both"].exchange is None  # one data-parallel rank exchanges no gradients
-    sent = {"activations_reduced_bytes": 32 * 4 * tokens, "activations_sent_bytes": 16 * tokens}
+    sent = {"activations_reduced_bytes": 16 * 4 * tokens, "activations_sent_bytes": 16 * tokens}
     assert of_ranks("both") == [sent] * RANKS
     assert trained["both"].mesh == {"pp": 2, "dp_replicate": 1, "dp_shard": 1, "tp": 2}
     assert of_ranks("fsdp2", "parameters") == [gradients() // 4 // RANKS] * RANKS
@@ -180,7 +181,7 @@ def test_stamps_see_the_waits_of_every_layout(trained):
 
 @pytest.mark.parametrize("name", LATE)
 def test_a_late_rank_is_in_its_own_array_and_in_the_wait_of_another(trained, name):
-    ranks, (waiting, where) = trained[f"{name} late"].ranks, LATE[name]
+    ranks, (waiting, where) = trained[name].ranks, LATE[name]
     planted = ranks[1]["slept"]
     assert planted > 0.9
     for rank, own in ((1, "span_forward"), (waiting, where)):

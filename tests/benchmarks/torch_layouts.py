@@ -3,8 +3,8 @@
 ``torch_layouts.py FOLDER STEPS CASE...`` on every rank; a CASE is JSON, all parameters. Rank 0
 writes ``FOLDER/<number of the case>.json``: `mesh` and of each rank in `ranks` its `losses`,
 `exchange`, `parameters`, `bytes`, and `seconds` by name (sums over the steps after the first). In a
-case with `late` rank 1 sleeps in the forward pass of each step, `slept` seconds in the steps after
-the first. One with ``"place": [i, n]`` trains on share i of n, one with `data` from that folder.
+case with `late` rank 1 sleeps in the forward pass of these steps, `slept` seconds in all. One with
+``"place": [i, n]`` trains on share i of n, one with `data` from that folder.
 It also writes ``FOLDER/gpu.json``, seconds by name of steps on a made-up stream of a GPU.
 """
 
@@ -87,13 +87,14 @@ def on_a_made_up_gpu():
 
 
 def late(passes):
-    """Have rank 1 sleep in forward passes; return what undoes it, and a list of the seconds."""
+    """Have rank 1 sleep in forward passes, of which a step has so many, from the second step on;
+    return what undoes it, and a list of the seconds."""
     slept, forward = [], Network.forward
 
     def sleeping(*args, **kwargs):
         if ranks.rank() == 1:
             began = time.perf_counter()
-            time.sleep(DELAY_S / passes)
+            time.sleep(DELAY_S / passes if len(slept) >= passes else 0)
             slept.append(time.perf_counter() - began)
         return forward(*args, **kwargs)
 
@@ -105,7 +106,7 @@ def train(params, steps_taken):
     if params.pop("late", False):
         with planted:
             report, shared = take(params, steps_taken)
-        return report | {"slept": sum(slept[len(slept) // steps_taken :])}, shared
+        return report | {"slept": sum(slept)}, shared
     return take(params, steps_taken)
 
 
