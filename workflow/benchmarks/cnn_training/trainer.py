@@ -73,7 +73,7 @@ def repeat(
 
 def traced(step: Callable[..., Step], *signature: tf.TensorSpec) -> Graph:
     """Return a function that makes the graph of a step when first called, and returns it."""
-    return functools.cache(lambda: tf.function(step).get_concrete_function(*signature))
+    return functools.cache(lambda: tf.function(step, autograph=False).get_concrete_function(*signature))
 
 
 def take(
