@@ -1,9 +1,10 @@
-"""Helper of test_torch_networks, run by the Python that has PyTorch: facts of networks as JSON."""
+"""Helper of test_networks, run by the Python that has PyTorch: facts of networks as JSON."""
 
 import json
 
 import torch
 
+from harness import seeded
 from torch_training import flops, inputs, models
 
 GPT2 = {
@@ -40,9 +41,19 @@ def transformer():
     }
 
 
+def resnet50():
+    network = models.build(GPT2 | {"model": "resnet50"})
+    models.initialise(network, 5)
+    images, labels = seeded.fixed_batch((64, 64, 3), 1000, 5, 0, 2)
+    with torch.no_grad():
+        logits = network(torch.from_numpy(images).permute(0, 3, 1, 2))
+    loss = models.loss(logits, torch.from_numpy(labels).long())
+    return {"resnet50_loss": loss.item(), "resnet50_size": models.count(network)}
+
+
 def main():
     torch.set_num_threads(1)
-    print(json.dumps(transformer()))
+    print(json.dumps(transformer() | resnet50()))
 
 
 if __name__ == "__main__":
