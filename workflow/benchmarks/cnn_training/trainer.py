@@ -73,7 +73,9 @@ def repeat(
 
 def traced(step: Callable[..., Step], *signature: tf.TensorSpec) -> Graph:
     """Return a function that makes the graph of a step when first called, and returns it."""
-    return functools.cache(lambda: tf.function(step, autograph=False).get_concrete_function(*signature))
+    # AutoGraph has nothing to convert, and takes seconds to look through all of Horovod.
+    function = tf.function(step, autograph=False)
+    return functools.cache(lambda: function.get_concrete_function(*signature))
 
 
 def take(
