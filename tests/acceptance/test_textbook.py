@@ -221,7 +221,7 @@ def test_tables_are_what_the_records_give(
 def of(request: pytest.FixtureRequest, program: str) -> Path:
     """The results, if the program is there."""
     if missing := lacking(program):
-        pytest.skip(f"without {missing}")
+        pytest.skip(f"without {missing}: apt-get install openmpi-bin lammps sysbench")
     results = request.getfixturevalue("results")
     assert isinstance(results, Path)
     return results

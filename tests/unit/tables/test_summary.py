@@ -106,6 +106,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "cut": (times(), "the record is not whole JSON"),
     "changed": (times(), "samples.npz was changed: checksum differs"),
     "gone": (times(), "record.json is missing"),
+    "edited": (times(), "the record was changed after it was written (digest differs)"),
     "of_another": (times(), "the record is of run 'good'"),
     "objects": ({"local_times": np.array([[None, {}]])}, "cannot be read"),
     "different_shapes": (times(LOCAL[:4], GLOBAL), "different shapes"),
@@ -126,13 +127,14 @@ def test_runs_that_cannot_be_summarised_are_all_named_and_take_no_other_along(
     samples = paths["changed"].with_name("samples.npz")
     samples.write_bytes(samples.read_bytes()[:-1])
     paths["gone"].unlink()
+    paths["edited"].write_bytes(paths["edited"].read_bytes().replace(b"200.5", b"200.6"))
     paths["of_another"].write_bytes(good.read_bytes())
     broken: dict[str, str] = {}
     frame = summary.build_summary([good, *paths.values()], broken=broken)
     assert frame["run_id"].tolist() == ["good"] and broken.keys() == BAD.keys()
     for name, why in broken.items():
         assert BAD[name][1] in why and "\n" not in why, name
-    with pytest.raises(UserError, match=r"^cut: .*; changed: .*; and 8 more$"):
+    with pytest.raises(UserError, match=r"^cut: .*; changed: .*; and 9 more$"):
         summary.build_summary([good, *paths.values()])
 
 
