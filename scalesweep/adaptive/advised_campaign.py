@@ -21,7 +21,7 @@ from scalesweep.state.run_state import RunState
 # What of an experiment says which runs there are; all else is kept.
 _GRID = ("axes", "linked", "exclude", "extra", "repeats", "profile")
 # Of a campaign: what brings further runs with it.
-_ASIDE = ("control", "budget")
+_ASIDE = ("control",)
 
 
 def advised_campaign(
@@ -49,10 +49,8 @@ def advised_campaign(
     kept = {key: value for key, value in content.items() if key not in _ASIDE}
     if "accept_stale" in kept:
         kept["accept_stale"] = [name for name in kept["accept_stale"] if name in experiments]
-    budget = campaign.budget_node_hours
     return {
         **kept,
-        **({} if budget is None else {"budget": {"node_hours": budget}}),
         "description": description,
         "site": campaign.site.name,
         "results": str(campaign.results),

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
     if args.budget is not None and not 0 < args.budget < math.inf:
         raise UserError(f"--budget {args.budget:g}: must be node-hours above 0, such as 50")
     campaign = open_campaign(args, tell=True)
-    budget = args.budget or campaign.budget_node_hours
+    budget = args.budget or campaign.keys.budget_node_hours
     if budget is None:
         raise UserError("advise: how much may be spent? Add --budget 50 (node-hours)")
     plan, summary = read_now(campaign)

@@ -40,7 +40,7 @@ def inventory(campaign: str, write: bool = False, submit_cmd: str = "") -> None:
     states = take_stock(planned, runs, quarantine=write)
     shapes = shapes_for(planned, states, Estimates(planned, states))
     jobs = Collected([]) if shapes is None else spent(runs, planned.runs_folder)
-    if jobs.note and planned.budget_node_hours is not None:
+    if jobs.note and planned.keys.budget_node_hours is not None:
         _log.warning("node-hours spent: %s", jobs.note)
     plan = build_plan(planned, {**kept_profiles(planned, runs), **states}, shapes, jobs.rows)
     chosen.enter(plan)

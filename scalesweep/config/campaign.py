@@ -40,11 +40,6 @@ class Campaign:
     history: HistorySettings | None = None
 
     @property
-    def budget_node_hours(self) -> float | None:
-        """What its jobs may cost; None: anything."""
-        return self.keys.budget.node_hours if self.keys.budget else None
-
-    @property
     def runs_folder(self) -> Path:
         """Where the runs of this campaign's site live."""
         return self.results / "runs" / self.site.name

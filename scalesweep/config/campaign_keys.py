@@ -34,13 +34,6 @@ class Sites(Model):
     slurm: FileName
 
 
-class BudgetKeys(Model):
-    """What the campaign may cost."""
-
-    node_hours: Positive
-    """with `--profile slurm` nothing is submitted unless all jobs fit at their time limits"""
-
-
 class HistorySettings(Model):
     """Where finished points are kept as a session, and how later ones are judged against them."""
 
@@ -94,8 +87,8 @@ class CampaignKeys(Model):
     share runs"""
     programs: dict[ProgramName, Text] = Field({})
     """name -> path, before the site's, of a program in a benchmark's command (`{program:NAME}`)"""
-    budget: BudgetKeys | None = None
-    """what it may cost ([budget](../guide/campaigns.md#budget))"""
+    budget_node_hours: Positive | None = None
+    """nothing is submitted to Slurm unless all jobs fit ([budget](../guide/campaigns.md#budget))"""
     concurrent_runs: Alone | None = None
     """1: its runs one after the other
     ([runs that share a data set](../guide/campaigns.md#runs-that-share-a-data-set))"""

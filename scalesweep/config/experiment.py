@@ -12,7 +12,7 @@ from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
 from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.config.parameter import VARIABLE_PREFIX, check_varying
-from scalesweep.config.points import exclusions, expand_points, varying_parameters
+from scalesweep.config.points import expand_points, varying_parameters
 from scalesweep.config.repeats import Run, planned_runs, profiled_runs
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError, choices
@@ -73,8 +73,7 @@ def expand_experiment(
     check_variables(benchmark, spec, where)
     benchmark = benchmark.scaled_over(spec.scale, f"{where}.scale").with_variables(variables)
     benchmark, derivation = derived_parameters(benchmark, spec, where)
-    rules = exclusions(benchmark, spec, where)
-    kept, excluded = expand_points(benchmark, derivation, spec, rules, site, where)
+    kept, excluded = expand_points(benchmark, derivation, spec, site, where)
     points = tuple(kept.values())
     varied = varying_parameters(benchmark, points)
     check_varying(varied, where)

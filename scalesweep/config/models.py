@@ -5,7 +5,7 @@ A key is a field of a model; the text below it is its entry on the reference pag
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -31,6 +31,7 @@ from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.core.expressions import Expression
 from scalesweep.core.formatting import written
 
+_Value = TypeVar("_Value")
 _Model = TypeVar("_Model", bound="Model")
 
 
@@ -57,22 +58,6 @@ class Model(BaseModel):
             names = ", ".join(map(repr, unknown))
             raise ValueError(f"unknown key {names}; {choices(unknown[0], allowed)}")
         return given
-
-
-def expressions_of(value: Any, place: str = "") -> Iterator[tuple[str, Expression]]:
-    """All expressions in a value, each with its key."""
-    parts: Iterable[tuple[str, Any]] = ()
-    if isinstance(value, Expression):
-        yield place.removeprefix("."), value
-    elif isinstance(value, Model):
-        names = ((field.alias or name, name) for name, field in type(value).model_fields.items())
-        parts = ((f".{key}", getattr(value, name)) for key, name in names)
-    elif isinstance(value, Mapping):
-        parts = ((f".{key}", part) for key, part in value.items())
-    elif isinstance(value, tuple):
-        parts = ((f"[{index}]", part) for index, part in enumerate(value))
-    for step, part in parts:
-        yield from expressions_of(part, place + step)
 
 
 class WrongKeyError(ValueError):
@@ -164,7 +149,7 @@ def _share(given: Any) -> float:
 
 
 def _expression(given: Any) -> Expression:
-    """An expression; ``expressions_of`` finds it, for what only its file's model can check."""
+    """An expression; ``settled`` finds it, for what only its file's model can check."""
     if kind(given) not in ("#text", "#number", "#flag"):
         raise ValueError(_is_not(given, "an expression"))
     try:
@@ -203,14 +188,24 @@ Expr = Annotated[
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": "string"})]
 
 
-def settled(model: _Model, where: str, known: Collection[str] | None = None) -> _Model:
-    """A model whose expressions say where they are, and read ``known`` names (None: any): raises
+def settled(value: _Value, where: str, known: Collection[str] | None = None) -> _Value:
+    """A value whose expressions say where they are, and read ``known`` names (None: any): raises
     UserError that begins with ``where``, the file and the key around it."""
-    for place, expression in expressions_of(model):
-        expression.where = f"{where}{place}"
+    parts: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, Expression):
+        value.where = where
         if known is not None:
-            expression.check_names(known)
-    return model
+            value.check_names(known)
+    elif isinstance(value, Model):
+        names = ((field.alias or name, name) for name, field in type(value).model_fields.items())
+        parts = ((f".{key}", getattr(value, name)) for key, name in names)
+    elif isinstance(value, Mapping):
+        parts = ((f".{key}", part) for key, part in value.items())
+    elif isinstance(value, tuple):
+        parts = ((f"[{index}]", part) for index, part in enumerate(value))
+    for step, part in parts:
+        settled(part, f"{where}{step}".replace(": .", ": ").removeprefix("."), known)
+    return value
 
 
 def read(model: type[_Model], content: Any, path: Path | str, key: str = "") -> _Model:

@@ -22,16 +22,15 @@ def expand_points(
     benchmark: Benchmark,
     derivation: Derivation,
     spec: ExperimentKeys,
-    rules: Sequence[tuple[Expression, str]],
     site: Site,
     where: str,
 ) -> tuple[dict[str, Point], list[tuple[Point, str]]]:
-    """The points that an experiment states, by their identities, and those that ``rules`` leave out
-    (``exclusions``) or that cannot be, each with the reason.
+    """The points that an experiment states, by their identities, and those that it excludes or that
+    cannot be, each with the reason.
 
     Raises UserError for what a parameter cannot be, and for a point that does not fit the site.
     """
-    own_rules = benchmark.rules if site.launch else ()
+    rules, own_rules = _exclusions(benchmark, spec, where), benchmark.rules if site.launch else ()
     kept: dict[str, Point] = {}
     excluded: list[tuple[Point, str]] = []
     for stated in _stated(benchmark, spec, where):
@@ -153,7 +152,7 @@ def _range(spec: RangeKeys, where: str) -> list[Any]:
     return values
 
 
-def exclusions(
+def _exclusions(
     benchmark: Benchmark, spec: ExperimentKeys, where: str
 ) -> list[tuple[Expression, str]]:
     """The expressions that leave points of an experiment out, each with its reason.

@@ -31,7 +31,7 @@ def cost_of_jobs(
         "node_hours_expected": None if None in expected else sum(filter(None, expected)),
         "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
         "spent_node_hours": sum(row["node_hours"] or 0 for row in jobs),
-        "budget_node_hours": campaign.budget_node_hours,
+        "budget_node_hours": campaign.keys.budget_node_hours,
     }
 
 

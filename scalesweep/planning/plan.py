@@ -316,8 +316,8 @@ def check_budget(campaign: Campaign, plan_jobs: PlanJobs) -> None:
     """
     if (left := budget_left(plan_jobs)) < 0:
         raise UserError(
-            f"{campaign.file}: budget.node_hours: {campaign.budget_node_hours:g} node-hours, but "
-            f"{hours(plan_jobs['spent_node_hours'])} are spent and the remaining jobs may take "
+            f"{campaign.file}: budget_node_hours: {plan_jobs['budget_node_hours']:g} node-hours, "
+            f"but {hours(plan_jobs['spent_node_hours'])} are spent and the remaining jobs may take "
             f"{hours(plan_jobs['node_hours_limit'])}, {hours(-left)} too many; raise the budget, "
             "or plan fewer repeats, fewer points or a shorter time_limit_minutes"
         )

@@ -146,7 +146,7 @@ class Preflight:
         """Look before jobs are submitted; raises UserError if Slurm or the budget says no."""
         submission.check(self.context.to_run, PATIENCE_S)
         campaign = self.context.campaign
-        if campaign.budget_node_hours is not None:
+        if campaign.keys.budget_node_hours is not None:
             shapes = shapes_for(campaign, self.context.states, submission.estimates) or {}
             jobs = spent(campaign.unique_runs(), campaign.runs_folder)
             if jobs.note:

@@ -13,7 +13,7 @@ pytestmark = needs_slurm
 CAMPAIGN = """\
 campaign: open
 site: toy_cluster
-budget: {node_hours: BUDGET}
+budget_node_hours: BUDGET
 experiments:
   e:
     benchmark: toy
@@ -50,5 +50,5 @@ def test_blocks_are_submitted_until_precise_after_a_kill_too(
 
     # A block that might exceed the budget is not submitted.
     more = CAMPAIGN.replace("BUDGET", "0.02").replace("max: 5", "max: 6").replace(", exit3", "")
-    assert "budget.node_hours: 0.02 node-hours" in project.campaign(more, code=1)
+    assert "budget_node_hours: 0.02 node-hours" in project.campaign(more, code=1)
     assert project.records() == after

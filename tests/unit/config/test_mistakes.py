@@ -131,9 +131,9 @@ def test_a_mistake_is_one_line(
 def test_all_mistakes_are_told_at_once(toy: Path) -> None:
     file = toy / "c.yaml"
     for text, places in (
-        ("campaign: 3\nsite: toy\nbudget: {node_hour: 0}\n"
+        ("campaign: 3\nsite: toy\ntrack: {builds: a}\n"
          "experiments: {e: {exclude: [size >], repeats: 0, axis: {}}}",
-         ["campaign: 3", "budget: unknown key 'node_hour'", "e: unknown key 'axis'"]),
+         ["campaign: 3", "track: unknown key 'builds'", "e: unknown key 'axis'"]),
         ("campaign: c\nsite: toy\nexperiments: {e: {benchmark: tyo}, d: {benchmark: toy, "
          "axes: {sise: [1]}}}", ["e.benchmark: no", "d.axes.sise"]),
     ):  # fmt: skip

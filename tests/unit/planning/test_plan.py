@@ -78,7 +78,7 @@ def test_the_state_digest_follows_what_matters(campaign_of: Callable[..., Campai
     )
 
 
-HEAD = "campaign: test\nsite: toy\nbudget: {node_hours: 2}\n"
+HEAD = "campaign: test\nsite: toy\nbudget_node_hours: 2\n"
 
 
 def shape_of(ranks: int, minutes: int = 6) -> Shape:
@@ -149,7 +149,7 @@ def test_the_limit_is_held_against_the_budget(
     with pytest.raises(UserError) as error:
         check_budget(campaign, jobs)
     assert str(error.value) == (
-        f"{campaign.file}: budget.node_hours: 2 node-hours, but {spent} are spent and the "
+        f"{campaign.file}: budget_node_hours: 2 node-hours, but {spent} are spent and the "
         f"remaining jobs may take 1, {over} too many; raise the budget, or plan fewer repeats, "
         "fewer points or a shorter time_limit_minutes"
     )
