@@ -11,7 +11,7 @@ from scalesweep.config.command_template import Programs, named_programs
 from scalesweep.config.experiment import Experiment, expand_experiment, variables_of
 from scalesweep.config.models import read
 from scalesweep.config.repeats import Run, arranged, runs_of
-from scalesweep.config.several_benchmarks import check_parts, check_same, parts
+from scalesweep.config.several_benchmarks import check_parts, parts
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
@@ -57,7 +57,7 @@ class Campaign:
         return unique
 
     def _stages(self) -> dict[str, int]:
-        """By how many counts of an experiment with ``stop`` each run waits for, 0 for most."""
+        """By how many counts of an experiment with a stop each run waits for, 0 for most."""
         stages: dict[str, int] = {}
         for each in self.experiments:
             stops, scale_of = each.keys.stop_below is not None, each.benchmark.scale_of
@@ -106,10 +106,8 @@ def load_campaign(
         machine = machine.model_copy(update={"concurrent_runs": 1})
     experiments = _experiments(keys, machine, path, profile)
     programs = Programs(named_programs({**machine.programs, **keys.programs}))
-    for experiment in experiments:
-        where = f"{path}: experiments.{experiment.name}"
-        unknown = _without_path(experiment, machine, programs, where)
-        programs.unknown = {**unknown, **programs.unknown}
+    if machine.launch:
+        programs.unknown = _without_path(experiments, machine, programs, path)
     # What tables say of metrics is in the files of the benchmarks.
     files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
     made_of = [content, *(file.read_text() for file in files)]
@@ -146,11 +144,10 @@ def _experiments(
             part = expand_experiment(name, spec, machine, known, where, path.parent, profile)
             made.append(replace(part, part_of=whole))
         except UserError as error:
-            mistakes.setdefault(whole or name, error.messages)
+            mistakes.setdefault(where, error.messages)
     if mistakes:
         raise UserError(*chain(*mistakes.values()))
     check_parts(made, keys.experiments, path)
-    check_same(made, f"{path}: experiments")
     for name in keys.accept_stale:
         if name not in keys.experiments:
             allowed = choices(name, keys.experiments)
@@ -160,22 +157,20 @@ def _experiments(
             f"--config profile={profile}: no benchmark of this campaign can be run so "
             "(framework, noexchange in benchmark.yaml)"
         )
-    # Experiments that share runs with one whose runs are alone are like that one.
-    alone = {run.run_id for e in made if e.alone for run in e.runs}
-    return tuple(replace(e, alone=not alone.isdisjoint(run.run_id for run in e.runs)) for e in made)
+    return tuple(made)
 
 
 def _without_path(
-    experiment: Experiment, site: Site, programs: Mapping[str, str], where: str
+    experiments: Sequence[Experiment], site: Site, programs: Mapping[str, str], path: Path
 ) -> dict[str, str]:
-    """Programs that an experiment starts and that have no path, each with what to do, in words.
-    What only plans can do without."""
-    benchmark = experiment.benchmark
-    needed = benchmark.command.programs(experiment.points)
+    """Programs that are started and that have no path, each with what to do, in words. What only
+    plans can do without."""
     return {
-        name: f"{where}: benchmark {benchmark.name} starts the program '{name}', whose path is "
-        f"unknown; add to {site.file}, or to this file, 'programs: {{{name}: /path}}'"
-        for name in sorted(needed - programs.keys() if site.launch else ())
+        name: f"{path}: experiments.{each.name}: benchmark {each.benchmark.name} starts the program "
+        f"'{name}', whose path is unknown; add to {site.file}, or to this file, "
+        f"'programs: {{{name}: /path}}'"
+        for each in experiments
+        for name in sorted(each.benchmark.command.programs(each.points) - programs.keys())
     }
 
 
@@ -189,8 +184,7 @@ def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Cam
     experiments = {each.name: each for each in campaign.experiments if not each.control}
     for name, numbers in counts.items():
         benchmark, points = experiments[name].benchmark, experiments[name].points
-        by_identity = {benchmark.identity_of(point): point for point in points}
-        runs = runs_of(benchmark, by_identity, map(range, numbers))
+        runs = runs_of(benchmark, points, map(range, numbers))
         experiments[name] = replace(experiments[name], runs=runs)
     made = _with_control([*experiments.values()], campaign.keys, campaign.file)
     return replace(campaign, experiments=made)
@@ -207,8 +201,7 @@ def _with_control(
     ids = {run.run_id for experiment in experiments for run in experiment.runs}
     others = ids - {benchmark.run_id(point, repeat) for repeat in range(len(ids))}
     repeats = range(1 + math.ceil(len(others) / keys.control.every))
-    runs = runs_of(benchmark, {benchmark.identity_of(point): point}, [repeats])
-    return (*experiments, replace(control, runs=runs))
+    return (*experiments, replace(control, runs=runs_of(benchmark, [point], [repeats])))
 
 
 def _control(experiments: Sequence[Experiment], spec: ControlKeys, where: str) -> Experiment:

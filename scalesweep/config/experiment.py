@@ -73,8 +73,7 @@ def expand_experiment(
     check_variables(benchmark, spec, where)
     benchmark = benchmark.scaled_over(spec.scale, f"{where}.scale").with_variables(variables)
     benchmark, derivation = derived_parameters(benchmark, spec, where)
-    kept, excluded = expand_points(benchmark, derivation, spec, site, where)
-    points = tuple(kept.values())
+    points, excluded = expand_points(benchmark, derivation, spec, site, where)
     varied = varying_parameters(benchmark, points)
     check_varying(varied, where)
     axes = tuple(name for name in varied if name not in derivation.derived)
@@ -83,7 +82,7 @@ def expand_experiment(
     check_rules(benchmark, spec, where)
     if fault := unfilled(spec.constraint or "", benchmark.defaults):
         raise UserError(f"{where}.constraint: {fault}")
-    runs = planned_runs(benchmark, kept, spec)
+    runs = planned_runs(benchmark, points, spec)
     return Experiment(
         name=name,
         keys=spec,

@@ -24,9 +24,9 @@ def expand_points(
     spec: ExperimentKeys,
     site: Site,
     where: str,
-) -> tuple[dict[str, Point], list[tuple[Point, str]]]:
-    """The points that an experiment states, by their identities, and those that it excludes or that
-    cannot be, each with the reason.
+) -> tuple[tuple[Point, ...], list[tuple[Point, str]]]:
+    """The points that an experiment states, and those that it excludes or that cannot be, each with
+    the reason.
 
     Raises UserError for what a parameter cannot be, and for a point that does not fit the site.
     """
@@ -48,8 +48,9 @@ def expand_points(
             "combination of these with 'axes', the last axis changing fastest ([]: no such point); "
             "each must be another point, and none excluded or extra"
         )
-    _check_points(benchmark, site, list(kept.values()), excluded, where)
-    return kept, excluded
+    points = tuple(kept.values())
+    _check_points(benchmark, site, points, excluded, where)
+    return points, excluded
 
 
 def _check_points(

@@ -11,7 +11,7 @@ depends on the campaign and the seed alone, not on what is done already.
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any, NamedTuple
 
 from scalesweep.config.benchmark import Benchmark
@@ -44,29 +44,26 @@ class Run(NamedTuple):
 
 
 def planned_runs(
-    benchmark: Benchmark, points: Mapping[str, Mapping[str, Any]], spec: ExperimentKeys
+    benchmark: Benchmark, points: Sequence[Mapping[str, Any]], spec: ExperimentKeys
 ) -> tuple[Run, ...]:
-    """The runs of an experiment's points, which are given by their identities: of those that are
-    repeated until they are precise the least."""
+    """The runs of an experiment's points: the least of those that are repeated until precise."""
     repeats = spec.repeats
     if isinstance(repeats, tuple):
-        return runs_of(benchmark, points, [numbers for numbers in repeats if numbers])
+        return runs_of(benchmark, points, filter(None, repeats))
     count = repeats if isinstance(repeats, int) else repeats.least
-    return runs_of(benchmark, points, [range(count)] * len(points))
+    return runs_of(benchmark, points, repeat(range(count), len(points)))
 
 
 def runs_of(
-    benchmark: Benchmark,
-    points: Mapping[str, Mapping[str, Any]],
-    repeats: Iterable[Sequence[int]],
+    benchmark: Benchmark, points: Sequence[Mapping[str, Any]], repeats: Iterable[Sequence[int]]
 ) -> tuple[Run, ...]:
-    """The first of the ``repeats`` of every point (by its identity), then the second of each, and
-    so on."""
-    of_points = [(*item, numbers) for item, numbers in zip(points.items(), repeats, strict=True)]
+    """The first of the ``repeats`` of every point, then the second of each, and so on."""
+    identities = map(benchmark.identity_of, points)
+    of_points = list(zip(points, identities, repeats, strict=True))
     return tuple(
         Run(benchmark.run_id(point, numbers[place], identity), point, numbers[place])
         for place in range(max(len(numbers) for *_, numbers in of_points))
-        for identity, point, numbers in of_points
+        for point, identity, numbers in of_points
         if place < len(numbers)
     )
 

@@ -62,11 +62,21 @@ def _part(spec: ExperimentKeys, benchmark: str) -> ExperimentKeys:
 def check_parts(
     experiments: Sequence[Experiment], specs: Mapping[str, ExperimentKeys], path: Path
 ) -> None:
-    """Raise UserError where the parts of an experiment cannot stand in one table."""
+    """Raise UserError where the parts of an experiment cannot stand in one table, or where a name
+    of a metric has two meanings for a benchmark."""
     for name, spec in specs.items():
         members = [experiment for experiment in experiments if experiment.part_of == name]
         if fault := members and _fault(members, spec):
             raise UserError(f"{path}: experiments.{name}{fault}")
+    known: dict[tuple[str, str], Experiment] = {}
+    for each in experiments:  # those of one benchmark may share runs
+        for name, metric in each.derived.items():
+            other = known.setdefault((each.benchmark.name, name), each)
+            if other.derived[name] != metric:
+                raise UserError(
+                    f"{path}: experiments.{each.name}.metrics.{name}: differs from that of "
+                    f"{other.name}, which measures {each.benchmark.name} too; rename one of them"
+                )
 
 
 def _fault(members: Sequence[Experiment], spec: ExperimentKeys) -> str | None:
@@ -104,17 +114,3 @@ def _fault_of_metric(members: Sequence[Experiment]) -> str | None:
         f": the main metrics of the benchmarks differ ({'; '.join(said)}); state one under "
         "metrics, with a formula for each benchmark, and name it as main_metric"
     )
-
-
-def check_same(experiments: Sequence[Experiment], where: str) -> None:
-    """Raise UserError where experiments of one benchmark, which may share runs, mean different
-    things by one name of a metric."""
-    known: dict[tuple[str, str], Experiment] = {}
-    for each in experiments:
-        for name, metric in each.derived.items():
-            other = known.setdefault((each.benchmark.name, name), each)
-            if other.derived[name] != metric:
-                raise UserError(
-                    f"{where}.{each.name}.metrics.{name}: differs from that of {other.name}, which "
-                    f"measures {each.benchmark.name} too; give one of them another name"
-                )
