@@ -166,8 +166,8 @@ def _without_path(
     """Programs that are started and that have no path, each with what to do, in words. What only
     plans can do without."""
     return {
-        name: f"{path}: experiments.{each.name}: benchmark {each.benchmark.name} starts the program "
-        f"'{name}', whose path is unknown; add to {site.file}, or to this file, "
+        name: f"{path}: experiments.{each.name}: benchmark {each.benchmark.name} starts the "
+        f"program '{name}', whose path is unknown; add to {site.file}, or to this file, "
         f"'programs: {{{name}: /path}}'"
         for each in experiments
         for name in sorted(each.benchmark.command.programs(each.points) - programs.keys())

@@ -19,7 +19,6 @@ from scalesweep.core.expressions import Formula, by_alias
 FACTS = ("wall_s", "hosts", "samples", "bytes")
 # Behind the name of a metric of epochs: of the first one. Without it: of those after the first.
 FIRST = "_init"
-_LESS_IS_BETTER = frozenset(("s", "ms", "us", "ns", "min", "h", "J", "kJ", "Wh", "kWh", "J s"))
 
 
 class DerivedMetric(NamedTuple):
@@ -59,8 +58,9 @@ def derived_metrics(
         if fault := mixed_conventions([name, *formula.reads.values()]):
             raise UserError(f"{here}: {fault}")
         said = f"{entry.doc}: {text}" if entry.doc else text
-        better = entry.better or _direction(entry.unit, here)
-        derived[name] = DerivedMetric(text, entry.unit, better, entry.scope, formula.reads, said)
+        derived[name] = DerivedMetric(
+            text, entry.unit, entry.better, entry.scope, formula.reads, said
+        )
     check_metrics({*measured, *derived}, where)
     return derived
 
@@ -70,12 +70,3 @@ def _measured(benchmark: Benchmark) -> list[str]:
     extracted = benchmark.extract.metrics if benchmark.extract else ()
     own = [*benchmark.metrics, *(metric.metric for metric in extracted)]
     return [*own, *ENERGY, *EPOCH_METRICS, *(name + FIRST for name in EPOCH_METRICS)]
-
-
-def _direction(unit: str, where: str) -> str:
-    """Which direction is better, where the unit says it: of times, of energy, and of rates."""
-    if unit in _LESS_IS_BETTER:
-        return "lower"
-    if unit.endswith(("/s", "/J", "/Wh", "/kWh", "/h")):
-        return "higher"
-    raise UserError(f"{where}: the unit {unit} does not say it: add better: higher or lower")

@@ -79,8 +79,8 @@ class MetricKeys(Model):
     run; with several benchmarks also benchmark -> formula"""
     unit: Annotated[Text, Field(max_length=40)]
     """`"1"` for a plain number"""
-    better: Literal["higher", "lower"] | None = None
-    """which direction is better; needed if the unit is none of a time, an energy or a rate"""
+    better: Literal["higher", "lower"]
+    """which direction is better"""
     scope: Literal["rank", "total"] = "total"
     """`total`: all ranks together; `rank`: one of them"""
     doc: str = ""

@@ -231,13 +231,6 @@ _KINDS = {
     "tuple": _LIST, "string": "text", "path": "text", "int": "a whole number",
     "float": "a number", "bool": "true or false",
 }  # fmt: skip
-_BOUNDS = {
-    "greater_than_equal": "{ge} or more", "greater_than": "more than {gt}",
-    "less_than_equal": "{le} or less", "less_than": "less than {lt}",
-    "too_short": "a list of {min_length} or more", "too_long": "a list of {max_length} or less",
-    "string_too_short": "text of {min_length} character(s) or more",
-    "string_too_long": "text of {max_length} character(s) or less",
-}  # fmt: skip
 
 
 def _mistake(error: Any) -> tuple[tuple[Any, ...], str]:
@@ -257,10 +250,10 @@ def _mistake(error: Any) -> tuple[tuple[Any, ...], str]:
     if what == "literal_error":
         allowed = re.findall(r"'([^']*)'", about["expected"]) or [about["expected"]]
         return where, _not_among(given, allowed)
-    if what in _BOUNDS:
-        bounds = {key: f"{v:.15g}" if isinstance(v, float) else v for key, v in about.items()}
-        return where, f"{short(given)} is not {_BOUNDS[what].format_map(bounds)}"
-    return where, _is_not(given, _KINDS.get(what.partition("_")[0], "allowed here"))
+    if given is None or what.endswith(("_type", "_from_float", "_parsing")):
+        return where, _is_not(given, _KINDS.get(what.partition("_")[0], "a value"))
+    # Of bounds: such as "should be greater than 0".
+    return where, f"{short(given)} {error['msg'].partition(' ')[2]}"
 
 
 def _not_among(given: Any, allowed: Sequence[str]) -> str:
@@ -271,7 +264,7 @@ def _not_among(given: Any, allowed: Sequence[str]) -> str:
 def _is_not(given: Any, wanted: str) -> str:
     """What was given, and what is wanted instead."""
     if given is None:
-        return f"is empty; write {wanted}" if wanted != "allowed here" else "is empty"
+        return f"is empty; write {wanted}"
     if wanted == "text" and isinstance(given, bool | int | float):
         return f'{short(given)} is not text; write "{short(given)}" in quotes'
     return f"{short(given)} is not {wanted}"

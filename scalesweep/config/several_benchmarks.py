@@ -64,9 +64,9 @@ def check_parts(
 ) -> None:
     """Raise UserError where the parts of an experiment cannot stand in one table, or where a name
     of a metric has two meanings for a benchmark."""
-    for name, spec in specs.items():
+    for name in specs:
         members = [experiment for experiment in experiments if experiment.part_of == name]
-        if fault := members and _fault(members, spec):
+        if fault := members and _fault(members):
             raise UserError(f"{path}: experiments.{name}{fault}")
     known: dict[tuple[str, str], Experiment] = {}
     for each in experiments:  # those of one benchmark may share runs
@@ -79,13 +79,8 @@ def check_parts(
                 )
 
 
-def _fault(members: Sequence[Experiment], spec: ExperimentKeys) -> str | None:
+def _fault(members: Sequence[Experiment]) -> str | None:
     """What keeps parts out of one table, with the key before it."""
-    for name in chain(spec.axes, spec.fixed, *(spec.linked or ())):
-        units = {of.benchmark.parameters[name].unit or "no unit" for of in members}
-        if len({unit.replace("images", "samples") for unit in units}) > 1:
-            said = listed(sorted(units))
-            return f": {name!r} means different things ({said}); set it under fixed_of"
     scales = {of.benchmark.scale for of in members}
     if len(scales) > 1 and any(
         of.benchmark.scale_of(point) != point["ranks"] for of in members for point in of.points

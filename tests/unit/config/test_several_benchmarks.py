@@ -126,7 +126,8 @@ def test_a_main_metric_means_the_same_in_all_benchmarks(
     ):
         both()
     formulas = "{toy: 'fast', toy_fast: '1 / fast'}"
-    stated = f"metrics: {{same: {{formula: {formulas}, unit: items/s}}}}\n    main_metric: same"
+    stated = f"metrics: {{same: {{formula: {formulas}, unit: items/s, better: higher}}}}"
+    stated += "\n    main_metric: same"
     assert {each.main_metric for each in both("repeats: 2", stated).experiments} == {"same"}
 
 

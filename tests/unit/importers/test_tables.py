@@ -154,7 +154,7 @@ def test_a_row_that_cannot_be_read_costs_no_other(read: Import, row: str, told: 
     [
         ("8,3,1", "mesh.dp: 2.6666666666666665 is not a whole number"),
         ("8,0,1", "fails: "),
-        ("4096,4096,1", "transformer.sequence: 0 is not 1 or more"),
+        ("4096,4096,1", "transformer.sequence: 0 should be greater than or equal to 1"),
     ],
 )
 def test_rows_whose_ranks_make_no_mesh_are_refused(read: Import, row: str, told: str) -> None:

@@ -25,7 +25,8 @@ BODY = "axes: {behaviour: [good, noisy]}\nfixed: {size: 4}\nrepeats: 3\n"
 STATED = """\
 main_metric: samples_per_joule
 metrics:
-  samples_per_joule: {formula: size * ranks / energy, unit: samples/J, doc: Samples of a joule}
+  samples_per_joule:
+    {formula: size * ranks / energy, unit: samples/J, better: higher, doc: Samples of a joule}
   above_idle: {formula: 1 / (mean_power - 90), unit: "1", better: higher}
   slowdown: {formula: total_throughput / total_throughput_init, unit: "1", better: lower}
   never: {formula: wall_s / peak_power, unit: s/W, better: lower}
@@ -89,14 +90,14 @@ def test_they_are_worked_out_for_each_run_and_carry_intervals(
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        ("m: {formula: enery / size, unit: J}", r"e.metrics.m.formula: 'enery / size': 'enery' is "
+        ("m: {formula: enery / size, JOULES}", r"e.metrics.m.formula: 'enery / size': 'enery' is "
          r"no metric or parameter of the runs; did you mean energy\? allowed: average|bytes, ener"),
-        ("m: {formula: 'energy[0]', unit: J}", "only numbers can be worked with"),
-        ("m: {formula: energy, unit: apples}", "the unit apples does not say it: add better:"),
-        ("energy: {formula: size, unit: J}", "metrics.energy: benchmark or tables have this name"),
-        ("energy_eff: {formula: energy, unit: J}", "reserved|the scaling of 'energy'"),
+        ("m: {formula: 'energy[0]', JOULES}", "only numbers can be worked with"),
+        ("m: {formula: energy, unit: apples}", "metrics.m: the key 'better' is missing"),
+        ("energy: {formula: size, JOULES}", "metrics.energy: benchmark or tables have this name"),
+        ("energy_eff: {formula: energy, JOULES}", "reserved|the scaling of 'energy'"),
     ],
 )  # fmt: skip
 def test_one_clear_line_for_a_mistake(campaign_of: Load, metric: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        campaign_of(f"metrics:\n  {metric}\n")
+        campaign_of(f"metrics:\n  {metric.replace('JOULES', 'unit: J, better: lower')}\n")
