@@ -11,7 +11,6 @@ from pydantic import PrivateAttr
 
 from scalesweep.analysis.metrics import contradiction
 from scalesweep.config.benchmark_keys import BenchmarkKeys, Divides, Point, Refuse, Workers
-from scalesweep.config.log_patterns import Result
 from scalesweep.config.models import read, settled
 from scalesweep.config.parameter import VARIABLE_PREFIX, Parameter, check_parameter, check_varying
 from scalesweep.config.shapes import Mesh
@@ -73,13 +72,6 @@ class Benchmark(BenchmarkKeys):
     def folder(self) -> Path:
         """Where its file is."""
         return self._file.parent
-
-    @cached_property
-    def extract(self) -> Result | None:
-        """How the metrics are read from what a foreign program prints; None for a native one."""
-        if isinstance(self.result, str):
-            return None if self.result == "native" else Result.model_construct()
-        return self.result
 
     @property
     def quantities(self) -> frozenset[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, Tag
+from pydantic import Field, PrivateAttr
 
 from scalesweep.config.command_template import Command, Templates
 from scalesweep.config.log_patterns import Kind, Result
@@ -15,13 +15,12 @@ from scalesweep.config.models import (
     Flag,
     Model,
     Name,
+    Short,
     Text,
     Variable,
     checked,
-    either,
     instead_of,
     is_pattern,
-    matching,
 )
 from scalesweep.config.parameter import Parameter
 from scalesweep.config.shapes import Memory, Mesh, Transformer
@@ -157,6 +156,9 @@ class DataSet(Model):
             )
 
 
+_RESULTS: dict[str, Any] = {"native": None, "wall_time": {}}
+
+
 class BenchmarkKeys(Model):
     """`benchmark.yaml` says what varies in a benchmark and how its program is started and read: in
     `workflow/benchmarks/NAME/`, or `benchmarks/NAME/` of your study
@@ -214,10 +216,6 @@ class BenchmarkKeys(Model):
     """an expression: GPUs that a rank takes if there are any; more than a node has are refused"""
     command: Command
     """[words](../guide/external_programs.md#the-command), or `{when, words}`, that start a rank"""
-    result: Annotated[
-        Annotated[str, matching("native|wall_time", Result.FORM), Tag("#text")]
-        | Annotated[Result, Tag("#map")],
-        either(Result.FORM),
-    ]
+    extract: Annotated[Result | None, Short(_RESULTS.get, tuple(_RESULTS))] = Field(alias="result")
     """`native`: the program writes native.json; `wall_time`: the time from its start to its end; or
     a map of how what it prints is read: `reader`, `stamps`, `extract`"""

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings, Sites
-from scalesweep.config.command_template import Programs, named_programs
+from scalesweep.config.command_template import Programs
 from scalesweep.config.experiment import Experiment, expand_experiment, variables_of
 from scalesweep.config.models import read
 from scalesweep.config.repeats import Run, arranged, runs_of
@@ -105,7 +105,7 @@ def load_campaign(
     if keys.concurrent_runs:
         machine = machine.model_copy(update={"concurrent_runs": 1})
     experiments = _experiments(keys, machine, path, profile)
-    programs = Programs(named_programs({**machine.programs, **keys.programs}))
+    programs = Programs({**machine.programs, **keys.programs})
     if machine.launch:
         programs.unknown = _without_path(experiments, machine, programs, path)
     # What tables say of metrics is in the files of the benchmarks.

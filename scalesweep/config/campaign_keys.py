@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, Tag
 
+from scalesweep.config.command_template import Program
 from scalesweep.config.experiment_keys import Alone, ExperimentKeys, Values
 from scalesweep.config.models import (
     FILLED,
@@ -12,7 +13,6 @@ from scalesweep.config.models import (
     FileName,
     Model,
     Positive,
-    ProgramName,
     Share,
     Text,
     either,
@@ -85,7 +85,7 @@ class CampaignKeys(Model):
     results: Text = "results"
     """the folder for all that is written: new, empty or made by scalesweep; campaigns that share it
     share runs"""
-    programs: dict[ProgramName, Text] = Field({})
+    programs: dict[FileName, Program] = Field({})
     """name -> path, before the site's, of a program in a benchmark's command (`{program:NAME}`)"""
     budget_node_hours: Positive | None = None
     """nothing is submitted to Slurm unless all jobs fit ([budget](../guide/campaigns.md#budget))"""

@@ -8,10 +8,12 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+from pydantic import AfterValidator
 from pydantic_core import core_schema
 
-from scalesweep.config.models import FILLED, Expr, Model, Short, checked, one_of
+from scalesweep.config.models import FILLED, Expr, Model, Short, Text, checked, one_of
 from scalesweep.core.errors import UserError, choices
+from scalesweep.core.paths import CHECKOUT
 
 # Filled in here, and by the launcher, which alone knows the attempt's folder.
 PLACES = ("python", "benchmark", "benchmarks", "run_file", "out", "program:NAME")
@@ -149,9 +151,12 @@ class Programs(dict[str, str]):
         raise UserError(self.unknown[name])
 
 
-def named_programs(programs: Mapping[str, str]) -> dict[str, str]:
-    """Paths made absolute; a word without a slash is left for the shell to find."""
-    return {
-        name: str(Path(path).expanduser().absolute()) if "/" in path else path
-        for name, path in programs.items()
-    }
+def _located(program: str) -> str:
+    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout; a
+    word without a slash is left for the shell to find."""
+    path = Path(program).expanduser()
+    here = path.absolute() if path.exists() else (CHECKOUT or Path.cwd()) / path
+    return str(here) if "/" in program else program
+
+
+Program = Annotated[Text, AfterValidator(_located)]

@@ -99,7 +99,6 @@ class Result(Model):
     FORM: ClassVar[str] = (
         "native, wall_time, or {reader: ...}, {stamps: ...}, {extract: [metric, ...]}"
     )
-    SOME: ClassVar[str] = "reader, stamps or extract"
     reader: Text | None = None
     """a shipped [reader](../guide/training_logs.md) (`torchtitan`) of its log, or a file beside
     benchmark.yaml (`my_trainer.yaml`)"""

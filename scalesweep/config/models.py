@@ -174,7 +174,6 @@ Minutes = Annotated[StrictFloat, Field(gt=0, le=1_000_000)]
 FileName = Annotated[
     str, matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "letters, digits, '.', '_' and '-'")
 ]
-ProgramName = Annotated[str, matching(r"[A-Za-z0-9_.-]+", "letters, digits, '.', '_' and '-'")]
 Name = Annotated[
     str, matching(r"[a-z][a-z0-9_]*", "lower-case letters, digits and '_', a letter first")
 ]

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES
 from scalesweep.compute.power.counters import POWER_SOURCES
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.command_template import LaunchWords, Templates
+from scalesweep.config.command_template import LaunchWords, Program, Templates
 from scalesweep.config.models import (
     FILLED,
     Count,
@@ -34,7 +34,7 @@ from scalesweep.config.study import OWN_SITES, file_names, named_file, shown
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
-from scalesweep.core.paths import CHECKOUT, LAUNCHERS, SITES
+from scalesweep.core.paths import LAUNCHERS, SITES
 
 TORCH = "torch"  # the framework whose Python and launcher may be others than TensorFlow's
 _OfSlurm = Annotated[str, Short(lambda _: "", (type(None),))]
@@ -102,25 +102,13 @@ class Launch(Model):
     """of benchmarks with `framework: torch` ([launching](../guide/pytorch.md#how-ranks-start))"""
 
 
-def _located(program: str) -> str:
-    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout; a
-    word without a slash is left for the shell to find."""
-    if "/" not in program and not program.startswith("~"):
-        return program
-    path = Path(program).expanduser()
-    return str(path.absolute() if path.exists() else (CHECKOUT or Path.cwd()) / path)
-
-
-_Program = Annotated[Text, AfterValidator(_located)]
-
-
 class Pythons(Model):
     """The Pythons of a site, by framework."""
 
     FORM: ClassVar[str] = "a path, or a map of tensorflow and torch to paths"
-    tensorflow: _Program | None = None
+    tensorflow: Program | None = None
     """for TensorFlow, and for benchmarks without `framework`; null: the interpreter of Snakemake"""
-    torch: _Program | None = None
+    torch: Program | None = None
     """for PyTorch, as `.torch/bin/python` of `make torch`; null: such points are unsupported"""
 
 
@@ -175,7 +163,7 @@ class Site(Model):
     """shell lines before every run: `module load ...`, `source ...`"""
     env: dict[Variable, str] = Field({})
     """environment variables of every run; an experiment's `env.NAME` takes precedence"""
-    programs: dict[FileName, Text] = Field({})
+    programs: dict[FileName, Program] = Field({})
     """name -> path of programs of your own ([external programs](../guide/external_programs.md))"""
     launch: Launch | None = None
     """the [launcher command](../guide/slurm.md#the-launcher-command); absent: of imported runs"""
