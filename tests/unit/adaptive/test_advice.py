@@ -15,10 +15,9 @@ from scalesweep.adaptive.advised_campaign import advised_campaign
 from scalesweep.commands.advise import CAMPAIGN, TABLE, run
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.state.run_state import RunState
-from tests.fakes.records import write_run
+from tests.unit.adaptive import test_policy as policy
 
 Load = Callable[..., Campaign]
-RATE = {"unit": "samples/s", "better": "higher", "scope": "total"}
 WEAK = """
 scaling: weak
 axes: {ranks: [1, 2, 4, 8], size: [5]}
@@ -58,11 +57,7 @@ def finish(campaign: Campaign, speed: Callable[[Any], float], upto: int = 8) -> 
         for planned in one.runs:
             if planned.point["ranks"] <= upto:
                 value = speed(planned.point) * (1 + 0.01 * planned.repeat)
-                write_run(
-                    campaign.runs_folder, planned.run_id, {}, benchmark="toy", resources={},
-                    repeat=planned.repeat, point=dict(planned.point), wall_s=36.0 + planned.repeat,
-                    metrics={"speed": {"value": value, **RATE}}, work={"samples_per_epoch": None},
-                )  # fmt: skip
+                policy.finish(campaign, [planned], [value], wall_s=36.0 + planned.repeat)
 
 
 def advise(campaign: Campaign, budget: float | None = 2) -> list[dict[str, str]]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,14 +41,14 @@ def stop(campaign_of: Load, tmp_path: Path) -> Campaign:
     return replace(campaign_of(STOP), results=tmp_path)
 
 
-def finish(campaign: Campaign, runs: list[Run], values: list[float]) -> None:
+def finish(campaign: Campaign, runs: list[Run], values: list[float], **more: Any) -> None:
     """Runs have these values of the metric ``speed``."""
     for run, value in zip(runs, values, strict=False):
         shutil.rmtree(campaign.runs_folder / run.run_id, ignore_errors=True)
         write_run(
             campaign.runs_folder, run.run_id, {}, benchmark="toy", repeat=run.repeat,
             point=dict(run.point), metrics={"speed": {"value": value, **RATE}},
-            work={"samples_per_epoch": None}, resources={},
+            work={"samples_per_epoch": None}, resources={}, **more,
         )  # fmt: skip
 
 

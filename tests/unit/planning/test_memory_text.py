@@ -3,35 +3,18 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from scalesweep.config.campaign import load_campaign
 from scalesweep.planning.memory_text import fit_of
 from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import RunState
+from tests.unit.config.test_shapes import campaign
 
 HEAD = "states,activations,logits,overhead,spread,peaks\n"
 
 
 def plan_of(folder: Path, state: str = "new", **keys: Any) -> str:
-    content = {
-        "campaign": "c",
-        "site": "local",
-        "results": str(folder / "results"),
-        "experiments": {
-            "e": {
-                "benchmark": "torch_training",
-                "fixed": {"model": "transformer", "ranks": 2, "ranks_per_node": 2},
-                "axes": {"batch_size": [1, 8, 64]},
-                **keys,
-            }
-        },
-    }
-    file = folder / "c.yaml"
-    file.write_text(yaml.safe_dump(content))
-    campaign = load_campaign(file)
-    text = plan_text(build_plan(campaign, dict.fromkeys(campaign.unique_runs(), RunState(state))))
+    loaded = campaign(folder, **keys)
+    text = plan_text(build_plan(loaded, dict.fromkeys(loaded.unique_runs(), RunState(state))))
     return "\n".join(line for line in text.splitlines() if line.startswith("memory"))
 
 

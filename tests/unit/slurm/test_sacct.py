@@ -52,12 +52,23 @@ def jobs() -> dict[int, Job]:
     return parse(CAPTURED)
 
 
-def test_a_failed_job_is_the_launchers_to_explain(jobs: dict[int, Job]) -> None:
-    job = jobs[2]
-    assert (job.state, job.exit_code) == ("FAILED", 3) and cause_of(job) is None
-    assert job.asked_mem_bytes == 800 * MIB
-    assert job.max_rss_bytes == 10748 * 1024
-    assert job.steps_end and not job.out_of_memory
+@pytest.mark.parametrize(
+    ("number", "values"),
+    [
+        # A failed job is the launcher's to explain.
+        (2, {"state": "FAILED", "exit_code": 3, "asked_mem_bytes": 800 * MIB,
+             "max_rss_bytes": 10748 * 1024, "steps_end": True, "out_of_memory": False}),
+        # One that was cancelled in the queue never started.
+        (8, {"started": None, "node_list": "", "elapsed_s": 0}),
+        # Of several tries the last one counts.
+        (11, {"state": "COMPLETED", "elapsed_s": 300, "submitted": "2026-11-21T07:52:15+00:00",
+              "max_rss_bytes": 3252 * 1024}),
+    ],
+)  # fmt: skip
+def test_what_is_read(jobs: dict[int, Job], number: int, values: dict[str, Any]) -> None:
+    job = jobs[number]
+    assert {name: getattr(job, name) for name in values} == values
+    assert job.ended and finished(job) and settled(job)
 
 
 OOM = "OUT_OF_MEMORY"
@@ -70,7 +81,7 @@ UNSEEN: dict[str, Any] = {"max_rss_bytes": None, "asked_mem_bytes": None}
         # Without cgroups; the script of job 10 went on after that and ended well.
         (3, {}, OOM, "job 3 requested 0.0977 GiB per node and used at least 0.387 GiB"),
         (4, {}, OOM, "job 4 requested 0.0977 GiB per node and used at least 0.385 GiB"),
-        (10, {}, "", ""),
+        *((number, {}, "", "") for number in (2, 10)),
         (2, {"state": OOM}, OOM, "job 2 requested"),
         (2, {"state": OOM, **UNSEEN}, OOM, "an unknown amount"),
         (5, {}, "CANCELLED", "job 5 was cancelled by user 0"),
@@ -91,18 +102,3 @@ def test_a_step_that_was_killed_lacked_memory_only_if_it_says_so() -> None:
     for said, lacked in (("OUT_OF_MEMORY|0:0", True), ("CANCELLED|0:9", False)):
         job = parse(CAPTURED.replace("2.0|COMPLETED|0:0", f"2.0|{said}"))[2]
         assert job.out_of_memory == lacked and (cause_of(job) is not None) == lacked
-
-
-def test_a_job_cancelled_in_the_queue_never_started(jobs: dict[int, Job]) -> None:
-    job = jobs[8]
-    assert (job.started, job.node_list, job.elapsed_s) == (None, "", 0)
-    assert job.ended and finished(job) and settled(job)
-
-
-def test_of_several_tries_the_last_one_counts(jobs: dict[int, Job]) -> None:
-    job = jobs[11]
-    assert (job.state, job.elapsed_s, job.submitted) == (
-        *("COMPLETED", 300),
-        "2026-11-21T07:52:15+00:00",
-    )
-    assert job.max_rss_bytes == 3252 * 1024

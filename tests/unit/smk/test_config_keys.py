@@ -1,9 +1,11 @@
-"""Every key of --config does what it is for."""
+"""Every key of --config does what it is for, and what cannot be meant is refused."""
 
 import shlex
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.overrides import OVERRIDES
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import write_record
-from scalesweep.smk.campaign_args import plan_of
+from scalesweep.smk import snakemake_facts as facts
+from scalesweep.smk.campaign_args import OPTION, plan_of, read_campaign
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.startup import prepare
 from tests.unit.smk.test_startup import record_of
@@ -82,3 +85,28 @@ def test_a_baseline_without_a_history_is_refused(study: Path) -> None:
     file.write_text(file.read_text().replace("history: h\n", ""))
     with pytest.raises(UserError, match=r"--config baseline: .* names no history, which it is for"):
         call({"baseline": "v1"})
+
+
+def test_what_a_command_was_told_is_blamed_and_not_the_campaign(study: Path) -> None:
+    """A history in the results folder, by a link too: the next report would replace its tables."""
+    (study / "link").symlink_to("results")
+    for key, name, why in (
+        ("results", "sites", "sites: holds files that"),
+        ("history", "sites", "sites: holds files that"),
+        ("history", "link", "it is the results folder; name one of its own"),
+    ):
+        with pytest.raises(UserError, match=f"^--{key}: {why}"):
+            read_campaign(Path("config/config.yaml"), {key: name}, False, False, OPTION)
+
+
+@pytest.mark.parametrize("twice", [("--config", "-C"), ("--configfile=a.yaml", "--configfiles")])
+def test_an_option_of_which_the_last_one_counts_is_refused_twice(
+    monkeypatch: pytest.MonkeyPatch, twice: tuple[str, str]
+) -> None:
+    """`--config site=X --config results=Y` would measure the campaign's site, without a word."""
+    workflow = SimpleNamespace(config_settings=SimpleNamespace(config={"results": "y"}))
+    monkeypatch.setattr(sys, "argv", ["snakemake", twice[0], "site=x", twice[1], "results=y"])
+    with pytest.raises(UserError, match=f"^{twice[0].partition('=')[0]}: is named twice, and"):
+        facts.overrides(workflow)
+    monkeypatch.setattr(sys, "argv", ["snakemake", twice[1], "results=y"])
+    assert facts.overrides(workflow) == {"results": "y"}

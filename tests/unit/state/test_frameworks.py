@@ -36,27 +36,22 @@ def starts(campaign: Campaign) -> list[list[str]]:
     return [argv[: [Path(word).name for word in argv].index("main.py")] for argv in words]
 
 
-def told(campaign: Campaign) -> set[str]:
-    """What the plan says of each run: nothing where it is pending."""
-    plan = build_plan(campaign, take_stock(campaign, campaign.unique_runs()))
-    (experiment,) = plan["experiments"]
-    assert {run["to_run"] for run in experiment["runs"]} == {
-        run["status"] == "new" for run in experiment["runs"]
-    }
-    return {run["detail"] if run["status"] == "unsupported" else "" for run in experiment["runs"]}
+HERE = f"python: {{tensorflow: python3, torch: {sys.executable}}}\n"
+START = f"{Path(sys.executable).parent}/start"
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (TORCH, [START, sys.executable, sys.executable]),
+        # Words of the site serve every framework, with the Python that they are written for.
+        (PLAIN, ["one", "python3", sys.executable]),
+    ],
+)
 def test_python_and_launcher_are_those_of_the_framework(
-    on: Callable[[str], Campaign],
+    on: Callable[[str], Campaign], more: str, words: list[str]
 ) -> None:
-    here = sys.executable
-    bin_ = str(Path(here).parent)
-    campaign = on(f"python: {{tensorflow: python3, torch: {here}}}\n{TORCH}")
-    assert starts(campaign) == [[here], [f"{bin_}/start", here, here]]
-    # Words of the site serve every framework, with the Python that they are written for.
-    campaign = on(f"python: {{tensorflow: python3, torch: {here}}}\n{PLAIN}")
-    assert starts(campaign) == [[here], ["one", "python3", here]]
-    assert told(campaign) == {""}
+    assert starts(on(HERE + more)) == [[sys.executable], words]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +60,7 @@ def test_python_and_launcher_are_those_of_the_framework(
         ("", "toy.yaml names no Python that has torch: add 'python: {torch: PATH}' to it (`make "),
         ("python: {torch: ~/x/python}\n", "python.torch: '~/x/python' is not there: correct the"),
         ("python: {torch: python3}\n", ""),
+        (HERE, ""),
         # What a prologue brings, or only nodes have, cannot be seen from here.
         ("python: {torch: no-such-python}\nprologue: [module load torch]\n", ""),
         ("python: {torch: /apps/no/such/python}\nslurm: {}\n", ""),
@@ -74,6 +70,8 @@ def test_python_and_launcher_are_those_of_the_framework(
 def test_what_is_missing_is_told_with_what_mends_it(
     on: Callable[[str], Campaign], more: str, says: str
 ) -> None:
-    (line,) = told(on(more + PLAIN))
-    home = str(Path.home())
-    assert says.replace("~", home) in line and bool(says) == bool(line)
+    campaign = on(more + PLAIN)
+    plan = build_plan(campaign, take_stock(campaign, campaign.unique_runs()))
+    for run in plan["experiments"][0]["runs"]:
+        assert (run["status"], run["to_run"]) == (("unsupported", False) if says else ("new", True))
+        assert says.replace("~", str(Path.home())) in run["detail"]
