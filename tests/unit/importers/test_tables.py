@@ -3,7 +3,6 @@
 import gzip
 import json
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from scalesweep.aspects.find import find
 from scalesweep.core.errors import UserError
-from scalesweep.experiment.results import ExperimentResults
 from scalesweep.importers.imported_run import ImportedRun
 from scalesweep.importers.made_benchmark import Made, make_benchmark
 from scalesweep.importers.table_draft import draft_of
@@ -23,7 +20,6 @@ from scalesweep.importers.table_map import load_map
 from scalesweep.importers.table_runs import TableRuns, runs_of
 from scalesweep.importers.which_importer import kind_of
 from tests.fakes.imported_runs import import_runs
-from tests.fakes.imported_table import imported
 
 RATE = {"column": "rate", "unit": "samples/s", "better": "higher", "scope": "total"}
 PLAIN = "name,ranks,samples,time_s\na,1,256,8.0\na,2,512,8.2\nb,1,64,2.0\nb,2,128,2.5\n"
@@ -317,40 +313,12 @@ def test_a_corrected_map_replaces_what_the_first_one_made(read: Import, tmp_path
         assert json.loads(path.read_text())["metrics"]["rate"]["unit"] == "images/s"
 
 
-# Samples a second: 4 % less with each more tp, and at twice as many nodes.
-SPLITS = "nodes,tp,mbs,dp,gradacc,rate\n" + "".join(
-    f"{nodes},{tp},{mbs},{8 * nodes // tp},{256 * tp // (8 * nodes * mbs)},"
-    f"{1000 * mbs * 0.96 ** (tp + nodes.bit_length())}\n"
-    for nodes, tp, mbs in product((1, 2, 4), (1, 2, 4), (1, 2))
-)
-LAYOUTS = map_of(
-    scale="nodes", scaling="strong",
-    parameters={
-        "ranks": {"column": "nodes"}, "tp": {"column": "tp"}, "mbs": {"column": "mbs"},
-        "dp": {"column": "dp", "derive": "8 * ranks // tp"},
-        "gradacc": {"column": "gradacc", "derive": "256 / (mbs * dp)"},
-    },
-)  # fmt: skip
-
-
-def test_what_follows_from_other_columns_tells_no_points_apart(tmp_path: Path) -> None:
-    spec, entry, tables = imported(tmp_path, SPLITS, LAYOUTS)
-    assert spec["derive"] == {"dp": "8 * ranks // tp", "gradacc": "256 / (mbs * dp)"}
-    assert {*spec["axes"]} == {"ranks", "tp", "mbs"} and len(spec["repeats"]) == 18
-    results = ExperimentResults(entry, tables)
-    means = tables["comparisons"].query("statistic == 'mean' and against == 'reference'")
-    pairs = means.set_index(["parameter", "value"])[["pairs", "ratio"]]
-    assert pairs.loc[("tp", "4")].tolist() == pytest.approx([6, 0.96**3])
-    assert pairs.loc[("mbs", "2")].tolist() == pytest.approx([9, 2])
-    assert {(row["dp"], row["gradacc"]) for row in results.points} >= {(8, 32), (32, 4)}
-    assert all("imported" in finding.flags for finding in find(results) if finding.rule == "ratio")
-
-
-def test_rows_that_contradict_what_follows_are_refused(read: Import) -> None:
-    table = read(SPLITS + "4,2,1,16,8,900\n4,2,1,8,32,900\n4,0,1,8,32,900\n", LAYOUTS)
-    assert len(table.runs) == 18
+def test_rows_that_contradict_what_follows_from_others_are_refused(read: Import) -> None:
+    derive = {"tp": {"column": "tp"}, "dp": {"column": "dp", "derive": "8 * ranks // tp"}}
+    content = map_of(parameters={"ranks": {"column": "ranks"}, **derive})
+    table = read("ranks,tp,dp,rate\n4,2,16,9\n4,4,16,9\n4,0,8,9\n", content)
+    assert [run.point["dp"] for run in table.runs] == [16]
     assert [(refusal.line, refusal.reason) for refusal in table.refusals] == [
-        (20, "gradacc is 8, but 256 / (mbs * dp) = 16"),
-        (21, "dp is 8, but 8 * ranks // tp = 16"),
-        (22, "parameters.dp.derive: '8 * ranks // tp' fails: integer division or modulo by zero"),
+        (3, "dp is 16, but 8 * ranks // tp = 8"),
+        (4, "parameters.dp.derive: '8 * ranks // tp' fails: integer division or modulo by zero"),
     ]

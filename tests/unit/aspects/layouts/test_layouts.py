@@ -59,6 +59,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
 
 
 def test_the_best_of_each_scale(small: ExperimentResults) -> None:
+    assert "dp" not in small.entry["axes"]  # which follows
     rows = {(row.setting, row.scale): row for row in small.of(BestLayout)}
     first, second, none = (rows["model a", scale] for scale in (8, 16, 32))
     assert (first.layout, first.next_layout) == (

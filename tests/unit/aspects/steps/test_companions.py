@@ -1,4 +1,4 @@
-"""Runs without exchange: the account against them by hand, the table, and where both are kept."""
+"""Runs without exchange: the account against them by hand, and the table; idle pipelines."""
 
 import json
 from pathlib import Path
@@ -12,8 +12,10 @@ from scalesweep.analysis.step_account import NOEXCHANGE, account_of, companion_a
 from scalesweep.aspects.make_tables import make_tables
 from scalesweep.aspects.steps.findings import largest_loss
 from scalesweep.aspects.steps.ledgers import ledgers
+from scalesweep.aspects.steps.pipeline import PipelineIdle, pipeline_idle
 from scalesweep.core.record import write_record
 from scalesweep.experiment.results import ExperimentResults
+from tests.fakes.epoch_study import Study
 from tests.fakes.finding_rows import only
 from tests.fakes.training import SITE, Training, make_training
 
@@ -115,3 +117,57 @@ def test_where_no_stamps_are_the_ledger_is_that_against_the_run_without(tmp_path
     assert four["communication_ms"] == pytest.approx(40)
     assert four["communication_ms_low"] is None  # the same in each pair: no scatter is known
     assert four["communication_share_low"] < 40 / 94 < four["communication_share_high"]
+
+
+# --- idle pipelines beside the formula ---
+
+PASSES = 40  # steps
+FIXED = {"ranks": 2, "ranks_per_node": 2, "tp": 1, "virtual_stages": 1}
+
+
+def pipeline_of(folder: Path, idle: tuple[float, ...]) -> ExperimentResults:
+    """Runs of a pipeline of two stages and four micro-batches: 60 and 70 ms of passes, of which
+    forward is a third; ranks wait so that their idle time is ``idle`` of that, a run each."""
+    folder.mkdir(exist_ok=True)
+    study = Study(folder, "e", "none")
+    study.experiment |= {
+        "benchmark": "torch_training", "fixed": FIXED, "mesh": {"dp": "1", "tp": "tp", "pp": "2"},
+        "transformer": {"layers": "4", "width": "64", "sequence": "16", "accumulation": "4"},
+        "memory": {"virtual_stages": "virtual_stages", "peak": "", "rank": "most"},
+    }  # fmt: skip
+    passes = np.tile([0.060, 0.070], (PASSES, 1))
+    for share in idle:
+        waits = share * 0.065 - np.tile([-0.005, 0.005], (PASSES, 1))  # the busier rank waits less
+        optimizer, rest = np.full((PASSES, 2), 0.008), 0.002
+        spans = {
+            "span_forward": passes / 3, "span_backward": passes * 2 / 3,
+            "span_optimizer": optimizer, "span_compute": passes + optimizer,
+            "span_input": np.full((PASSES, 2), 0.001), "span_pipeline_wait": waits,
+            "span_data_parallel": np.zeros((PASSES, 2)), "span_communication": waits,
+            "span_between": np.zeros((PASSES, 2)),
+        }  # fmt: skip
+        step = passes + optimizer + waits + 0.001 + rest
+        study.run(
+            FIXED, None, arrays={"step_times": step, **spans},
+            benchmark="torch_training", wall_s=60.0,
+        )  # fmt: skip
+    return study.results()
+
+
+def test_idle_stages_are_held_against_the_formula(tmp_path: Path) -> None:
+    results = pipeline_of(tmp_path, (0.50, 0.52, 0.51))
+    (row,) = results.of(PipelineIdle)
+    assert (row.stages, row.virtual_stages, row.micro_batches) == (2, 1, 4)
+    assert row.formula == 0.25 and row.idle.value == pytest.approx(0.51)
+    assert row.difference.low is not None and row.difference.low > 0.2
+    assert row.unequal == pytest.approx(70 / 65 - 1)
+    sentence = only(pipeline_idle(results)).sentence
+    assert "stages wait for 51" in sentence and "unequal stages cause 7.7 %" in sentence
+
+
+@pytest.mark.parametrize("idle", [(0.24, 0.26, 0.25), (0.5,), (0.2, 0.8)])
+def test_nothing_is_said_where_the_interval_holds_the_formula(
+    tmp_path: Path, idle: tuple[float, ...]
+) -> None:
+    """As the formula has it, a run without an interval, and two that scatter."""
+    assert pipeline_idle(pipeline_of(tmp_path, idle)) == []
