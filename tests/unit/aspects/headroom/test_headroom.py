@@ -41,22 +41,21 @@ def campaign(
     runs = [({"ranks": ranks}, {**row, f"{IMAGES}_mean_run": rate * n}) for n in (0.99, 1.0, 1.01)]
     fixed = {"ranks_per_node": 4, "input": "tfrecords", **MODEL}
     made = Campaign().add("training", runs, main_metric=IMAGES, fixed=fixed)
-    named = probes.split()
-    if "copies" in named:
+    if "copies" in probes:
         made.rates("up", "copies", [PCIE * n for n in scatter], direction="host_to_device")
         made.rates("down", "copies", [9 * PCIE] * 3, direction="device_to_host")
-    if "compute" in named:
+    if "compute" in probes:
         made.rates("compute", "compute", [flops * n for n in scatter])
-    if "memory" in named:
+    if "memory" in probes:
         made.rates("memory", "memory", [MEMORY * n for n in scatter])
-    if "layers" in named:
+    if "layers" in probes:
         made.layers([("conv", "conv2d", BATCH * GRADIENT, 1e9)], WEIGHTS, **MODEL)
-    if "files" in named:
+    if "files" in probes:
         cold = {"pattern": "sequential", "cache": "cold"}
         made.rates("reads", "files", [10e9 * n for n in scatter], **cold)
-    if "network" in named:
+    if "network" in probes:
         made.network(1e-4, 25e9, ranks=(2, 4), ranks_per_node=4)
-    if "loading" in named:
+    if "loading" in probes:
         times = {"total_throughput_mean_later": 5000.0, "samples": 100, "bytes": 100 * 110_000}
         made.add(
             "loading", [({}, times)] * 3,
@@ -171,15 +170,13 @@ def reading(
     usual = {"ranks_per_node": 1, "batch_size": 4, "sample_shape": [128, 128, 128, 4]}
     made = Campaign()
     if read:
-        made.add(
-            "io", runs(read, "ranks", *columns), scaling="weak", parameters=parameters,
-            fixed={**usual, "drop_page_cache": True, **(fixed or {})},
-        )  # fmt: skip
+        fixed = {**usual, "drop_page_cache": True, **(fixed or {})}
+        every = runs(read, "ranks", *columns)
+        made.add("io", every, scaling="weak", parameters=parameters, fixed=fixed)
     if used:
-        made.add(
-            "train", runs(used, "ranks", columns[0], input="dummy"), parameters=parameters,
-            fixed={**usual, **(training or {})},
-        )  # fmt: skip
+        fixed = {**usual, **(training or {})}
+        every = runs(used, "ranks", columns[0], input="dummy")
+        made.add("train", every, parameters=parameters, fixed=fixed)
     made.add(
         "files", runs(PLAIN, "cache", "best_mean_run"), main_metric="best", ceiling="files",
         parameters={"cache": {"workload": True}}, fixed={"ranks": 1},

@@ -102,8 +102,7 @@ def test_healthy_few_and_single_are_said_to_be_so(tmp_path: Path) -> None:
     finding = only(slow_links(study_of(tmp_path / "a", [latencies(1)], HOSTS)))
     assert finding.sentence.startswith("None of 28 links between hosts is slow: at most 1")
     few = study_of(tmp_path / "b", [latencies(1, 3, slow={(0, 1): 9.0})], HOSTS[:3])
-    text = "3 links between hosts are not judged: too few of them."
-    assert only(slow_links(few)).sentence == text
+    assert only(slow_links(few)).sentence.endswith("are not judged: too few of them.")
     assert len(link_figures(few)) == 1
     assert link_figures(study_of(tmp_path / "two", [latencies(1, 2)], HOSTS[:2])) == []
     # In a single run, and in one of three: it was the run.

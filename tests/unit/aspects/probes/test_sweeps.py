@@ -42,16 +42,16 @@ def test_a_run_keeps_best_median_and_worst_of_the_slowest_rank() -> None:
 @pytest.mark.parametrize(
     ("change", "seconds"),
     [
-        ({}, np.ones((1, 3))),
-        ({}, np.array([[[0.0]]])),
-        ({"values": [1, 2]}, np.ones((1, 1, 1))),
-        ({"amounts": None}, np.ones((1, 1, 1))),
+        ({}, [[1, 1, 1]]),
+        ({}, [[[0.0]]]),
+        ({"values": [1, 2]}, [[[1]]]),
+        ({"amounts": None}, [[[1]]]),
     ],
 )
 def test_sweeps_that_cannot_be_used_are_refused(change: Any, seconds: Any) -> None:
     record = {"notes": {"sweep": note([8], [16.0]) | change}}
     with pytest.raises(UserError, match="sweep"):
-        sweep_of(record, {"sweep_seconds": seconds})
+        sweep_of(record, {"sweep_seconds": np.array(seconds)})
 
 
 def compute() -> ExperimentResults:
