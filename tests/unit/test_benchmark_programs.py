@@ -90,9 +90,7 @@ def test_a_program_that_is_not_there_is_refused(tmp_path: Path, program: str) ->
         ("file_read", {"block_kib": 2048, "file_mib": 1}, "a block is larger than a file"),
     ],
 )
-def test_what_does_not_go_together_is_refused(
-    name: str, params: dict[str, Any], words: str
-) -> None:
+def test_what_does_not_fit_is_refused(name: str, params: dict[str, Any], words: str) -> None:
     benchmark = load_benchmark(name)
     with pytest.raises(UserError, match=words):
         benchmark.check_point({**benchmark.defaults, **params}, "e")

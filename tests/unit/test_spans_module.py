@@ -109,9 +109,7 @@ def test_steps_are_printed_as_they_were(spans: Any, clock: Clock, tmp_path: Path
     assert stamped.hosts == [os.uname().nodename]
 
 
-def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(
-    spans: Any, clock: Clock, tmp_path: Path
-) -> None:
+def test_left_and_nested_loops_print_no_steps(spans: Any, clock: Clock, tmp_path: Path) -> None:
     """A progress bar holds the batches of a loop that was left; and a validation has its loop."""
     held: list[Any] = []
     spans.span("training").__enter__()
@@ -136,9 +134,7 @@ def test_loops_that_are_left_or_lie_in_a_span_print_no_steps(
     assert arrays["span_between"] == pytest.approx([0, 0, 0.032, 0, 0.032, 0])
 
 
-def test_an_activity_within_a_step_lies_between_it_and_the_next(
-    spans: Any, clock: Clock, tmp_path: Path
-) -> None:
+def test_an_activity_within_a_step_lies_after_it(spans: Any, clock: Clock, tmp_path: Path) -> None:
     """``if step % 2: with spans.span("validation")`` in the body of the loop."""
     for step in spans.steps(range(5)):
         spans.at("forward")
@@ -154,9 +150,7 @@ def test_an_activity_within_a_step_lies_between_it_and_the_next(
         assert arrays[name] == pytest.approx([0, 0, 0.01, 0, 0.01])
 
 
-def test_what_other_threads_do_meanwhile_takes_no_time_of_a_step(
-    spans: Any, clock: Clock, tmp_path: Path
-) -> None:
+def test_other_threads_take_no_time_of_a_step(spans: Any, clock: Clock, tmp_path: Path) -> None:
     """A thread reads ahead, one writes a checkpoint; and a hook runs in a thread of backward."""
 
     def beside() -> None:

@@ -41,9 +41,7 @@ def test_costs_that_are_sums_of_the_terms_come_out(measured: Measured) -> None:
         (32, 30, ""),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(
-    measured: Measured, ranks: int, layouts: int, why: str
-) -> None:
+def test_rankings_that_are_refused(measured: Measured, ranks: int, layouts: int, why: str) -> None:
     known = dict([*measured.items()][-layouts:]) if layouts < 30 else measured
     assert why in refusal(known, ranks) and bool(why) == bool(refusal(known, ranks))
 

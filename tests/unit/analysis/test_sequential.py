@@ -62,7 +62,5 @@ HALF = t_quantile(4) * math.sqrt(2 / 3)  # of the difference of two points: thre
         (0.1, 3, 0.0, None), (0.1, 3, -1.0, None), (1, 3, 0.1, None),
     ],
 )  # fmt: skip
-def test_how_many_more_repeats_decide(
-    half: float, repeats: int, distance: float, more: int | None
-) -> None:
+def test_repeats_that_decide(half: float, repeats: int, distance: float, more: int | None) -> None:
     assert more_repeats(half, repeats, distance, most=100) == more

@@ -19,9 +19,7 @@ def test_a_file_is_known_by_its_content(tmp_path: Path, monkeypatch: pytest.Monk
         assert described_file(nothing) == {"path": str(nothing), "bytes": None, "blake2b": None}
 
 
-def test_a_folder_is_known_by_its_python_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_known_by_its_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a" / "__pycache__").mkdir(parents=True)
     (tmp_path / ".venv").mkdir()
     (tmp_path / "a" / "b.py").write_text("1")

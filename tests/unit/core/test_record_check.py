@@ -40,9 +40,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "why"), BAD)
-def test_what_no_table_can_use_is_not_written(
-    tmp_path: Path, changes: dict[str, Any], why: str
-) -> None:
+def test_useless_records_are_not_written(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
     with pytest.raises(BadRecordError) as caught:
         write_record(tmp_path / "data_loading-r2-0", make_record(**changes))
     assert why in str(caught.value) and "\n" not in str(caught.value)

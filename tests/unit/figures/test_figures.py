@@ -57,9 +57,7 @@ def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None
     assert all("(simulated)" in title for title in titles)
 
 
-def test_scaling_has_its_ideal_its_target_and_holes(
-    studies: dict[str, ExperimentResults],
-) -> None:
+def test_scaling_has_its_ideal_its_target_and_holes(studies: dict[str, ExperimentResults]) -> None:
     study = studies["io_weak_scaling"]
     drawing = named(study, "scaling-later")
     rates = drawing.panels[0].frame.set_index(["series", "style", "x"])["y"]
@@ -178,9 +176,7 @@ def test_files_are_deterministic_and_can_stand_in_one_page(tmp_path: Path) -> No
     assert "$x^2$" in every and "&lt;b&gt;&amp;" in every and "<b>" not in every
 
 
-def test_a_figure_that_cannot_be_drawn_is_missing_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_figure_is_missing_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_results(tmp_path, [Fake("e", {"ranks": [1, 2]}, "weak")])
 
     def scaling_figures(_results: ExperimentResults) -> list[Drawing]:

@@ -48,9 +48,7 @@ def long_checkpoints(arrays: Arrays) -> None:
         (scaled(1.1, rank=1, first=30), "rank 1 counted about 5 % more time than the others"),
     ],
 )
-def test_spans_that_cannot_be_are_refused_with_the_likely_cause(
-    tmp_path: Path, change: Any, words: str
-) -> None:
+def test_impossible_spans_are_refused_by_cause(tmp_path: Path, change: Any, words: str) -> None:
     study, _, found = measured(tmp_path, Program(), changed=change)
     (warning,) = [one for one in found if one.rule == "warnings"]
     assert re.search(words, warning.reason), warning.reason
@@ -114,9 +112,7 @@ def test_stamps_out_of_order_are_refused_as_the_program_says(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("count", [8, 30, 60])
-def test_of_ranks_that_do_not_meet_or_whose_clocks_disagree_none_is_late(
-    tmp_path: Path, count: int
-) -> None:
+def test_of_ranks_that_never_meet_or_disagree_none_is_late(tmp_path: Path, count: int) -> None:
     """Steps of one rank are longer, but nobody waits for it, and nothing is kept between them."""
 
     def alone(arrays: Arrays) -> None:

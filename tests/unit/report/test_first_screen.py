@@ -1,7 +1,6 @@
 """The first screen: where to run, why, how sure, and what next."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,7 @@ WEAK = {"ranks": [1, 2, 4]}
 FIGURES = ["scaling-init", "scaling-later"]
 
 
-def screen(
-    root: Path, fake: Fake, disturbed: int = 0, failures: Sequence[Any] = ()
-) -> dict[str, Any]:
+def screen(root: Path, fake: Fake, disturbed: int = 0, failures: Any = ()) -> dict[str, Any]:
     """The first screen; other processes disturbed so many of 15 runs."""
     make_results(root, [replace(fake, source="measured")])
     plan = read_plan(root / "plan.json")
@@ -60,9 +57,7 @@ def slower(power: float) -> Any:
          "run at 2 ranks", "repeat 3 failed runs"),
     ],
 )  # fmt: skip
-def test_a_line_says_where_to_run_and_what_next(
-    tmp_path: Path, fake: Fake, line: str, then: str
-) -> None:
+def test_where_to_run_and_what_next(tmp_path: Path, fake: Fake, line: str, then: str) -> None:
     shown = screen(tmp_path, fake)
     assert re.match(line, shown["line"].text), shown["line"].text
     assert then in (shown["next"].text if shown["next"] else "")

@@ -111,9 +111,7 @@ ONE = Fake("e", {"a": [1, 2]}, repeats=1)
         (replace(ONE, source="imported"), "imported", ["data_loading Published results"]),
     ],
 )  # fmt: skip
-def test_little_is_said_as_it_is(
-    tmp_path: Path, fake: Fake, campaign: str, said: list[str]
-) -> None:
+def test_little_is_said_as_is(tmp_path: Path, fake: Fake, campaign: str, said: list[str]) -> None:
     page = render(make_results(tmp_path, [fake], campaign=campaign))
     outline(page)
     for words in said:

@@ -104,9 +104,7 @@ def test_ratio_over_the_default_with_its_interval() -> None:
         ([1.4], "open", "(layout), images rate: 1.4 times."),
     ],
 )
-def test_single_runs_have_a_ratio_and_a_test_over_pairs(
-    gains: list[float], level: str, told: str
-) -> None:
+def test_single_runs_are_tested_over_pairs(gains: list[float], level: str, told: str) -> None:
     made = study([
         ({"model": model, "layout": layout}, [1000.0 * (gain if layout == "NCHW" else 1)])
         for model, gain in zip("abcdefgh", gains, strict=False) for layout in ("NHWC", "NCHW")

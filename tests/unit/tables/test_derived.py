@@ -57,9 +57,7 @@ def measured(campaign: Campaign, folder: Path) -> tuple[pd.DataFrame, Plan]:
     return with_derived(build_summary(records), plan["experiments"]), plan
 
 
-def test_they_are_worked_out_for_each_run_and_carry_intervals(
-    campaign_of: Load, tmp_path: Path
-) -> None:
+def test_they_are_worked_out_for_each_run_with_intervals(campaign_of: Load, tmp_path: Path) -> None:
     plain = campaign_of(BODY)
     campaign = campaign_of(BODY + STATED)
     assert [*campaign.unique_runs()] == [*plain.unique_runs()]  # no part of run ids

@@ -117,9 +117,7 @@ def test_series_keep_other_parameters_and_sources_apart(study: Study) -> None:
     assert scaling["base_ranks"].tolist() == [1, 1, 1, 1, 2]
 
 
-def test_a_series_without_the_smallest_scale_has_no_efficiency_at_its_own_base(
-    study: Study,
-) -> None:
+def test_a_series_without_the_smallest_scale_has_no_efficiency_at_its_base(study: Study) -> None:
     times = {("a", 1): 8.0, ("a", 2): 10.0, ("b", 2): 9.0, ("b", 4): 12.0, ("c", 2): 7.0}
     for (mode, ranks), seconds in times.items():
         study.run({"ranks": ranks, "batch": 4, "mode": mode}, seconds)

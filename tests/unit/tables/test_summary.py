@@ -118,9 +118,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def test_runs_that_cannot_be_summarised_are_all_named_and_take_no_other_along(
-    tmp_path: Path,
-) -> None:
+def test_runs_that_cannot_be_summarised_are_named_and_take_no_other_along(tmp_path: Path) -> None:
     good = write_run(tmp_path, "good", times())
     paths = {name: write_run(tmp_path, name, arrays) for name, (arrays, _) in BAD.items()}
     paths["cut"].write_bytes(paths["cut"].read_bytes()[:100])
