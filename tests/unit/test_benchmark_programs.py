@@ -1,5 +1,6 @@
 """How benchmark.yaml names the programs of a benchmark: packages of the benchmarks, and files."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,28 +9,8 @@ import pytest
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.core.errors import UserError
 
-READER = """
-name: reader
-version: 1
-summary: Reads samples.
-parameters:
-  ranks: {type: integer, minimum: 1, default: 1, doc: ranks}
-  ranks_per_node: {type: integer, minimum: 1, default: 8, doc: ranks on a node}
-data:
-  program: PROGRAM
-  parameters: []
-  files: {train: ranks}
-  bytes_per_file: "100"
-command: ["true"]
-result: native
-"""
-
-
-def reader(folder: Path, program: str, more: str = "") -> Benchmark:
-    """Load a benchmark whose data set ``program`` makes."""
-    (folder / "reader").mkdir(exist_ok=True)
-    (folder / "reader" / "benchmark.yaml").write_text(READER.replace("PROGRAM", program + more))
-    return load_benchmark("reader", folder=folder / "reader")
+Edited = Callable[..., Benchmark]
+DATA = {"parameters": [], "files": {"train": "ranks"}, "bytes_per_file": "100"}
 
 
 # As they were when every program was a file: data sets that are there are found again.
@@ -48,28 +29,29 @@ def test_folders_of_data_sets_never_change(name: str, folder: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "more", "words", "name"),
+    ("program", "words", "name"),
     [
-        ("shared.stage", "", ("", "shared.stage"), "shared"),
-        ("shared.stage", "\n  name: older", ("", "shared.stage"), "older"),
-        ("stage.py", "", ("reader/stage.py",), "reader"),
+        ({"program": "shared.stage"}, ("", "shared.stage"), "shared"),
+        ({"program": "shared.stage", "name": "older"}, ("", "shared.stage"), "older"),
+        ({"program": "stage.py"}, ("foreign/stage.py",), "foreign"),
     ],
 )
 def test_a_module_of_a_package_or_a_file_makes_data(
-    tmp_path: Path, program: str, more: str, words: tuple[str, ...], name: str
+    foreign: Path, edited: Edited, program: dict[str, str], words: tuple[str, ...], name: str
 ) -> None:
-    for folder in ("shared", "reader"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "stage.py").touch()
-    data = reader(tmp_path, program, more).data
+    folder = foreign / "benchmarks"
+    (folder / "shared").mkdir()
+    for package in ("shared", "foreign"):
+        (folder / package / "stage.py").touch()
+    data = edited(data={**DATA, **program}).data
     assert data is not None and data.name == name
-    assert data.program == (str(tmp_path / words[0]), *words[1:])
+    assert data.program == (str(folder / words[0]), *words[1:])
 
 
 @pytest.mark.parametrize("program", ["stage.py", "shared.stage", "stage", ".stage"])
-def test_a_program_that_is_not_there_is_refused(tmp_path: Path, program: str) -> None:
-    with pytest.raises(UserError, match=r"reader/benchmark\.yaml: data\.program: no file "):
-        reader(tmp_path, program)
+def test_a_program_that_is_not_there_is_refused(edited: Edited, program: str) -> None:
+    with pytest.raises(UserError, match=r"foreign/benchmark\.yaml: data\.program: no file "):
+        edited(data={**DATA, "program": program})
 
 
 @pytest.mark.parametrize(
