@@ -1,16 +1,17 @@
 """Times of steps that cannot be: refused with the likely cause, and nothing is clear on them."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from scalesweep.analysis.step_account import account_of
 from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.findings.base import CLEAR
-from tests.acceptance.faults import Arrays, Noise, Program, always
+from tests.acceptance.faults import Arrays, Noise, Program, always, planted_run
 from tests.fakes.planted_steps import planted_study
 from tests.unit.findings.test_planted_steps import clear, measured
 
@@ -120,7 +121,7 @@ def test_of_ranks_that_never_meet_or_disagree_none_is_late(tmp_path: Path, count
         arrays["span_communication"][:] = 0.001
         arrays["step_times"] = work + arrays["span_input"] + 0.0015
 
-    program = replace(Program(), faults={"compute": always(30, 1)})
+    program = Program(faults={"compute": always(30, 1)})
     study, _, found = measured(tmp_path, program, spans=(), changed=alone, steps=count)
     assert not study.of(CauseRow)
     assert not clear(found)
@@ -128,3 +129,17 @@ def test_of_ranks_that_never_meet_or_disagree_none_is_late(tmp_path: Path, count
     assert re.search(
         "rank 1 counted about 4. % more time .* mode.synchronous: false", warning.reason
     )
+
+
+@pytest.mark.parametrize("name", ["span_communication", "span_validation"])
+def test_a_span_that_is_longer_than_its_step_counts_as_a_part_of_it(name: str) -> None:
+    """One torn value in 200 steps was a stall of the exchange, and validation twice its time."""
+    arrays = planted_run(Program(), 2, 200, noise=Noise(step=0.2, run=0))
+    arrays["span_validation"] = np.zeros((200, 2))
+    true = account_of(arrays, {}, 2)
+    arrays[name][50] = 20.0 * arrays["step_times"][50]
+    account = account_of(arrays, {}, 2)
+    step = float(arrays["step_times"].mean())
+    assert account.elapsed == pytest.approx(true.elapsed, abs=step / 150)
+    for term in ("stalls", "transfer", "compute", "validation"):
+        assert account.term(term) == pytest.approx(true.term(term), abs=step / 150)
