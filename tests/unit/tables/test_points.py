@@ -64,10 +64,12 @@ def test_intervals_of_numbers_with_few_digits_are_wider_by_half_of_the_last() ->
                 for rate in rates[ranks]
              ]) for ranks in rates],
             {"rate": ("tokens/s", "higher")}, scaling="weak", main_metric="rate",
-        ).tables["points"]
+        ).tables
         for known in (False, True)
     )  # fmt: skip
     shares = np.array([half[ranks] / np.mean(rates[ranks]) for ranks in rates])
     for end, sign in (("mean", 0), ("low", -1), ("high", 1)):
-        ratios = (rounded[f"rate_{end}_run"] / exact[f"rate_{end}_run"]).to_list()
-        assert ratios == pytest.approx(1 + sign * shares)
+        rates_of = [tables["points"][f"rate_{end}_run"] for tables in (rounded, exact)]
+        assert (rates_of[0] / rates_of[1]).to_list() == pytest.approx(1 + sign * shares)
+    low, exactly = (tables["scaling"]["rate_eff_low_run"][1] for tables in (rounded, exact))
+    assert low / exactly == pytest.approx(1 - shares.sum(), abs=1e-4)
