@@ -198,7 +198,7 @@ def next_point(
         if broken:
             return None
         benchmark.check_point(point, "")
-        site.check_point(point, "")
+        site.check_point(benchmark, point, "")
     except (UserError, ValueError):
         return None
     return None if any(rule.when(point) for rule in experiment.keys.exclude) else point

@@ -69,7 +69,8 @@ def value_group(pattern: "re.Pattern[str]") -> str | int:
     numbers = set(range(1, pattern.groups + 1)) - others
     if len(numbers) != 1:
         problem = f"{len(numbers)} groups" if numbers else "no group"
-        raise ValueError(f"has {problem} for the number; put it in (?P<value>...)")
+        text = f"'{pattern.pattern}' has {problem} for the number"
+        raise ValueError(f"{text}; put it in (?P<value>...)")
     return numbers.pop()
 
 

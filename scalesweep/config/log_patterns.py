@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, PrivateAttr
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from scalesweep.analysis.metrics import EVERY_KEY, QUANTITIES
 from scalesweep.compute.external_program import WALL_TIME, WALL_TIME_MEANS
@@ -26,23 +26,17 @@ from scalesweep.config.models import (
     matching,
 )
 from scalesweep.config.parameter import check_metrics
+from scalesweep.config.study import named_file
 from scalesweep.config.yaml_loader import load_yaml
-from scalesweep.core.errors import UserError, choices
+from scalesweep.core.errors import UserError
 from scalesweep.core.files import digest_of
 from scalesweep.core.paths import RESOURCES
 from scalesweep.core.record import OF_STEPS
 
 Kind = Literal["extensive", "intensive", "latency"]
+_READERS = RESOURCES / "readers"
 # Names of arrays of native programs and of stamps, and of quantities made from them.
 RESERVED = frozenset(("local_times", "global_times", "span", "span_wait", *OF_STEPS, *QUANTITIES))
-
-
-def _has_a_value(pattern: str) -> str | None:
-    try:
-        value_group(re.compile(pattern))
-    except ValueError as error:
-        return f"'{pattern}' {error}"
-    return None
 
 
 _MATCHES = "one of first, last, mean, median, all, or a percentile, p1 to p99"
@@ -58,7 +52,9 @@ class ExtractedMetric(Model):
         checked(lambda name: f"{name!r} is reserved by scalesweep" if name in RESERVED else None),
     ]
     """its name"""
-    pattern: Annotated[Text, checked(is_pattern), checked(_has_a_value)]
+    pattern: Annotated[
+        Text, checked(is_pattern), AfterValidator(lambda it: value_group(re.compile(it)) and it)
+    ]
     """regular expression for a line: the group `value`, or the only group, is the number; a group
     `key` makes a metric `<metric>_<key>` for each key; a group `rank` says who printed it"""
     unit: Text
@@ -113,19 +109,19 @@ class Result(Model):
 
     def settle(self, path: Path) -> Self:
         """Find the reader of a benchmark's file, and check the metrics. Raises UserError."""
+        where, names = f"{path}: result", [entry.metric for entry in self.metrics]
         if self.reader:
-            own, shipped = self.reader.endswith(".yaml"), shipped_readers()
-            if not own and self.reader not in shipped:
-                known = f"{choices(self.reader, shipped)}, or a file NAME.yaml"
-                raise UserError(f"{path}: result.reader: {known}")
-            self._read_by = load_reader(path.parent / self.reader) if own else shipped[self.reader]
+            file = path.parent / self.reader
+            if file.suffix != ".yaml":
+                shipped = _READERS.glob("*.yaml")
+                file = named_file("reader", self.reader, shipped, f"{where}.reader")
+            self._read_by = load_reader(file)
         if self.warmup and not self.stamps:
-            raise UserError(f"{path}: result.warmup: steps that stamps leave out; add stamps")
-        names = [entry.metric for entry in self.metrics]
+            raise UserError(f"{where}.warmup: steps that stamps leave out; add stamps")
         for place, name in enumerate(names):
             if name in names[:place] or name in self.given:
-                raise UserError(f"{path}: result.extract[{place}]: two metrics {name!r}")
-        check_metrics(names, f"{path}: result.extract")
+                raise UserError(f"{where}.extract[{place}]: two metrics {name!r}")
+        check_metrics(names, f"{where}.extract")
         return self
 
     @cached_property
@@ -175,7 +171,7 @@ class Result(Model):
 @cache
 def shipped_readers() -> dict[str, Reader]:
     """The readers that come with scalesweep, by the names of their files."""
-    return {path.stem: load_reader(path) for path in sorted((RESOURCES / "readers").glob("*.yaml"))}
+    return {path.stem: load_reader(path) for path in sorted(_READERS.glob("*.yaml"))}
 
 
 def load_reader(path: Path) -> Reader:

@@ -73,9 +73,7 @@ def _check_points(
         reasons = "; ".join(dict.fromkeys(why for _, why in excluded))
         raise UserError(f"{where}: no point is left; all {len(excluded)} are excluded ({reasons})")
     for point in points:
-        if site.launch:
-            site.check_gpus(benchmark, point, where)
-        site.check_point(point, where)
+        site.check_point(benchmark, point, where)
     if site.launch:
         nullable = [name for name, of in benchmark.parameters.items() if "null" in of.types]
         benchmark.command.check(points, nullable, where)

@@ -38,7 +38,6 @@ from scalesweep.core.paths import LAUNCHERS, SITES
 
 TORCH = "torch"  # the framework whose Python and launcher may be others than TensorFlow's
 _OfSlurm = Annotated[str, Short(lambda _: "", (type(None),))]
-_Flops = Annotated[Number, Field(gt=0, le=1e24)]
 _GRES = matching(r"([A-Za-z0-9_]+(:[A-Za-z0-9_.]+)?:[0-9]+)?", "name:count or name:type:count")
 # Options of sbatch that scalesweep sets, by itself or by keys: none of these.
 _OPTION = (
@@ -118,9 +117,9 @@ class Peaks(Model):
     FORM: ClassVar[str] = "device, or flops and bytes_per_s of a node, as data sheets state them"
     device: Annotated[str, one_of(DEVICES)] | None = None
     """a node's GPUs, whose [data sheet](../methods/utilisation.md#peaks-of-data-sheets) is taken"""
-    flops: Annotated[dict[Annotated[str, one_of(DTYPES)], _Flops], FILLED] | None = None
+    flops: Annotated[dict[Annotated[str, one_of(DTYPES)], Positive], FILLED] | None = None
     """FLOP/s of a node by type: `float32`, `tf32`, `bfloat16`, `float16`, `float8`"""
-    bytes_per_s: _Flops | None = None
+    bytes_per_s: Positive | None = None
     """bytes/s of a node's memory"""
 
 
@@ -229,36 +228,30 @@ class Site(Model):
         """Nodes that a point takes: ceil(ranks / ranks_per_node)."""
         return -(-int(point["ranks"]) // int(point["ranks_per_node"]))
 
-    def check_point(self, point: Mapping[str, Any], where: str) -> None:
-        """Raise UserError if the site cannot hold the point's ranks."""
+    def check_point(self, benchmark: Benchmark, point: Mapping[str, Any], where: str) -> None:
+        """Raise UserError if the site cannot hold the point's ranks, or has too few GPUs for them;
+        ``CUDA_VISIBLE_DEVICES`` may show fewer, or hide them: then the program has to tell."""
         ranks, per_node = int(point["ranks"]), int(point["ranks_per_node"])
-        nodes = self.nodes_for(point)
+        nodes, on_node, gpus = self.nodes_for(point), self.ranks_on_node(point), benchmark.gpus
+        if gpus is not None and self.gpus_per_node and self.launch:
+            needed = int(gpus.number(point)) * on_node
+            shown = "CUDA_VISIBLE_DEVICES" in {**self.env, **benchmark.variables(point)}
+            if needed > self.gpus_per_node and not shown:
+                values = ", ".join(f"{name} = {point[name]}" for name in sorted(gpus.names))
+                at = f"{where}: {values}".removesuffix(": ")  # the same at all points
+                raise UserError(
+                    f"{at}: {counted(on_node, 'rank')} on a node would need {needed} GPUs, site "
+                    f"{self.name} has gpus_per_node = {self.gpus_per_node}"
+                )
         if nodes > self.nodes:
             raise UserError(
                 f"{where}: {ranks} ranks at ranks_per_node = {per_node} take {nodes} nodes, site "
                 f"{self.name} has {self.nodes}: set ranks_per_node: {-(-ranks // self.nodes)}"
             )
-        on_node = self.ranks_on_node(point)
         if on_node > self.cores_per_node and not self.oversubscribe:
             raise UserError(
                 f"{where}: {on_node} ranks on a node of {self.cores_per_node} cores; set "
                 f"'oversubscribe: true' in {self.file} to allow it"
-            )
-
-    def check_gpus(self, benchmark: Benchmark, point: Mapping[str, Any], where: str) -> None:
-        """Raise UserError for a point that needs more GPUs of a node than there are, where that is
-        known: ``CUDA_VISIBLE_DEVICES`` may show fewer, or none to devices of CPUs."""
-        gpus, known = benchmark.gpus, {**self.env, **benchmark.variables(point)}
-        if gpus is None or not self.gpus_per_node or "CUDA_VISIBLE_DEVICES" in known:
-            return
-        ranks = self.ranks_on_node(point)
-        needed = int(gpus.number(point)) * ranks
-        if needed > self.gpus_per_node:
-            values = ", ".join(f"{name} = {point[name]}" for name in sorted(gpus.names))
-            at = f"{where}: {values}".removesuffix(": ")  # the same at all points
-            raise UserError(
-                f"{at}: {counted(ranks, 'rank')} on a node would need {needed} GPUs, site "
-                f"{self.name} has gpus_per_node = {self.gpus_per_node}"
             )
 
     def ranks_on_node(self, point: Mapping[str, Any]) -> int:

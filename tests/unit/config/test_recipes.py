@@ -52,7 +52,7 @@ def test_a_recipe_reads_what_an_import_reads(name: str, tmp_path: Path) -> None:
 
 def test_a_reader_of_a_benchmark_is_one_there_is(tmp_path: Path) -> None:
     path = tmp_path / "benchmark.yaml"
-    with pytest.raises(UserError, match=r"result\.reader: did you mean torchtitan\? allowed: aws"):
+    with pytest.raises(UserError, match=r"no reader 'torchtitn'; did you mean torchtitan\? allowed: aws"):
         Result(reader="torchtitn").settle(path)
     with pytest.raises(UserError, match=r"mine\.yaml: no such file"):
         Result(reader="mine.yaml").settle(path)
