@@ -26,14 +26,11 @@ def line_of(*words: str) -> list[str]:
     return words_of(args)
 
 
-def test_every_command_is_listed() -> None:
-    assert list(COMMANDS) == re.findall(r"^  (\w+) ", overview(), re.M)
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_names_each_option_and_its_examples_parse(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert f"\n  {name} " in overview()
     with pytest.raises(SystemExit) as ended:
         read([name, "--help"])
     assert ended.value.code == 0
@@ -49,12 +46,11 @@ def test_help_names_each_option_and_its_examples_parse(
     ("words", "told"),
     [
         (["predict", "a.yaml", "b.yaml"], "scalesweep predict: b.yaml: unknown; see"),
-        (["compare"], "scalesweep compare: the following arguments are required: BASE; see"),
         (["history", "--fail-on", "all"], "scalesweep history: argument --fail-on: invalid choice"),
         (["predict", "--history", "x"], "scalesweep predict: --history: unknown"),
         *(
             (["predict", "--ranks", text], f"scalesweep predict: argument --ranks: {text}: must be")
-            for text in ("many", "0", "1.5", "²")
+            for text in ("0", "1.5", "²")
         ),
         (["advise", "--budget", "x"], "scalesweep advise: argument --budget: invalid float value"),
     ],

@@ -60,17 +60,6 @@ def test_a_series_that_exclusions_cut_is_none_of_a_mix_up(campaign_of: Load) -> 
         campaign_of(f"{weak}{diagonal}]")
 
 
-def test_experiments_that_share_a_point_share_its_run(toy, campaign_of: Load) -> None:
-    path = toy / "two.yaml"
-    path.write_text(
-        "campaign: two\nsite: toy\nexperiments:\n"
-        "  a: {benchmark: toy, axes: {size: [1, 2]}}\n"
-        "  b: {benchmark: toy, axes: {size: [2, 3]}}\n"
-    )
-    campaign = load_campaign(path)
-    assert len(campaign.unique_runs()) == 3
-
-
 def test_repeats_of_each_linked_point_by_their_numbers(campaign_of: Load) -> None:
     body = "linked: [{size: 8}, {size: 4}]\nrepeats: [[0, 3], [1]]"
     runs = campaign_of(body).experiments[0].runs

@@ -74,10 +74,6 @@ def edited(campaign: Campaign) -> None:
     )
 
 
-def no_record(campaign: Campaign) -> None:
-    (runs_of(campaign)[0] / RECORD).unlink()
-
-
 def all_done(campaign: Campaign) -> None:
     """Everything is done, and a plan was made of another state."""
     for _, run in campaign.unique_runs().values():
@@ -88,17 +84,13 @@ def all_done(campaign: Campaign) -> None:
     (campaign.results / STATE).write_text("{}")
 
 
-def nothing(campaign: Campaign) -> None:
-    pass
-
-
 def whole(folder: Path) -> dict[str, Any]:
     """All but caches."""
     caches = ("results", f"results/{STATE}", "results/runs/toy", f"results/runs/toy/{INDEX}")
     return {name: what for name, what in tree(folder).items() if name not in caches}
 
 
-CHANGES = [nothing, damage, other, edited, no_record, all_done]
+CHANGES = [damage, other, edited, all_done]
 
 
 @pytest.mark.parametrize("change", CHANGES)

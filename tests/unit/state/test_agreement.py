@@ -49,15 +49,11 @@ def measured(load: Load, results: Path) -> Load:
     if results.exists():
         shutil.copytree(results, campaign.results)
     else:
-        run_all(campaign)
+        for experiment, run in campaign.unique_runs().values():
+            assert launch(run_spec(campaign, experiment, run), ROOT) == 0
         shutil.copytree(campaign.results, results)
     assert [state.status for state in stock(campaign)] == ["done", "done"]
     return load
-
-
-def run_all(campaign: Campaign) -> None:
-    for experiment, run in campaign.unique_runs().values():
-        assert launch(run_spec(campaign, experiment, run), ROOT) == 0
 
 
 def stock(campaign: Campaign) -> list[RunState]:
@@ -65,18 +61,12 @@ def stock(campaign: Campaign) -> list[RunState]:
     return list(take_stock(campaign, campaign.unique_runs()).values())
 
 
-def edit(folder: Path, name: str, **changes: Any) -> None:
-    """Change keys of a benchmark.yaml; ``parameters`` is merged."""
-    path = folder / "benchmarks" / name / "benchmark.yaml"
-    content = yaml.safe_load(path.read_text())
-    parameters = {**content["parameters"], **changes.pop("parameters", {})}
-    path.write_text(yaml.safe_dump({**content, **changes, "parameters": parameters}))
-
-
-def default(folder: Path, name: str, parameter: str, value: Any) -> None:
-    path = folder / "benchmarks" / name / "benchmark.yaml"
-    spec = yaml.safe_load(path.read_text())["parameters"][parameter]
-    edit(folder, name, parameters={parameter: {**spec, "default": value}})
+def edit(folder: Path, size: int = 4, **changes: Any) -> None:
+    """Change keys of the foreign benchmark.yaml, and the default of its parameter ``size``."""
+    path = folder / "benchmarks" / "foreign" / "benchmark.yaml"
+    content = yaml.safe_load(path.read_text()) | changes
+    content["parameters"]["size"]["default"] = size
+    path.write_text(yaml.safe_dump(content))
 
 
 def test_a_changed_default_is_stale_until_the_version_or_the_campaign_says_so(
@@ -84,7 +74,7 @@ def test_a_changed_default_is_stale_until_the_version_or_the_campaign_says_so(
 ) -> None:
     before = measured()
     digest = state_digest(before, take_stock(before, before.unique_runs()))
-    default(foreign, "foreign", "size", 8)
+    edit(foreign, size=8)
     campaign = measured()
     runs = campaign.unique_runs()
     states = take_stock(campaign, runs)
@@ -104,14 +94,14 @@ def test_a_changed_default_is_stale_until_the_version_or_the_campaign_says_so(
     assert stock(measured("accept_stale: [ours]"))[1].status == "stale"
     accepted = stock(measured("accept_stale: [theirs]"))[1]
     assert (accepted.status, accepted.detail) == ("done", "accepted although size was 4, is 8")
-    edit(foreign, "foreign", version=2)
+    edit(foreign, size=8, version=2)
     assert [state.status for state in stock(measured())] == ["done", "new"]
 
 
 def test_nothing_is_read_again_while_the_plan_stays(
     foreign: Path, measured: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    default(foreign, "foreign", "size", 8)
+    edit(foreign, size=8)
     before = stock(measured())
     with monkeypatch.context() as patched:
         patched.setattr(
@@ -119,10 +109,10 @@ def test_nothing_is_read_again_while_the_plan_stays(
         )
         assert stock(measured()) == before
         # Neither comments nor what a record cannot disagree in.
-        edit(foreign, "foreign", summary="Another one.")
+        edit(foreign, size=8, summary="Another one.")
         assert stock(measured()) == before
         assert stock(measured("accept_stale: [theirs]"))[1].status == "done"
-    default(foreign, "foreign", "size", 4)
+    edit(foreign)
     assert [state.status for state in stock(measured())] == ["done", "done"]
 
 
@@ -140,7 +130,7 @@ def test_nothing_is_read_again_while_the_plan_stays(
 def test_a_changed_command_is_stale(
     foreign: Path, measured: Load, changes: dict[str, Any], detail: str
 ) -> None:
-    edit(foreign, "foreign", **changes)
+    edit(foreign, **changes)
     state = stock(measured())[1]
     assert (state.status, state.cause, state.detail) == ("stale", "changed", detail)
     assert stock(measured("accept_stale: [theirs]"))[1].status == "done"
