@@ -65,10 +65,13 @@ class Project:
     def _call(
         self, module: str, words: Sequence[str], minutes: int = 15
     ) -> subprocess.CompletedProcess[str]:
+        return call(module, words, self.path, self.environment(), seconds=60 * minutes)
+
+    def environment(self) -> dict[str, str]:
+        """What a user has, whose home is empty."""
         home = self.path / "home"
         home.mkdir(exist_ok=True)
-        env = {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
-        return call(module, words, self.path, env, seconds=60 * minutes)
+        return {**os.environ, "HOME": str(home), "PYTHONPATH": ""}
 
     def write(self, name: str, text: str) -> Path:
         """Write a file below the project."""

@@ -1,8 +1,8 @@
-"""A campaign on a real Grid Engine: the runs, ids and tables of this machine; what failed is taken
-up again."""
+"""A campaign on a real Grid Engine, up to its tables; what failed is taken up again."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,8 +21,8 @@ CAMPAIGN = """\
 campaign: batch
 site: toy
 experiments:
-  scaling: {benchmark: toy, scaling: weak, repeats: 3, axes: {ranks: [1, 2, 4]}}
-  behaviours: {benchmark: toy, axes: {behaviour: [exit3, hang_once, noisy]}}
+  scaling: {benchmark: toy, scaling: weak, axes: {ranks: [1, 2, 4]}}
+  behaviours: {benchmark: toy, axes: {behaviour: [exit3, hang_once]}}
 """
 SECONDS = 240.0
 # More often than a user would.
@@ -67,40 +67,31 @@ def _causes(project: Project) -> list[str]:
     return sorted(json.loads(path.read_text())["cause"] for path in found)
 
 
-def _times(project: Project) -> dict[tuple[int, int], float]:
-    """(ranks, repeat) -> time: the toy's are made up, and equal everywhere. (Of means, a run that
-    others on this machine disturbed is left out.)"""
-    rows = project.table("scaling", "runs")[["ranks", "repeat", "total_time_mean_init"]]
-    return {(ranks, repeat): time for ranks, repeat, time in rows.itertuples(index=False)}
-
-
 def test_a_campaign_on_grid_engine(tmp_path: Path, queue: Mapping[str, str]) -> None:
     project = make_project(tmp_path / "there")
     project.write("c.yaml", CAMPAIGN)
     with _start(project, queue, "plan") as process:
         assert process.wait(SECONDS) == 0
     said = (project.path / "out").read_text()
-    assert "9 x qsub" in said and "-pe mpi 2 -l h_rt=0:62:0" in said
+    assert re.search(r"4 x qsub .* -pe mpi 2 -l h_rt=0:62:0", said), said
 
     # One fails, and one hangs, whose job is ended by the user.
     with _start(project, queue) as process:
-        _wait(lambda: len(project.records()) == 10 and len(_queued(queue)) == 1, process)
+        _wait(lambda: len(project.records()) == 3 and len(_queued(queue)) == 1, process)
         _wait(lambda: _causes(project) == ["NON_ZERO_EXIT"], process)
         subprocess.run(["qdel", *_queued(queue)], env=queue, check=True, stdout=subprocess.DEVNULL)
         assert process.wait(SECONDS) == 1
     assert "2 failed" in (project.path / "out").read_text()
     assert _causes(project) == ["KILLED", "NON_ZERO_EXIT"]
     first = _attempts(project)
-    assert [*first.values()] == [1] * 12
+    assert [*first.values()] == [1] * 5
 
     with _start(project, queue) as process:
         assert process.wait(SECONDS) == 1
-    assert _causes(project) == ["NON_ZERO_EXIT"] and len(project.records()) == 11
+    assert _causes(project) == ["NON_ZERO_EXIT"] and len(project.records()) == 4
     again = {run for run, count in _attempts(project).items() if count > first[run]}
     assert len(again) == 2  # only what had failed
 
-    here = make_project(tmp_path / "here")
-    here.campaign(CAMPAIGN.replace("hang_once", "good"), code=1)
-    scaled = {run for run in here.records() if not run.startswith("toy-r1")}
-    assert scaled <= set(project.records())
-    assert _times(here) == _times(project) and len(_times(here)) == 9
+    # The toy's times are made up: those of a first repeat, whatever the ranks.
+    rows = project.table("scaling", "runs")[["ranks", "total_time_mean_init"]]
+    assert [*rows.itertuples(index=False, name=None)] == [(1, 1.01), (2, 1.01), (4, 1.01)]

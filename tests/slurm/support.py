@@ -4,13 +4,13 @@ import csv
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT, Project, make_project
-from tests.fakes.snakemake_calls import call, python
+from tests.fakes.snakemake_calls import python
 from tests.slurm.cluster import Cluster
 
 SITE = """\
@@ -24,7 +24,8 @@ launch:
   multi: [srun, "--mpi=none", -N, "{nodes}", -n, "{ranks}", -c, "{cpus_per_rank}"]
 """
 # As a user would, but looking at the queue often.
-SNAKEMAKE = ("-P", "-m", "snakemake", "--seconds-between-status-checks", "1")
+OFTEN = ("--seconds-between-status-checks", "1")
+PROFILE = ("--profile", "slurm")
 
 
 @dataclass
@@ -32,62 +33,45 @@ class SlurmProject(Project):
     """A copy of the project beside a cluster."""
 
     cluster: Cluster
-    profile: str = "slurm"
+    # Of the environment, None takes one away.
+    variables: Mapping[str, str | None] = field(default_factory=dict)
 
-    def environment(self, **more: str | None) -> Mapping[str, str]:
-        """What a user of the cluster has: an empty home, and SLURM_CONF; None takes one away."""
-        home = self.path / "home"
-        home.mkdir(exist_ok=True)
-        all_of_it = {
-            **self.cluster.environment,
-            "HOME": str(home),
-            "PYTHONPATH": str(ROOT / "plugins"),
-            **more,
-        }
-        return {name: value for name, value in all_of_it.items() if value is not None}
+    def environment(self) -> dict[str, str]:
+        """What a user of the cluster has: an empty home, and SLURM_CONF."""
+        home = super().environment()["HOME"]
+        own = {"HOME": home, "PYTHONPATH": str(ROOT / "plugins")}
+        every = {**self.cluster.environment, **own, **self.variables}
+        return {name: value for name, value in every.items() if value is not None}
 
-    def start(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":
+    def start(self, *words: str) -> "subprocess.Popen[str]":
         """Start Snakemake with the Slurm profile; its output goes to the file ``out``."""
-        return self._start([sys.executable, *SNAKEMAKE, *words], **more)
+        return self._start(sys.executable, "-P", "-m", "snakemake", *words, *OFTEN, *PROFILE)
 
-    def run(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":
+    def run(self, *words: str) -> "subprocess.Popen[str]":
         """Start ``scalesweep run``, which waits for the jobs of earlier calls first."""
-        call = ["-m", "scalesweep", "run", *words, "--profile", self.profile, "--", *SNAKEMAKE[3:]]
-        with (self.path / "out").open("w") as out:
-            return subprocess.Popen(
-                [sys.executable, *call], cwd=self.path, text=True,
-                env=self.environment(**more), stdout=out, stderr=out, start_new_session=True,
-            )  # fmt: skip
+        words = ("-m", "scalesweep", "run", *words, *PROFILE, "--", *OFTEN)
+        return self._start(sys.executable, *words)
 
-    def watch(self, *words: str, **more: str | None) -> "subprocess.Popen[str]":
+    def watch(self, *words: str) -> "subprocess.Popen[str]":
         """``start`` for a call that is not to be ended by a signal: forked from a process that has
         imported Snakemake (``fakes.snakemake_calls``)."""
-        return self._start([python(), *SNAKEMAKE[1:], *words], **more)
+        return self._start(python(), "-m", "snakemake", *words, *OFTEN, *PROFILE)
 
-    def _start(self, words: list[str], **more: str | None) -> "subprocess.Popen[str]":
+    def _start(self, *words: str) -> "subprocess.Popen[str]":
         with (self.path / "out").open("w") as out:
             return subprocess.Popen(
-                [*words, "--profile", self.profile], cwd=self.path, text=True,
-                env=self.environment(**more), stdout=out, stderr=out, start_new_session=True,
+                words, cwd=self.path, text=True, env=self.environment(), stdout=out, stderr=out,
+                start_new_session=True,
             )  # fmt: skip
 
-    def slurm(self, *words: str, **more: str | None) -> tuple[int, str]:
-        """Call Snakemake with the Slurm profile; exit code and what it says."""
-        words = (*SNAKEMAKE[3:], *words, "--profile", self.profile)
-        done = call("snakemake", words, self.path, self.environment(**more), seconds=400)
+    def snakemake(self, *words: str, minutes: int = 7) -> "subprocess.CompletedProcess[str]":
+        """Call Snakemake with the Slurm profile, for so long at most."""
+        return super().snakemake(*words, *OFTEN, *PROFILE, minutes=minutes)
+
+    def slurm(self, *words: str) -> tuple[int, str]:
+        """Likewise; exit code and what it says."""
+        done = self.snakemake(*words)
         return done.returncode, done.stdout + done.stderr
-
-    def campaign(self, text: str, *words: str, code: int = 0) -> str:
-        """Write the campaign c.yaml and have Snakemake run it as jobs; what it says."""
-        self.write("c.yaml", text)
-        ended, said = self.slurm(*words, "--configfile", "c.yaml")
-        assert ended == code and "Traceback" not in said, said
-        return said
-
-    def _call(
-        self, module: str, words: Sequence[str], minutes: int = 7
-    ) -> subprocess.CompletedProcess[str]:
-        return call(module, words, self.path, self.environment(), seconds=60 * minutes)
 
     def run_ids(self) -> dict[str, str]:
         """Behaviour of the toy (ranks, where it is good) -> run id, from the plan."""

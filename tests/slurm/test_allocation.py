@@ -13,7 +13,7 @@ from scalesweep.core.rank_columns import machine_names
 from scalesweep.core.record import read_record
 from tests.conftest import ROOT
 from tests.slurm.cluster import Cluster, wait_until
-from tests.slurm.jobs import needs_slurm, run_out, submit
+from tests.slurm.jobs import needs_slurm, submit
 from tests.slurm.support import slurm_project
 
 pytestmark = needs_slurm
@@ -22,7 +22,7 @@ CAMPAIGN = """\
 campaign: many
 site: toy_cluster
 experiments:
-  e: {benchmark: toy, axes: {size: [1, 2, 3, 4, 5]}, fixed: {ranks_per_node: 1}, repeats: 4}
+  e: {benchmark: toy, axes: {size: [1, 2, 3, 4, 5]}, fixed: {ranks_per_node: 1}, repeats: 3}
 """
 
 
@@ -47,18 +47,18 @@ def test_one_allocation_many_runs(cluster: Cluster, tmp_path: Path) -> None:
     job = partial(submit, cluster, script, "--nodes=4", "--exclusive", "--time=10")
     first = job()
     assert wait_until(lambda: len(project.records()) >= 5, 90)
-    run_out(cluster, first)
+    cluster.run("scancel", first)  # which ends it as its time limit would
     assert wait_until(lambda: cluster.run("squeue", "-h") == "", 120)
     out = (cluster.folder / f"job-{first}.out").read_text()
     assert wait_until(lambda: not at_work(project.path), 60)  # linuxproc is not strict
     before = project.records()
-    assert 5 <= len(before) < 20, out
+    assert 5 <= len(before) < 15, out
 
     second = job()
     assert wait_until(lambda: cluster.run("squeue", "-h") == "", 120)
     out = (cluster.folder / f"job-{second}.out").read_text()
     after = project.records()
-    assert len(after) == 20 and {i: after[i] for i in before} == before, out
+    assert len(after) == 15 and {i: after[i] for i in before} == before, out
     for run_id in before:
         assert not list(project.path.glob(f"results/runs/*/{run_id}/attempt-2")), run_id
     records = [read_record(path) for path in project.path.glob("results/runs/*/*/record.json")]

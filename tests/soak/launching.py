@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import psutil
 
 from scalesweep.compute.job_spec import write_order
 from tests.conftest import ROOT
+from tests.slurm import cluster
 
 
 def order(folder: Path, script: str, **changes: Any) -> dict[str, Any]:
@@ -46,7 +46,4 @@ def alive(pid: int) -> bool:
 
 def wait_until(true: Callable[[], bool], what: str) -> None:
     """Wait for a condition; fails if it does not come true."""
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, f"{what}: not within 60 s"
-        time.sleep(0.02)
+    assert cluster.wait_until(true, 60), f"{what}: not within 60 s"
