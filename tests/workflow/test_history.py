@@ -1,7 +1,7 @@
 """A program tracked over its commits: one of them makes it slower; history and bisection find it.
 
-Most sessions are measured by the launcher in this process, as Snakemake would start it; the last
-one by the CI job of docs/guide/history.md, as it is written there.
+The last session is measured by the CI job of docs/guide/history.md, as it is written there; those
+before it are made of that one.
 """
 
 import os
@@ -13,17 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from scalesweep.analysis.table_io import write_parquet
-from scalesweep.compute.launcher import launch
-from scalesweep.config.campaign import load_campaign
-from scalesweep.core.record import RECORD
-from scalesweep.history.session import sessions_of
-from scalesweep.history.store import append
-from scalesweep.jobs.run_spec import run_spec
-from scalesweep.planning.plan import build_plan, write_plan
-from scalesweep.state.results_folder import claim_folder
-from scalesweep.state.stock import take_stock
-from scalesweep.tables.summary import build_summary
+from scalesweep.history.store import append, load
 from tests.conftest import ROOT, Project
 from tests.fakes.tracked import BENCHMARK, commit, git
 
@@ -54,74 +44,66 @@ COMMITS, BAD = 8, 6
 
 
 def change(repository: Path, number: int) -> str:
-    """The commit ``number``; from ``BAD`` on a step takes half as long again."""
+    """The commit ``number`` of that day; from ``BAD`` on a step takes half as long again."""
     seconds = 0.09 if number >= BAD else 0.06
     (repository / "main.py").write_text(PROGRAM.format(seconds=seconds, remark=number))
-    return commit(repository, f"Change {number}")
+    date = f"2026-01-0{number + 1}T12:00:00Z"
+    return commit(repository, f"Change {number}", GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date)
 
 
-def measure(project: Project, number: int) -> None:
-    """What Snakemake does for a campaign, as far as the history goes."""
-    campaign = load_campaign(Path("c.yaml"), results=f"results/{number}")
-    claim_folder(campaign.results, "results")
-    for run_id, (experiment, run) in campaign.unique_runs().items():
-        (campaign.runs_folder / run_id).mkdir(parents=True)
-        assert launch(run_spec(campaign, experiment, run), project.path) == 0
-    write_plan(
-        campaign, build_plan(campaign, take_stock(campaign, campaign.unique_runs())), as_json=True
-    )
-    records = [campaign.runs_folder / run_id / RECORD for run_id in campaign.unique_runs()]
-    write_parquet(build_summary(records), campaign.results / "summary.parquet", {})
-    assert campaign.history is not None
-    assert len(append(campaign.history.folder, sessions_of(campaign))) == 1
-    assert append(campaign.history.folder, sessions_of(campaign)) == []
+def keep_earlier(folder: Path, commits: list[str]) -> None:
+    """Sessions of the commits before the last one, each a bit longer than the one before."""
+    rows = load(folder)
+    for number, each in enumerate(commits[:-1]):
+        days = pd.Timedelta(days=COMMITS - 1 - number)
+        times = {name: rows[name] - days for name in ("commit_time", "started", "ended")}
+        value = rows["value"] * (1 + number / 1000) / (1 if number >= BAD else 1.5)
+        own = {"commit": each, "group": each, "subject": f"Change {number}", "value": value}
+        assert len(append(folder, rows.assign(**times, **own))) == 1
 
 
-def ci_job(project: Project, number: int) -> dict[str, "subprocess.CompletedProcess[str]"]:
-    """Carry out the job of docs/guide/history.md in a checkout; what its steps say, by name."""
+def ci_job(project: Project) -> dict[str, str]:
+    """The steps of the job of docs/guide/history.md, whose checkout the project is now."""
     page = (ROOT / "docs" / "guide" / "history.md").read_text().partition("## A CI job")[2]
     (text,) = re.findall(r"```yaml\n(performance:.*?)```", page, re.DOTALL)
-    home = project.path / "home"
+    home, kept = project.path / "home", project.path / "kept"
     home.mkdir()
+    kept.mkdir()
     (home / "scalesweep").symlink_to(ROOT)
-    (home / "history").symlink_to(project.path / "kept")
+    (home / "history").symlink_to(kept)
     project.write("performance.yaml", CAMPAIGN)
-    env = {**os.environ, "HOME": str(home), "GITHUB_RUN_ID": str(number), "PYTHONPATH": ""}
     steps = yaml.safe_load(text)["performance"]["steps"]
-    return {
-        step["name"]: subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", step["run"]],
-            cwd=project.path, env=env, capture_output=True, text=True, check=False,
-        )
-        for step in steps if "run" in step
-    }  # fmt: skip
+    return {step["name"]: step["run"] for step in steps if "run" in step}
+
+
+def carry_out(project: Project, step: str) -> "subprocess.CompletedProcess[str]":
+    """Carry out a step of the CI job."""
+    home = str(project.path / "home")
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", step], cwd=project.path, capture_output=True, text=True,
+        env={**os.environ, "HOME": home, "GITHUB_RUN_ID": "7", "PYTHONPATH": ""}, check=False,
+    )  # fmt: skip
 
 
 @pytest.mark.measured
-def test_a_planted_slowdown_is_found_and_bisected(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(project.path)
+def test_a_planted_slowdown_is_found_and_bisected(project: Project) -> None:
     repository = project.path / "program"
     for folder in (repository, project.path / "benchmarks" / "tracked"):
         folder.mkdir(parents=True)
     project.write("benchmarks/tracked/benchmark.yaml", BENCHMARK)
     project.write("c.yaml", CAMPAIGN)
-    commits = []
-    for number in range(COMMITS):
-        commits.append(change(repository, number))
-        if number < COMMITS - 1:
-            measure(project, number)
-    steps = ci_job(project, COMMITS - 1)
-    done = steps.pop("Measure")
+    commits = [change(repository, number) for number in range(COMMITS)]
+    steps = ci_job(project)
+    done = carry_out(project, steps.pop("Measure"))
     assert done.returncode == 0, done.stdout + done.stderr
     kept = project.path / "kept"
     assert (kept / "history.html").is_file()  # it is up to date after every campaign
+    keep_earlier(kept, commits)
     rows = pd.read_parquet(kept / "sessions")
     assert rows.groupby("commit")["value"].count().to_dict() == dict.fromkeys(commits, 3)
     assert set(rows["repository"]) == {str(repository)} and not rows["dirty"].any()
 
-    done = steps.pop("Judge")
+    done = carry_out(project, steps.pop("Judge"))
     assert not steps and done.returncode == 1, done.stdout + done.stderr
     (line,) = [text for text in done.stdout.splitlines() if text.startswith("regression: ")]
     assert f"since {commits[BAD - 1][:10]}..{commits[BAD][:10]} (Change {BAD})" in line

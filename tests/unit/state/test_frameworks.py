@@ -75,3 +75,12 @@ def test_what_is_missing_is_told_with_what_mends_it(
     for run in plan["experiments"][0]["runs"]:
         assert (run["status"], run["to_run"]) == (("unsupported", False) if says else ("new", True))
         assert says.replace("~", str(Path.home())) in run["detail"]
+
+
+def test_who_has_installed_a_wheel_makes_an_environment_by_hand(
+    on: Callable[[str], Campaign], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scalesweep.state.stock.CHECKOUT", None)
+    campaign = on(PLAIN)
+    state, *_ = take_stock(campaign, campaign.unique_runs()).values()
+    assert "`python3 -m venv .torch && .torch/bin/pip install torch numpy` makes " in state.detail
