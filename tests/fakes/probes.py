@@ -26,7 +26,6 @@ def study_of(
     values: Mapping[str, Sequence[Sequence[float]]],
     workload: Sequence[str] = (),
     fixed: Mapping[str, Any] | None = None,
-    source: str = "measured",
 ) -> ExperimentResults:
     """An experiment of points with a sweep's note and seconds for each of their runs.
 
@@ -35,8 +34,7 @@ def study_of(
     """
     rows = [
         (point, [
-            {"source": source,
-             "_sweep": as_text(sweep_of({"notes": {"sweep": said}},
+            {"_sweep": as_text(sweep_of({"notes": {"sweep": said}},
                                         {"sweep_seconds": np.asarray(seconds)})),
              **{f"{name}_mean_run": values[name][number][repeat] for name in metrics}}
             for repeat, (said, seconds) in enumerate(sweeps)

@@ -135,9 +135,8 @@ def test_other_failures_are_no_failures_of_the_model(tmp_path: Path) -> None:
 )
 def test_nothing_is_said_of_what_is_not_known(tmp_path: Path, gone: tuple[str, Any]) -> None:
     key, field = gone
-    content = {k: v for k, v in MAP.items() if k != key or field}
-    if field:
-        content[key] = {k: v for k, v in MAP[key].items() if k != field}
+    content = {**MAP, key: {k: v for k, v in MAP[key].items() if field and k != field}}
+    content = {k: v for k, v in content.items() if v}
     results = results_of(tmp_path, made_table(), content)
     assert not results.of(MemoryRow) and not results.of(MemoryFitRow)
     assert memory_notes(results) == [] and memory_table(results, 10) is None

@@ -2,6 +2,7 @@
 
 import cProfile
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from scalesweep.aspects.profiles.functions import MAX_FUNCTIONS, function_rows
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
-from scalesweep.core.record import BadRecordError, read_record, write_record
+from scalesweep.core.record import write_record
 from scalesweep.planning.plan import build_plan, kept_profiles
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import scan
@@ -46,15 +47,6 @@ def test_a_foreign_program_has_horovods_timeline_only(toy: Path, campaign_of: Lo
     with pytest.raises(UserError, match=r"experiments\.e\.profile: .* has no 'cprofile'; allowed:"):
         campaign_of("profile: cprofile\n")
     assert campaign_of("profile: horovod_timeline\n").experiments[0].profiles
-
-
-def test_a_profiled_record_cannot_pass_for_a_measured_one(tmp_path: Path) -> None:
-    run_id = "toy-r1-0123456789ab"
-    written = write_record(tmp_path / f"{run_id}.cprofile", record_of(run_id, "cprofile"))
-    assert read_record(written)["run_id"] == run_id
-    written.parent.rename(tmp_path / run_id)
-    with pytest.raises(BadRecordError, match="is of run"):
-        read_record(tmp_path / run_id / "record.json")
 
 
 def profiled(campaign: Campaign, run: int = 0) -> Path:
@@ -130,8 +122,7 @@ def test_functions_are_means_over_ranks(campaign: Campaign) -> None:
 
 
 def test_a_run_whose_profile_is_cut_is_left_out(campaign: Campaign) -> None:
-    file = profiled(campaign) / "attempt-1" / "profile" / "rank1.prof"
-    file.write_bytes(file.read_bytes()[:-9])
+    os.truncate(profiled(campaign) / "attempt-1" / "profile" / "rank1.prof", 200)
     (entry,) = plan_of(campaign)["experiments"]
     unread: list[str] = []
     assert not list(function_rows(of_files(entry, campaign.runs_folder, unread)))

@@ -1,5 +1,6 @@
-"""Step times by rank: the tables, who is named a straggler and who must not be, the figure."""
+"""Steps by rank: tables, who is named a straggler and who must not be; their warm-up."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,66 @@ from scalesweep.analysis.rank_stats import slow_ranks as slow_of
 from scalesweep.aspects.draw import draw
 from scalesweep.aspects.find import find
 from scalesweep.aspects.steps.ranks import VICTIM, RankRow
-from tests.fakes.ranks import Draw, Times, ranked, steady
-from tests.fakes.training import study_of
+from scalesweep.aspects.warm_up import WarmUp, WarmUpCurve, warm_up_table
+from scalesweep.experiment.results import ExperimentResults
+from tests.fakes.training import Point, Training, study_of
 
 Array = Any
+Draw = np.random.Generator
+# Times [step, rank] of a run, from a generator, the number of ranks and the repeat.
+Times = Callable[[Draw, int, int], Any]
+
+
+def steady(steps: int, noise: float, slow: dict[int, float] | None = None) -> Times:
+    """Lognormal scatter around 0.1 s; each rank of ``slow`` takes so many times as long."""
+
+    def times(draw: Draw, ranks: int, _repeat: int) -> Any:
+        found = 0.1 * np.exp(noise * draw.standard_normal((steps, ranks)))
+        for rank, factor in (slow or {}).items():
+            found[:, rank] *= factor
+        return found
+
+    return times
+
+
+def ranked(
+    times: Times,
+    ranks: int = 8,
+    name: str = "ranked",
+    array: str = "step_times",
+    per_host: int = 4,
+    seed: int = 1,
+    **changes: Any,
+) -> Training:
+    """An experiment of one scale whose runs keep ``array`` as ``times`` draws it.
+
+    ``local_times`` of epochs stand for the rank's own work, as those of data_loading.
+    """
+
+    def arrays(found: dict[str, Any], point: Point, repeat: int) -> None:
+        found.clear()
+        draw = np.random.default_rng([seed, *name.encode(), point["ranks"], repeat])
+        drawn = times(draw, int(point["ranks"]), repeat)
+        if array == "local_times":
+            whole = np.vstack([3 * drawn[:1], drawn])  # a first epoch, which is left out
+            ends = np.tile(1.01 * whole.max(axis=1, keepdims=True), int(point["ranks"]))
+            found |= {"local_times": whole, "span_input": whole, "global_times": ends}
+        elif array == "span_input":
+            local = np.full_like(drawn, 1.0)
+            found |= {"local_times": local, "span_input": drawn, "global_times": local * 1.01}
+        elif array == "spans":
+            wait = 0.01 + drawn.max(axis=1, keepdims=True) - drawn
+            found |= {"step_times": drawn + wait, "span_compute": drawn, "span_communication": wait}
+            found |= dict.fromkeys(("span_input", "span_between"), np.zeros_like(drawn))
+        else:
+            found[array] = drawn
+
+    hosts = [f"n{rank // per_host}" for rank in range(ranks)]
+    words: dict[str, Any] = {
+        "axes": {"ranks": [ranks]}, "name": name, "arrays": arrays, "epoch_s": lambda p: 1.0,
+        "changes": lambda p, r: {"resources": {"hosts": hosts}}, "scaling": "none",
+    }  # fmt: skip
+    return Training(**{**words, **changes})
 
 
 def test_own_times_are_without_the_first_epoch_and_with_reading() -> None:
@@ -117,3 +174,56 @@ def test_a_figure_marks_and_names_stragglers(tmp_path: Path) -> None:
     quiet = study_of(tmp_path / "quiet", ranked(steady(50, 0.05), ranks=100))
     (figure,) = [drawing for drawing in draw(quiet) if drawing.name.startswith("ranks-")]
     assert set(figure.panels[0].frame["style"]) == {"dots"}
+
+
+# --- where steps become steady ---
+
+DECLARED, REAL, STEPS = 5, 12, 60
+
+
+def warming(root: Path, drift: float = 0.0) -> ExperimentResults:
+    """Runs whose first 12 steps take three times as long, the first six, of which they leave out
+    five; ``drift``: how much longer the last step takes than the first."""
+
+    def arrays(found: dict[str, Any], point: dict[str, Any], repeat: int) -> None:
+        ranks = int(point["ranks"])
+        times = steady(STEPS, 0.02)(np.random.default_rng([ranks, repeat]), ranks, repeat)
+        times[:REAL] *= 1 if drift else 3
+        times[0] *= 2
+        times *= np.linspace(1, 1 + drift, STEPS)[:, None]
+        found.clear()
+        found |= {"step_times": times[DECLARED:], "warmup_step_times": times[:DECLARED]}
+
+    fake = ranked(steady(STEPS, 0.02), name="warm", arrays=arrays, axes={"ranks": [2]})
+    return study_of(root, fake)
+
+
+@pytest.mark.slow
+def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Path) -> None:
+    results = warming(tmp_path)
+    (row,) = results.of(WarmUp)
+    assert (row.count, row.declared, row.detected) == (STEPS, DECLARED, REAL)
+    assert row.detected_s == pytest.approx((REAL + 1) * 0.3, rel=0.05)
+    assert (row.first_ms, row.steady_ms) == pytest.approx((600, 100), rel=0.02)
+    curve = results.of(WarmUpCurve)
+    assert [row.step for row in curve] == list(range(1, STEPS + 1))
+    assert all(row.p10_ms < row.p50_ms < row.p90_ms for row in curve)
+    cells = {cell.text: cell.bad for cell in warm_up_table(results, 10).rows[0]}
+    assert cells["12"] and not cells["5"]  # longer than declared: marked
+    (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
+    for ax in drawing.figure.axes:
+        line, _longest, *lines = ax.get_lines()
+        assert len(line.get_xdata()) == STEPS
+        assert np.median(line.get_ydata()) == pytest.approx(100, rel=0.05)
+        assert [float(each.get_xdata()[0]) for each in lines] == [DECLARED + 0.5, REAL + 0.5]
+
+
+def test_nothing_is_steady_of_runs_that_become_slower_all_the_time(tmp_path: Path) -> None:
+    results = warming(tmp_path, drift=1.0)
+    (row,) = results.of(WarmUp)
+    assert row.unsteady == row.runs > 0
+    assert (row.detected, row.detected_s, row.steady_ms) == (None,) * 3
+    assert "not steady" in [cell.text for cell in warm_up_table(results, 10).rows[0]]
+    (drawing,) = [each for each in draw(results) if each.name == "warm-up"]
+    assert "1 point not steady" in drawing.caption
+    assert len(drawing.figure.axes[0].get_lines()) == 3  # two curves, and the declared warm-up
