@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings, Sites
+from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings
 from scalesweep.config.command_template import Programs
 from scalesweep.config.experiment import Experiment, expand_experiment, variables_of
 from scalesweep.config.models import read
@@ -98,9 +98,7 @@ def load_campaign(
     """
     content = load_yaml(path)
     keys = read(CampaignKeys, content, path)
-    named = keys.site
-    if isinstance(named, Sites):
-        named = named.slurm if cluster else named.local
+    named = (keys.site.slurm if cluster else None) or keys.site.local
     machine = load_site(site or named, f"{path}: site")
     if keys.concurrent_runs:
         machine = machine.model_copy(update={"concurrent_runs": 1})

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, Tag
+from pydantic import AfterValidator, Field
 
 from scalesweep.config.command_template import Program
 from scalesweep.config.experiment_keys import Alone, ExperimentKeys, Values
@@ -15,7 +15,6 @@ from scalesweep.config.models import (
     Positive,
     Share,
     Text,
-    either,
     instead_of,
     matching,
 )
@@ -28,10 +27,12 @@ _ExperimentName = Annotated[
 
 
 class Sites(Model):
-    """The machine without and with `--profile slurm`."""
+    """The machine."""
 
+    FORM: ClassVar[str] = "a name (letters, digits, '.', '_' and '-') or {local: NAME, slurm: NAME}"
     local: FileName
-    slurm: FileName
+    slurm: FileName | None = None
+    """with `--profile slurm`; default: the same"""
 
 
 class HistorySettings(Model):
@@ -77,10 +78,7 @@ class CampaignKeys(Model):
     """title of plan and report"""
     description: str = ""
     """shown in the report"""
-    site: Annotated[
-        Annotated[FileName, Tag("#text")] | Annotated[Sites, Tag("#map")],
-        either("a name (letters, digits, '.', '_' and '-') or {local: NAME, slurm: NAME}"),
-    ]
+    site: Annotated[Sites, instead_of("local", str)]
     """a file in `config/sites/`, or one for each way to run"""
     results: Text = "results"
     """the folder for all that is written: new, empty or made by scalesweep; campaigns that share it

@@ -53,7 +53,7 @@ def derived_metrics(
         if name in taken:
             raise UserError(f"{here}: benchmark or tables have this name already; choose another")
         check_parameter(name, here)
-        text = " ".join(str(entry.formula).split())
+        text = " ".join(entry.formula[""].split())
         formula = Formula(text, f"{here}.formula", aliases, "metric or parameter of the runs")
         if fault := mixed_conventions([name, *formula.reads.values()]):
             raise UserError(f"{here}: {fault}")

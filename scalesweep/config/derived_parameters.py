@@ -1,8 +1,7 @@
 """Parameters that an experiment works out from others, and quantities that are its own.
 
 A name that is no parameter of the benchmark is a quantity of the experiment, such as a global batch
-size or the number of data-parallel ranks: it is shown like a parameter and can be an axis, but the
-program is not told of it, and it is no part of run ids.
+size: a column of tables, perhaps an axis, but the program and run ids do not have it.
 """
 
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.experiment_keys import ExperimentKeys
+from scalesweep.config.models import settled
 from scalesweep.config.parameter import Parameter, check_parameter
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
@@ -62,21 +62,19 @@ def derived_parameters(
 ) -> tuple[Benchmark, Derivation]:
     """What an experiment derives, and the benchmark with the quantities that are the experiment's.
 
-    ``spec``: of the experiment; ``where`` starts messages. Raises UserError for a name that is set
-    elsewhere, cannot be derived, or is not known.
+    Raises UserError for a name that is set elsewhere, cannot be derived, or is not known.
     """
     where = f"{where}.derive"
     values = {name: entry.value for name, entry in spec.derive.items()}
     set_here = {*spec.fixed, *spec.axes}.union(*(spec.linked or ()), *spec.extra)
-    for name, value in values.items():
-        value.where = f"{where}.{name}"
+    for name in values:
         if name == benchmark.scale or name in benchmark.scale_parameters:
             raise UserError(
-                f"{value.where}: what runs scale over cannot be derived; put {name} under axes, "
+                f"{where}.{name}: what runs scale over cannot be derived; put {name} under axes, "
                 "and derive the others from it"
             )
         if name in set_here:
-            raise UserError(f"{value.where}: {name!r} is set elsewhere too; keep one")
+            raise UserError(f"{where}.{name}: {name!r} is set elsewhere too; keep one")
     expressions = (*values.values(), *(it.when for it in spec.exclude))
     read = frozenset().union(*(expression.names for expression in expressions))
     quantities = {name: Parameter.of(_ANY, "") for name in sorted(set_here & read)}
@@ -88,8 +86,7 @@ def derived_parameters(
     for name in quantities:
         check_parameter(name, where)
     known = benchmark.with_quantities(quantities)
-    for expression in values.values():
-        expression.check_names(set(known.parameters))
+    settled(values, where, known.parameters)
     derived = {name: values[name] for name in in_order(values, where)}
     return known, Derivation(known.parameters, derived, tuple(quantities))
 

@@ -29,10 +29,6 @@ _FEATURES = "a Slurm feature expression, without spaces"
 Values = dict[Any, Any]
 _Entries = tuple[Annotated[Values, FILLED], ...]
 Alone = Literal[1]
-_Formula = Annotated[
-    Annotated[Text, Tag("#text")] | Annotated[dict[str, Text], FILLED, Tag("#map")],
-    either("a text, or with several benchmarks a map of benchmarks to texts"),
-]
 
 
 class RangeKeys(Model):
@@ -74,7 +70,7 @@ class DerivedKeys(Model):
 class MetricKeys(Model):
     """A metric that is worked out for each run."""
 
-    formula: _Formula
+    formula: Annotated[dict[str, Text], instead_of("", str)]
     """arithmetic over metrics, numeric parameters and `wall_s`, `hosts`, `samples`, `bytes` of a
     run; with several benchmarks also benchmark -> formula"""
     unit: Annotated[Text, Field(max_length=40)]

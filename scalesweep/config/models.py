@@ -120,10 +120,8 @@ def instead_of(key: str, *kinds: type) -> Short:
     return Short(lambda given: {key: given}, kinds)
 
 
-_TAGS = {
-    str: "#text", bool: "#flag", int: "#number", float: "#number", dict: "#map", list: "#list",
-    tuple: "#list",
-}  # fmt: skip
+_TAGS: dict[type, str] = {str: "#text", bool: "#flag", dict: "#map", list: "#list"}
+_TAGS |= dict.fromkeys((int, float), "#number")
 
 
 def kind(given: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
+from scalesweep.config.models import settled
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
@@ -158,12 +159,10 @@ def _exclusions(
 
     Raises UserError for a rule that reads no parameter, or an unknown one.
     """
-    rules = []
-    for index, rule in enumerate(spec.exclude):
-        rule.when.where = f"{where}.exclude[{index}]"
-        if not rule.when.check_names(set(benchmark.parameters)).names:
-            raise UserError(f"{rule.when.where}: '{rule.when.text}' contains no parameter")
-        rules.append((rule.when, rule.reason or rule.when.text))
+    rules = [(rule.when, rule.reason or rule.when.text) for rule in spec.exclude]
+    for rule in settled(tuple(rule for rule, _ in rules), f"{where}.exclude", benchmark.parameters):
+        if not rule.names:
+            raise UserError(f"{rule.where}: '{rule.text}' contains no parameter")
     return rules
 
 

@@ -1,11 +1,9 @@
 """The runs of points, those beside the measured ones, and their order, so that drift does not look
 like an effect.
 
-Repeats are interleaved: repeat 0 of every point in a random order, then repeat 1 of every point in
-another one, and so on. These are randomised complete blocks (Montgomery, Design and Analysis of
-Experiments, chapter 4); drift slower than a block adds to the spread of all points equally. A
-control point, measured again and again between all others, shows the drift itself. A run's position
-depends on the campaign and the seed alone, not on what is done already.
+Repeat 0 of every point comes in a random order, then repeat 1 of every point in another one, and so
+on: randomised complete blocks (Montgomery, Design and Analysis of Experiments, chapter 4). A run's
+position depends on the campaign and the seed alone, not on what is done already.
 """
 
 import hashlib
@@ -109,9 +107,8 @@ def arranged(
     """Run ids in the order in which they are to be started.
 
     ``runs``: run id -> repeat, in the order of the campaign file, which is kept if ``seed`` is
-    None; ``control``: runs of the control point by repeat, which ``runs`` does not hold;
-    ``profiled`` come last. ``stages``: runs that wait until those of smaller numbers are over (0
-    for all others): each stage has blocks of its own.
+    None; ``control``: runs of the control point by repeat, which come between; ``profiled`` come
+    last. ``stages``: the number of runs that wait for those of smaller numbers; else 0.
     """
     ids = list(runs)
     if seed is not None:
@@ -122,7 +119,7 @@ def arranged(
 
 
 def _drawn(seed: int, run_id: str) -> bytes:
-    """The place that chance gives a run in its block: sorting by it is a random permutation."""
+    """The place that chance gives a run in its block."""
     return hashlib.blake2b(f"{seed}/{run_id}".encode(), digest_size=8).digest()
 
 

@@ -1,8 +1,7 @@
 """Experiments that name several benchmarks: one part for each, which share axes and parameters.
 
-A part is an experiment of one benchmark with runs of its own, whose ids are those of the same
-points in any other experiment. Tables, figures and report show the parts as one
-(``core.joined_experiments``), with ``benchmark`` as one more parameter.
+Tables, figures and report show the parts as one (``core.joined_experiments``), with ``benchmark``
+as one more parameter.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +27,9 @@ def parts(
     """
     for name, spec in experiments.items():
         where, several = f"{path}: experiments.{name}", len(spec.benchmarks) > 1
-        formulas = {f"metrics.{it}.formula": of.formula for it, of in spec.metrics.items()}
-        for key, of in {"fixed_of": spec.fixed_of, **formulas}.items():
-            for benchmark in of.keys() - {*spec.benchmarks} if isinstance(of, Mapping) else ():
+        named = {f"metrics.{it}.formula": of.formula.keys() for it, of in spec.metrics.items()}
+        for key, benchmarks in {"fixed_of": spec.fixed_of.keys(), **named}.items():
+            for benchmark in benchmarks - {"", *spec.benchmarks}:
                 raise UserError(
                     f"{where}.{key}: {benchmark!r} is not one of the experiment's benchmarks; "
                     + choices(benchmark, spec.benchmarks)
@@ -49,10 +48,8 @@ def _part(spec: ExperimentKeys, benchmark: str) -> ExperimentKeys:
     """What the file says of an experiment, with one of its benchmarks."""
     metrics = {}
     for name, stated in spec.metrics.items():
-        formula = stated.formula
-        text = formula.get(benchmark) if isinstance(formula, Mapping) else formula
-        if text is not None:
-            metrics[name] = stated.model_copy(update={"formula": text})
+        if text := stated.formula.get(benchmark, stated.formula.get("")):
+            metrics[name] = stated.model_copy(update={"formula": {"": text}})
     fixed = {**spec.fixed, **spec.fixed_of.get(benchmark, {})}
     return spec.model_copy(
         update={"benchmarks": (benchmark,), "fixed": fixed, "fixed_of": {}, "metrics": metrics}
