@@ -124,8 +124,7 @@ def check_metric(
     known, extract = {*benchmark.metrics, *more}, benchmark.extract
     if named is None or named in known or (extract and extract.meaning_of(named)):
         return named or benchmark.main_metric
-    extracted = extract.metrics if extract else ()
-    names = sorted({*known, *(metric.metric for metric in extracted)})
+    names = sorted({*known, *(extract.known if extract else ())})
     raise UserError(
         f"{where}: {named!r} is not a metric of benchmark {benchmark.name}; "
         + (choices(named, names) if names else "it has only its own: leave main_metric out")

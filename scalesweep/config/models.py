@@ -138,11 +138,9 @@ def either(wanted: str) -> Discriminator:
 
 
 def _share(given: Any) -> float:
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", given) if isinstance(given, str) else None
-    if match is None:
-        raise ValueError(_is_not(given, "percent, such as 3 %"))
-    if not 0 < float(match[1]) <= 100:
-        raise ValueError(f"must be above 0 % and at most 100 %, not {float(match[1]):g} %")
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", str(given))
+    if match is None or not 0 < float(match[1]) <= 100:
+        raise ValueError(_is_not(given, "percent above 0 and up to 100, such as 3 %"))
     return float(match[1]) / 100
 
 
