@@ -28,12 +28,10 @@ def allreduce(begin: float, length: float, number: int, **more: Any) -> dict[str
     return event("kernel", NCCL, begin, length, **{**said, **more})
 
 
-def text_of(events: Sequence[dict[str, Any]], rank: int | None = 0, world: int = 2) -> str:
+def text_of(events: Sequence[dict[str, Any]], rank: int = 0, world: int = 2) -> str:
     """A trace in Kineto's own layout."""
     info = {"backend": "nccl", "rank": rank, "world_size": world}
-    head: dict[str, Any] = {"schemaVersion": 1, "deviceProperties": []}
-    if rank is not None:
-        head["distributedInfo"] = info
+    head = {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": info}
     body = ",".join("\n  " + json.dumps(each, indent=2).replace("\n", "\n  ") for each in events)
     return (
         f"\n {json.dumps(head, indent=2)[:-2]},\n"

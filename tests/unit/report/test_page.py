@@ -20,7 +20,7 @@ from scalesweep.report.inputs import PageInputs, links_from
 from scalesweep.report.page import glance, page_content
 from tests.fakes import pages
 from tests.fakes.imported_table import LAYOUT_ROWS, LAYOUTS, imported
-from tests.fakes.pages import bare, outline, render, visible
+from tests.fakes.pages import outline, render, visible
 from tests.fakes.results import SITE, Fake, demo, make_results, studies_of, write_jobs
 
 
@@ -28,13 +28,12 @@ from tests.fakes.results import SITE, Fake, demo, make_results, studies_of, writ
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = make_results(tmp_path_factory.mktemp("report"))
     (root / "plan.csv").write_text("")
-    render(root)
     return root
 
 
 @pytest.fixture(scope="module")
 def page(root: Path) -> str:
-    return bare((root / "report.html").read_text())
+    return render(root)
 
 
 @pytest.mark.slow
@@ -85,6 +84,7 @@ def test_what_a_reader_looks_for_is_there(page: str) -> None:
     assert re.search(bad, rows[10][1])
 
 
+@pytest.mark.slow
 def test_the_terminal_says_what_the_first_table_says(root: Path) -> None:
     plan = read_plan(root / "plan.json")
     summary = pd.read_parquet(root / "summary.parquet")
