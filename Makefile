@@ -126,4 +126,4 @@ lock: dev
 	$(COMPILE) --group dev -c requirements.lock -o requirements-dev.lock
 
 clean:
-	rm -rf .venv .tools .torch .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .tools .torch .snakemake .pytest_cache .mypy_cache .ruff_cache

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 sys.dont_write_bytecode = False
 
 ROOT = Path(__file__).resolve().parents[1]
+TOY_SITE = (
+    "site: toy\nnodes: 4\ncores_per_node: 2\noversubscribe: true\nlaunch: {single: [], multi: []}\n"
+)
 PARTS = ("Snakefile", "scalesweep", "workflow", "config", "profiles", "resources")
 
 
@@ -127,10 +130,7 @@ def make_project(folder: Path) -> Project:
     shutil.copytree(_compiled().name, folder)
     (folder / "slurm").symlink_to("profiles/slurm")
     shutil.copytree(ROOT / "tests" / "toy", folder / "workflow" / "benchmarks" / "toy")
-    (folder / "config" / "sites" / "toy.yaml").write_text(
-        "site: toy\nnodes: 4\ncores_per_node: 2\noversubscribe: true\n"
-        "launch: {single: [], multi: []}\n"
-    )
+    (folder / "config" / "sites" / "toy.yaml").write_text(TOY_SITE)
     return Project(folder)
 
 

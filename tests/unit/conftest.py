@@ -1,6 +1,5 @@
 """Unit tests see the toy benchmark and a toy site instead of the shipped ones."""
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,26 +7,17 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import settings
 
 import scalesweep.config.benchmark
 import scalesweep.config.site
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.state.results_folder import claim_folder
+from tests.conftest import TOY_SITE
 from tests.fakes.foreign import FOREIGN
 from tests.fakes.foreign import SITE as FOREIGN_SITE
 
-# An example may take as long as a busy machine makes it. The same ones every time, so that a change
-# is judged by what it changes; with EXPLORE=1 others each time (CONTRIBUTING.md).
-settings.register_profile("same", deadline=None, derandomize=True, database=None)
-settings.register_profile("explore", deadline=None)
-settings.load_profile("explore" if os.environ.get("EXPLORE") else "same")
-
 TOY = Path(__file__).resolve().parents[1] / "toy"
-SITE = (
-    "site: toy\nnodes: 4\ncores_per_node: 2\noversubscribe: true\nlaunch: {single: [], multi: []}\n"
-)
 
 
 @pytest.fixture
@@ -35,7 +25,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folders with only the toy benchmark and the toy site; returns their parent."""
     shutil.copytree(TOY, tmp_path / "benchmarks" / "toy")
     (tmp_path / "sites").mkdir()
-    (tmp_path / "sites" / "toy.yaml").write_text(SITE)
+    (tmp_path / "sites" / "toy.yaml").write_text(TOY_SITE)
     monkeypatch.setattr(scalesweep.config.benchmark, "BENCHMARKS", tmp_path / "benchmarks")
     monkeypatch.setattr(scalesweep.config.site, "SITES", tmp_path / "sites")
     return tmp_path
