@@ -24,6 +24,5 @@ def launch(order: Path, digest: str = "", marker: str = "", forgive: bool = Fals
     if marker and (code == 0 or forgive):
         Path(marker).parent.mkdir(parents=True, exist_ok=True)  # gone with an earlier call
         Path(marker).touch()
-        code = 0
-    if code:
+    elif code:
         sys.exit(code)
