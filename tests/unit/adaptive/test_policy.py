@@ -130,9 +130,7 @@ def released(campaign: Campaign) -> set[int]:
 ALL = {1: [1, 2, 4, 8], 2: [1, 2, 4, 8]}
 
 
-def test_larger_counts_are_left_out_once_a_smaller_one_is_clearly_below(
-    stop: Campaign,
-) -> None:
+def test_larger_counts_are_left_out_once_a_smaller_one_is_clearly_below(stop: Campaign) -> None:
     assert left(stop) == ALL and released(stop) == {1}
     finish(stop, at(stop, 1), [10.0, 10.1, 9.9])
     assert left(stop) == ALL

@@ -9,11 +9,7 @@ import pytest
 
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
-from scalesweep.core.joined_experiments import (
-    benchmarks_of,
-    parameters_at,
-    shown,
-)
+from scalesweep.core.joined_experiments import benchmarks_of, parameters_at, shown
 from scalesweep.core.plan_format import Plan
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.general import other_main_metric
@@ -120,10 +116,7 @@ def test_a_main_metric_means_the_same_in_all_benchmarks(
     if not other:
         assert {each.main_metric for each in both().experiments} == {"fast"}
         return
-    with pytest.raises(
-        UserError,
-        match=r"differ \(fast, unit items/s, better higher, scope to",
-    ):
+    with pytest.raises(UserError, match=r"differ \(fast, unit items/s, better higher, scope to"):
         both()
     formulas = "{toy: 'fast', toy_fast: '1 / fast'}"
     stated = f"metrics: {{same: {{formula: {formulas}, unit: items/s, better: higher}}}}"
@@ -132,12 +125,11 @@ def test_a_main_metric_means_the_same_in_all_benchmarks(
 
 
 def test_flop_are_counted_by_one_convention(both: Callable[..., Campaign], toy: Path) -> None:
-    metrics = {"toy": "mfu_palm", "toy_fast": "mfu_megatron"}
-    for name, metric in metrics.items():
+    for name, metric in (("toy", "mfu_palm"), ("toy_fast", "mfu_megatron")):
         file = toy / "benchmarks" / name / "benchmark.yaml"
         more = f"result: native\nmetrics: {{{metric}: how}}"
         file.write_text(file.read_text().replace("result: native", more))
-    stated = "metrics: {of_peak: {formula: FORMULAS, unit: '1', better: higher}}"
     formulas = "{toy: mfu_palm, toy_fast: mfu_megatron}"
+    stated = f"metrics: {{of_peak: {{formula: {formulas}, unit: '1', better: higher}}}}"
     with pytest.raises(UserError, match="mfu_palm and mfu_megatron count FLOP by two conventions"):
-        both("repeats: 2", stated.replace("FORMULAS", formulas))
+        both("repeats: 2", stated)

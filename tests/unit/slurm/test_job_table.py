@@ -115,8 +115,7 @@ def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "away"),
-    [("Slurm accounting storage is disabled", False), ("Connection refused", True)],
+    ("why", "away"), [("Slurm accounting storage is disabled", False), ("Connection refused", True)]
 )
 def test_without_a_word_of_the_accounting_there_is_a_note(
     books: Books, why: str, away: bool
