@@ -14,9 +14,16 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.tables.bookkeeping import as_text, exchange_of, sweep_of
 from scalesweep.tables.layers import LAYERS, LayerTimes
 from tests.fakes.plan import whole_plan
-from tests.fakes.probes import note
 
 SIZES = [4**n for n in range(1, 14)]  # 4 B to 64 MiB
+
+
+def note(values: Sequence[Any], amounts: Sequence[float], **more: Any) -> dict[str, Any]:
+    """What a record's notes say of a sweep."""
+    return {
+        "by": "size", "unit": None, "amount_unit": "bytes", "values": list(values),
+        "amounts": list(amounts), "calls": [1] * len(values), "left_out": {}, **more,
+    }  # fmt: skip
 
 
 def exchange(tensors: Sequence[int], fusion: float | None) -> str:

@@ -1,6 +1,7 @@
 """What probes measured by size: summary, tables, ceilings, the network's fit, and findings."""
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,38 @@ from scalesweep.aspects.probes.table import (
 from scalesweep.aspects.scaling.findings import scaling_verdict, verdicts
 from scalesweep.core.errors import UserError
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.tables.bookkeeping import curves_of, sweep_of
+from scalesweep.tables.bookkeeping import as_text, curves_of, sweep_of
+from tests.fakes.campaigns import note
 from tests.fakes.finding_rows import said
-from tests.fakes.probes import note, study_of
+from tests.fakes.rows import study_of as made_of
 
 RATE = {"speed": ("FLOP/s", "higher"), "speed_median": ("FLOP/s", "higher")}
+
+
+def study_of(
+    points: Sequence[tuple[dict[str, Any], Sequence[tuple[dict[str, Any], Any]]]],
+    metrics: Mapping[str, tuple[str, str]],
+    values: Mapping[str, Sequence[Sequence[float]]],
+    workload: Sequence[str] = (),
+    fixed: Mapping[str, Any] | None = None,
+) -> ExperimentResults:
+    """An experiment of points with a sweep's note and seconds for each of their runs.
+
+    ``metrics`` are unit and direction by name, the main one first; ``values`` theirs by name, as
+    ``[point][run]``.
+    """
+    rows = [
+        (point, [
+            {"_sweep": as_text(sweep_of({"notes": {"sweep": said}},
+                                        {"sweep_seconds": np.asarray(seconds)})),
+             **{f"{name}_mean_run": values[name][number][repeat] for name in metrics}}
+            for repeat, (said, seconds) in enumerate(sweeps)
+        ])
+        for number, (point, sweeps) in enumerate(points)
+    ]  # fmt: skip
+    parameters = {name: {"workload": name in workload} for name in points[0][0]}
+    main, fixed = next(iter(metrics)), dict(fixed or {"ranks": 1})
+    return made_of(rows, metrics, parameters=parameters, main_metric=main, fixed=fixed)
 
 
 def seconds_of(*values: float, spread: float = 0.0, repeats: int = 3) -> Any:
