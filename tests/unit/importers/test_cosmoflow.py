@@ -57,8 +57,7 @@ def test_ranks_that_the_configuration_does_not_state(tmp_path: Path) -> None:
         read_folder(folder)
     with pytest.raises(UserError, match="epoch 0, local_times: 2 values, not of 4 ranks"):
         read_folder(write(tmp_path, WITHOUT, name="gpu-n4"))
-    stated = write(tmp_path / "c")
-    assert read_folder(stated, read_ranks("4")).point["ranks"] == 2
+    assert read_folder(write(tmp_path / "c"), read_ranks("4")).point["ranks"] == 2
     with pytest.raises(UserError, match="no file or folder of the source is named no"):
         read_tree(tmp_path / "c", read_ranks("{no: 2}"))
 

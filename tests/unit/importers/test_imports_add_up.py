@@ -113,8 +113,7 @@ def test_unfinished_runs_have_a_state_of_their_own(take: Import, tmp_path: Path)
     runs = take("a")
     site = tmp_path / "runs" / "imported"
     states = scan(site, [run.run_id for run in runs])
-    told = [(states[run.run_id].status, states[run.run_id].detail) for run in runs]
-    assert told == [
+    assert [(states[run.run_id].status, states[run.run_id].detail) for run in runs] == [
         ("done", ""),
         ("unfinished", "aborted after 4 epochs"),
         ("unfinished", "cut after 6 epochs: the log has no run_stop"),
@@ -151,16 +150,9 @@ def test_ranks_by_folder_and_file(take: Import, tmp_path: Path) -> None:
     assert [run.point["ranks"] for run in runs] == [16, 16, 32, 32, 8, 64]
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("0", "a whole number from 1 to 9999999, nor a map"),
-        ("{n128}", "n128: is neither a whole number from 1 to 9999999"),
-        ('{"/": 4}', "/: is neither"),
-    ],
-)
-def test_maps_that_are_none(text: str, told: str) -> None:
-    with pytest.raises(UserError, match=told):
+@pytest.mark.parametrize("text", ["{n128}", '{"/": 4}'])
+def test_maps_that_are_none(text: str) -> None:
+    with pytest.raises(UserError, match=r"(n128|/): is neither a whole number from 1 to 9999999"):
         read_ranks(text)
 
 
@@ -198,13 +190,10 @@ def test_what_a_source_is(tmp_path: Path) -> None:
     for path in (log, keras):
         path.unlink()
     assert kind_of(log.parent) == TABLE
-    (tmp_path / "none").mkdir()
-    with pytest.raises(UserError, match="not recognised: a folder of no logs and no profiles"):
-        kind_of(tmp_path / "none")
-    shutil.copytree(result, tmp_path / "none" / "gpu")
-    (tmp_path / "none" / "log.txt").write_text(fake.one(1000.0))
+    shutil.copytree(result, tmp_path / "both" / "gpu")
+    (tmp_path / "both" / "log.txt").write_text(fake.one(1000.0))
     with pytest.raises(UserError, match=r"several ways: add --as cosmoflow \(.*\) or --as logs"):
-        kind_of(tmp_path / "none")
+        kind_of(tmp_path / "both")
 
 
 def test_runs_of_folders_that_tell_what_was_set_are_no_repeats(

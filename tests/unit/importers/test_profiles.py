@@ -194,8 +194,8 @@ def test_files_that_are_no_text_say_what_is_read_instead(tmp_path: Path) -> None
     }  # fmt: skip
     for name in expected:
         (tmp_path / name).write_bytes(b"\0\1binary")
-    source = read_source(tmp_path)
-    refused = {refusal.file.name: refusal.reason for refusal in source.refusals}
-    assert all(words in refused[name] for name, words in expected.items())
+    for refusal in read_source(tmp_path).refusals:
+        assert expected.pop(refusal.file.name) in refusal.reason
+    assert not expected
     with pytest.raises(UserError, match=r"profile.cubex: Score-P's CUBE files are not read"):
         kind_of(tmp_path / "profile.cubex")

@@ -107,15 +107,12 @@ def test_functions_over_the_scale() -> None:
         }
     )  # fmt: skip
     host, gpu = function_figures(results)
-    ax = host.figure.axes[0]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["1 rank", "2 ranks", "4 ranks"]
     # What lies behind each bar is its sum: functions that no table has included.
+    (ax,) = host.figure.axes
     sums = [text.get_text() for text in ax.texts if isinstance(text, Annotation)]
-    assert sums == ["12.0", "6.00", "12.0"]
+    assert sums == ["12.0", "6.00", "12.0"]  # at 1, 2 and 4 ranks
     legend = [text.get_text() for text in gpu.figure.legends[0].get_texts()]
     assert legend == ["Eigen::EigenMetaKernel", "[CUDA memcpy HtoD]", "other"]
-    widths = [patch.get_width() for patch in gpu.figure.axes[0].patches]
-    assert sum(widths) == pytest.approx(1.5 * 4 + 1.5)
     assert function_figures(functions_of({1: [("train", "", "cpu", 8.0)]})) == []
 
 
