@@ -109,9 +109,7 @@ def test_srun_labels_are_known_by_the_launcher(
     assert order_of(campaign(ranks=2))["srun_labels"] is labelled
 
 
-def test_measured_runs_are_started_without_a_profiler(
-    campaign_of: Callable[[str], Campaign],
-) -> None:
+def test_measured_runs_have_no_profiler(campaign_of: Callable[[str], Campaign]) -> None:
     campaign = campaign_of("axes: {ranks: [1, 2]}\nrepeats: 2\nprofile: nsys\n")
     experiment = campaign.experiments[0]
     bare = campaign_of("axes: {ranks: [1, 2]}\nrepeats: 2\n").experiments[0]

@@ -41,9 +41,7 @@ def failure(tmp_path: Path) -> dict[str, Any]:
     return json.loads((tmp_path / RUN / "failure.json").read_text())
 
 
-def test_a_record_follows_a_failure_and_is_never_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch(spec(tmp_path, "exit3"), ROOT) == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # as Snakemake sets it in every shell job
     prologue = ["export TOY_FROM_PROLOGUE='a b'"]
@@ -64,9 +62,7 @@ def test_a_record_follows_a_failure_and_is_never_replaced(
     assert not (folder / "attempt-3").exists()
 
 
-def test_programs_are_no_ranks_of_what_started_scalesweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_are_no_ranks_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each name by which a rank of some launcher knows itself; Slurm's are those of the job."""
     of_ranks = {name for start in STARTERS if start != SRUN for name in start[1:] if name}
     for name in of_ranks | {"MASTER_ADDR", "TORCHELASTIC_USE_AGENT_STORE", "RANK_OF_MINE"}:
@@ -117,9 +113,7 @@ NO_METRICS = {"metrics": [], "digest": "", "work": {}}
         ({"argv": [*LOCAL_RANKS, SILENT]}, "NON_ZERO_EXIT", "exit code 3 (rank 1 on "),
     ],
 )  # fmt: skip
-def test_failures_name_their_cause(
-    tmp_path: Path, changes: dict[str, Any], cause: str, detail: str
-) -> None:
+def test_failures_name_their_cause(tmp_path: Path, changes: Any, cause: str, detail: str) -> None:
     assert launch(spec(tmp_path, **changes), ROOT) == 1
     found = failure(tmp_path)
     assert found["cause"] == cause and detail in found["detail"]
@@ -127,9 +121,7 @@ def test_failures_name_their_cause(
 
 
 @pytest.mark.slow
-def test_the_time_limit_ends_every_process_of_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_time_limit_ends_every_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "GRACE_S", 0.1)
     # A program that starts another one and ignores the polite signal.
     script = f"trap '' TERM; sleep 600 & echo $! > {tmp_path}/pid; wait; wait"
@@ -139,9 +131,7 @@ def test_the_time_limit_ends_every_process_of_the_run(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_ranks_end_with_a_launcher_that_is_stopped_and_nothing_else_is_left(
-    tmp_path: Path, number: int
-) -> None:
+def test_ranks_end_with_a_launcher_that_is_stopped(tmp_path: Path, number: int) -> None:
     script = f"echo $$ > {tmp_path}/pid-$HOROVOD_RANK; exec sleep 600"
     launcher = start(spec(tmp_path, argv=[*HOROVODRUN, script]))
     files = [tmp_path / f"pid-{rank}" for rank in range(2)]
@@ -225,9 +215,7 @@ def test_busy_is_all_but_idle_and_waiting(tmp_path: Path, monkeypatch: pytest.Mo
         busy_seconds({0, 7})
 
 
-def test_a_jobs_control_group_is_above_its_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_jobs_group_is_above_its_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, group = tmp_path / "cgroup", tmp_path / "system.slice/slurmstepd.scope/job_17"
     monkeypatch.setattr(module, "OWN_CGROUP", own)
     monkeypatch.setattr(module, "CGROUPS", tmp_path)

@@ -100,9 +100,7 @@ def changed(step: int, old: str, new: str) -> str:
         ('"step":3', '"step":4', "(rank 1): step 4 is printed twice, with different numbers: two"),
     ],
 )
-def test_what_would_make_a_wrong_number_is_a_line(
-    tmp_path: Path, old: str, new: str, said: str
-) -> None:
+def test_what_would_be_a_wrong_number(tmp_path: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(UnreadableError) as error:
         read(tmp_path, changed(3, old, new), 2)
     assert said in str(error.value) and "\n" not in str(error.value)
@@ -197,9 +195,7 @@ def timed(work: Path, wall_s: float, begin: float = 1, late: float = 0, s: float
 
 # Milliseconds, and a clock that was set.
 @pytest.mark.parametrize("change", [{"begin": 1000}, {"late": 3600}])
-def test_time_between_steps_that_the_run_did_not_take_is_not_known(
-    tmp_path: Path, change: dict[str, float]
-) -> None:
+def test_time_that_the_run_did_not_take(tmp_path: Path, change: dict[str, float]) -> None:
     true = timed(tmp_path, 2.2)
     assert true.warnings == [] and "span_between" in true.arrays
     stamped = timed(tmp_path, 2.2, **change)

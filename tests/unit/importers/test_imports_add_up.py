@@ -196,9 +196,7 @@ def test_what_a_source_is(tmp_path: Path) -> None:
         kind_of(tmp_path / "both")
 
 
-def test_runs_of_folders_that_tell_what_was_set_are_no_repeats(
-    take: Import, tmp_path: Path
-) -> None:
+def test_folders_that_tell_what_was_set_part_runs(take: Import, tmp_path: Path) -> None:
     """tf_cnn_benchmarks prints neither use_fp16 nor what else was set: a folder may say it."""
     sources = tmp_path / "sources"
     for kind, rate in (("fp16", 800.0), ("fp32", 500.0)):
@@ -221,9 +219,7 @@ def test_runs_of_folders_that_tell_what_was_set_are_no_repeats(
     "names",
     [("run1", "run2"), ("2024-04-29", "2024-05-02"), ("fp16_rep1", "fp16_rep2"), ("1", "2")],
 )
-def test_folders_that_number_repeats_hold_repeats(
-    take: Import, tmp_path: Path, names: tuple[str, str]
-) -> None:
+def test_folders_that_number_repeats(take: Import, tmp_path: Path, names: tuple[str, str]) -> None:
     for name, rate in zip(names, (1000.0, 1010.0), strict=True):
         (tmp_path / "sources" / name).mkdir()
         (tmp_path / "sources" / name / "log.txt").write_text(fake.one(rate).partition("\n")[2])

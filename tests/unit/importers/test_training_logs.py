@@ -102,9 +102,7 @@ def test_the_declaration_of_the_docs_reads_a_log(tmp_path: Path) -> None:
     assert value(run, "samples_per_second") == pytest.approx(80)
 
 
-def test_a_micro_batch_that_is_the_work_of_a_rank_parts_no_series(
-    read: Read, tmp_path: Path
-) -> None:
+def test_a_micro_batch_that_is_the_work_parts_no_series(read: Read, tmp_path: Path) -> None:
     runs = []
     for count in (2, 4):
         head = f"  world_size ..... {count}\n  micro_batch_size ..... {64 // count}\n"

@@ -114,9 +114,7 @@ def test_the_case_of_the_course() -> None:
          "step_layers has not counted its model in float32 at a local batch of 64"),
     ],
 )  # fmt: skip
-def test_what_is_not_known_has_its_reason_and_no_number(
-    probes: str, resource: str, reason: str
-) -> None:
+def test_what_is_not_known_has_its_reason(probes: str, resource: str, reason: str) -> None:
     row = rows_of(study(campaign(probes=probes)))[resource]
     assert row["missing"] == reason and row["share"] is None and not row["binding"]
 
@@ -227,9 +225,7 @@ def test_other_samples_are_not_compared() -> None:
     assert rows["files"]["binding"]
 
 
-def test_training_of_another_results_folder(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_training_of_another_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     others, plan = reading({}, {1: around(9.0)})
     write_plan_file(tmp_path / "plan.json", plan)
     write_parquet(others, tmp_path / "summary.parquet", {})

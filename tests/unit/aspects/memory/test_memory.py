@@ -89,9 +89,7 @@ def test_every_point_is_predicted_and_judged(layouts: ExperimentResults) -> None
     assert any(row.expected < 0.9 * row.needed for row in rows if row.point["pp"] == 2)
 
 
-def test_constants_come_back_and_the_plan_reads_them(
-    layouts: ExperimentResults, tmp_path: Path
-) -> None:
+def test_constants_come_back_in_the_plan(layouts: ExperimentResults, tmp_path: Path) -> None:
     (row,) = layouts.of(MemoryFitRow)
     assert (row.states, row.activations) == pytest.approx((1.1, 1.4), rel=0.1)
     assert row.peaks == 30

@@ -51,9 +51,7 @@ def test_a_row_for_each_count_that_was_not_measured(studies: dict[str, Experimen
         assert studies["weak"].tables[name]["ranks"].max() == 64
 
 
-def test_without_being_asked_or_a_kind_of_scaling_nothing_is_predicted(
-    studies: dict[str, ExperimentResults],
-) -> None:
+def test_nothing_is_predicted_unasked(studies: dict[str, ExperimentResults]) -> None:
     assert studies["not_asked"].tables["prediction"] is None
     assert studies["no_scaling"].tables["prediction"] is None
     assert prediction(studies["not_asked"]) == []

@@ -116,9 +116,7 @@ def test_a_jump_to_a_thousandth_is_a_change_of_unit_and_no_result(odd: Point) ->
         ((0.82, 0.006), 0.02, "open"),  # little, but as much as it takes
     ],
 )
-def test_ranks_that_print_different_totals_leave_nothing_clear_on_one_of_them(
-    point: Point, apart: float, level: str
-) -> None:
+def test_nothing_is_clear_of_totals_that_differ(point: Point, apart: float, level: str) -> None:
     warning = f"metric 'rate': 4 ranks disagree: 2000 to {2000 * (1 + apart)}, using 2000"
     for text, state in (
         (f"{warning}; and more", level),

@@ -165,8 +165,6 @@ def test_idle_stages_are_held_against_the_formula(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("idle", [(0.24, 0.26, 0.25), (0.5,), (0.2, 0.8)])
-def test_nothing_is_said_where_the_interval_holds_the_formula(
-    tmp_path: Path, idle: tuple[float, ...]
-) -> None:
+def test_idle_times_near_the_formula_are_not_told(tmp_path: Path, idle: tuple[float, ...]) -> None:
     """As the formula has it, a run without an interval, and two that scatter."""
     assert pipeline_idle(pipeline_of(tmp_path, idle)) == []

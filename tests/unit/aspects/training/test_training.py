@@ -208,9 +208,7 @@ def one(root: Path, fake: Training) -> tuple[ExperimentResults, dict[str, RunFac
         (nt3(fate=lambda p, r: "new"), []),
     ],
 )  # fmt: skip
-def test_energy_is_told_by_how_it_was_measured(
-    tmp_path: Path, fake: Training, lines: list[str]
-) -> None:
+def test_energy_is_told_with_its_source(tmp_path: Path, fake: Training, lines: list[str]) -> None:
     told = energy_lines(*one(tmp_path, fake))
     for line, part in zip(told, lines, strict=True):
         assert part in line

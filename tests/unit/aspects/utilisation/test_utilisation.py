@@ -117,9 +117,7 @@ def said(results: ExperimentResults) -> dict[str, Finding]:
         (0.8 * 312e12 / PALM, True, "HFU would be 1.067"),
     ],
 )
-def test_a_share_above_all_of_the_peak_is_left_out_with_its_likely_cause(
-    rate: float, again: bool, words: str
-) -> None:
+def test_a_share_above_the_peak_has_its_likely_cause(rate: float, again: bool, words: str) -> None:
     each = {"rate": ("tokens/s", "rank", [rate] * 3)}
     results = study(each, DEVICE, checkpointing=again)
     palm = {row.convention: row for row in results.of(Utilisation)}["palm"]

@@ -17,9 +17,10 @@ PACKAGE = Domain("rapl:package-0", "rapl", "package", "counter", RANGE)
 SENSOR = Domain("pm_counters:node", "pm_counters", "node", "power")
 FREE = Domain("nvml:gpu0", "nvml", "gpu", "counter")
 START = 1_700_000_000.0
+Values = list[tuple[float, float]]
 
 
-def series_of(domain: Domain, values: list[tuple[float, float]]) -> Series:
+def series_of(domain: Domain, values: Values) -> Series:
     return series_from(domain, np.array(values, float), 1.0)
 
 
@@ -34,9 +35,7 @@ def series_of(domain: Domain, values: list[tuple[float, float]]) -> Series:
         (PACKAGE, [(0, RANGE - 0.01), (120, 50)], 50.01),
     ],
 )
-def test_joules_of_counters_and_sensors(
-    domain: Domain, values: list[tuple[float, float]], joules: float
-) -> None:
+def test_joules_of_counters_and_sensors(domain: Domain, values: Values, joules: float) -> None:
     series = series_of(domain, values)
     assert series.joules[-1] == pytest.approx(joules) and not series.why
     assert series.known_s(0, 1000) == pytest.approx(values[-1][0])
@@ -55,9 +54,7 @@ def test_joules_of_counters_and_sensors(
         (SENSOR, [(0, 1), (9, 1)], "no value for a time"),
     ],
 )
-def test_what_is_not_known_is_a_gap(
-    domain: Domain, values: list[tuple[float, float]], why: str
-) -> None:
+def test_what_is_not_known_is_a_gap(domain: Domain, values: Values, why: str) -> None:
     last, value = values[-1]
     series = series_of(domain, [*values, (last + 1, value + 7)])
     assert why in series.why and series.known_s(0, 1000) == pytest.approx(1)
