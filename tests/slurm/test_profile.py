@@ -1,8 +1,7 @@
 """`snakemake --profile slurm` on a real Slurm: causes, retries, and what is refused before."""
 
-import json
 import re
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,22 +38,10 @@ experiments:
 
 def job_of_the_stuck(project: SlurmProject) -> str:
     """Number of the job whose program has stopped its launcher."""
-    found: list[str] = []
-
-    def stopped() -> bool:
-        for path in project.path.glob("results/runs/*/*/attempt-1/run.json"):
-            text = path.read_text()  # empty while it is being written
-            if text and json.loads(text)["params"]["behaviour"] == "stuck":
-                # The program looks for its launcher in the same way, and must not find this.
-                words = ["pgrep", "-r", "T", "-f", f"step[.]py launch --order .*{path.parts[-3]}"]
-                done = subprocess.run(words, capture_output=True, check=False)
-                jobs = project.cluster.run("squeue", "-htR", "-o%A %k").splitlines()
-                found[:] = [line.split()[0] for line in jobs if line.endswith(path.parts[-3])]
-                return done.returncode == 0 and len(found) == 1
-        return False
-
-    assert wait_until(stopped, 60)
-    return found[0]
+    told = partial(project.path.glob, "results/runs/*/*/attempt-1/stopped")
+    assert wait_until(lambda: any(told()), 60)
+    lines = project.cluster.run("squeue", "-htR", "-o%k %A").splitlines()
+    return dict(line.split() for line in lines)[next(told()).parts[-3]]
 
 
 def test_every_cause_is_told_and_decides_on_the_next_try(cluster: Cluster, tmp_path: Path) -> None:
@@ -167,8 +154,6 @@ def test_what_cannot_run_is_one_line_before_anything_is_submitted(
     project: SlurmProject, site: str, variables: dict[str, str | None], error: str
 ) -> None:
     call = SlurmProject(project.path, project.cluster, variables)
-    if "PATH" in variables:
-        call.variables = {"PATH": str(project.path / "bin")}
     code, said = call.slurm("--configfile", "good.yaml", "--config", f"site={site}")
     (line,) = (line for line in said.splitlines() if line.startswith("error: "))
     assert code != 0 and re.search(error, line), line

@@ -25,33 +25,20 @@ experiments:
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or "python3"
 
 
-def make_study(folder: Path, cluster: Cluster) -> SlurmProject:
-    words = [Path(sys.executable).with_name("scalesweep"), "study", folder]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-    return SlurmProject(folder, cluster)
-
-
-def ask_doctor(study: SlurmProject) -> tuple[str, dict[str, tuple[str, str]]]:
-    """Call the doctor; what it says, and of each check state and detail."""
-    command = [Path(sys.executable).with_name("scalesweep"), "doctor", "--profile", "slurm"]
-    done = subprocess.run(
-        command, check=False, cwd=study.path, env=study.environment(),
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = re.findall(r"^(ok|warning|failed|skipped) +([^:]+): (.*)$", done.stdout, re.MULTILINE)
-    states = {name: (state, detail) for state, name, detail in lines}
-    assert len(states) == len(lines)
-    return done.stdout, states
-
-
 def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
-    study = make_study(tmp_path / "study", cluster)
+    study = SlurmProject(tmp_path / "study", cluster)
+    words = [Path(sys.executable).with_name("scalesweep"), "study", study.path]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     study.write("config/config.yaml", CAMPAIGN)
     site = SITE.replace("toy_cluster", "mine").replace("srun, ", "srun, --label, ")
     study.write("config/sites/mine.yaml", f"{site}python: {PYTHON}\nslurm: {{}}\n")
 
-    said, states = ask_doctor(study)
+    done = study.scalesweep("doctor", "--profile", "slurm")
+    said = done.stdout
+    assert done.returncode == 0, said + done.stderr
+    lines = re.findall(r"^(ok|warning|failed|skipped) +([^:]+): (.*)$", said, re.MULTILINE)
+    states = {name: (state, detail) for state, name, detail in lines}
+    assert len(states) == len(lines)
     assert "config/sites/mine.yaml); runs are jobs of Slurm" in said
     assert states["sbatch"][1].startswith("Slurm accepts the largest request: --nodes=2 --ntasks=2")
     assert states["results folder"] == ("ok", f"{study.path}/results is seen from node1, node2")

@@ -39,6 +39,7 @@ if behaviour == "stuck":  # with its launcher, so that only Slurm can end it
     )
     for pid in found.stdout.split():
         os.kill(int(pid), signal.SIGSTOP)
+    (out / "stopped").touch()
     time.sleep(600)
 if behaviour == "killed":
     os.kill(os.getpid(), signal.SIGSEGV)

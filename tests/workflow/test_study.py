@@ -1,6 +1,7 @@
 """A study of one's own: made, run, extended."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -71,14 +72,11 @@ def test_rules_of_its_own_work_beside_ours(study: Project, tmp_path: Path) -> No
 
 
 def test_shipped_files_are_there_by_name(study: Project) -> None:
-    words = ("--config", "campaign=nt3_small", "site=local")
-    plan = study.snakemake("plan", *words, "results=other")
-    assert "campaign nt3_small on site local" in plan.stdout
-    # The command prints the same call, and becomes it.
-    again = study.scalesweep("plan", "nt3_small", "--site", "local", "--results", "007")
-    line = "+ snakemake plan --config campaign=nt3_small site=local"
-    assert again.stderr.startswith(f"{line} 'results= \"007\" '\n")
-    assert again.stdout == plan.stdout.replace("other/", "007/")
+    plan = study.scalesweep("plan", "nt3_small", "--site", "local", "--results", "007")
+    # The command prints its call of Snakemake, and becomes it.
+    line = "+ snakemake plan --config campaign=nt3_small site=local 'results= \"007\" '\n"
+    assert plan.stderr.startswith(line)
+    assert "campaign nt3_small on site local" in plan.stdout and "007/" in plan.stdout
 
 
 def test_the_doctor_ends_with_an_exit_code_and_no_traceback(study: Project) -> None:
@@ -89,11 +87,8 @@ def test_the_doctor_ends_with_an_exit_code_and_no_traceback(study: Project) -> N
     )
     done = study.scalesweep("doctor", "--site", "bare", "--results", "of_doctor")
     site.unlink()
-    assert done.returncode == 1
-    assert "2 failed on site bare" in done.stderr
-    failed = [line for line in done.stdout.splitlines() if line.startswith("failed")]
-    whats = {line.removeprefix("failed").partition(":")[0].strip(): line for line in failed}
-    assert set(whats) == {"programs", "launcher"}
-    assert "python, prologue or env in config/sites/bare.yaml" in whats["launcher"]
-    for noise in ("Traceback", "Error in rule", "WorkflowError"):
-        assert noise not in done.stdout + done.stderr
+    assert done.returncode == 1 and "2 failed on site bare" in done.stderr
+    failed = dict(re.findall(r"^failed +([^:]+): (.*)$", done.stdout, re.M))
+    assert [*failed] == ["programs", "launcher"]
+    assert "python, prologue or env in config/sites/bare.yaml" in failed["launcher"]
+    assert not re.search("Traceback|Error in rule|WorkflowError", done.stdout + done.stderr)
