@@ -162,9 +162,9 @@ def test_width_from_the_parameters():
 TRUE = np.array([1.2, 1.4, 0.8, 8e8])
 
 
-def made_points(count, stages=1, seed=0, noise=0.03):
+def made_points(count, stages=1, noise=0.03):
     """Parts of points, and their peaks by ``TRUE``: of the stage with the most."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     points = []
     for _ in range(count):
         parts = generator.lognormal(np.log(4e9), 1, (stages, 5))

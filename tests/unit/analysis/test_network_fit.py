@@ -18,9 +18,9 @@ def formula(algorithm, ranks, size):
     return 2 * np.log2(ranks) * (LATENCY + size / BANDWIDTH)
 
 
-def simulated(draw, counts, small, large=None, cut=np.inf, noise=NOISE, repeats=3):
+def simulated(draw, counts, small, large=None, cut=np.inf, noise=NOISE):
     """Times of ``small`` up to ``cut`` bytes and of ``large`` from there on."""
-    grid = [(p, size) for p in counts for size in SIZES for _ in range(repeats)]
+    grid = [(p, size) for p in counts for size in SIZES for _ in range(3)]
     times = [formula(small if size < cut else large, p, size) for p, size in grid]
     ranks, sizes = np.array(grid, np.float64).T
     return ranks, sizes, np.array(times) * np.exp(draw.normal(0, noise, len(times)))
