@@ -14,10 +14,6 @@ from scalesweep.tables.summary import build_summary
 from tests.fakes.results import SITE, Fake, make_results
 
 
-def nothing(_plan: dict[str, Any]) -> None:
-    """Leave the plan as it is."""
-
-
 def texts(plan: dict[str, Any]) -> None:
     """Change what no table says."""
     plan |= {"description": "Another one.", "created": "2026-03-11T12:00:00+00:00"}
@@ -37,11 +33,12 @@ def test_only_what_changes_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
         there = {path.stem for path in (runs / run_id).glob("*.json")}
         return "done" if "record" in there else "failed" if "failure" in there else "new"
 
-    def changed(change: Callable[[dict[str, Any]], object] = nothing) -> str:
+    def changed(change: Callable[[dict[str, Any]], object] | None = None) -> str:
         """The experiments whose file changes if the plan changes so, or something has happened."""
         before = {path: path.read_bytes() for path in root.glob("plan/*")}
         plan = json.loads(file.read_text())
-        change(plan)
+        if change:
+            change(plan)
         for run in (run for entry in plan["experiments"] for run in entry["runs"]):
             run["status"] = status(run["run_id"])
         file.write_text(json.dumps(plan))
