@@ -26,9 +26,7 @@ def test_the_main_metric(edited: Callable[..., Benchmark]) -> None:
 
 
 def test_a_parameter_that_is_null_is_in_no_word(edited: Callable[..., Benchmark]) -> None:
-    text = (
-        r"e: extra is null in '--x=\{extra\}' of the command; in benchmark.yaml write \{when: ext"
-    )
+    text = r"e: extra is null in '--x=\{extra\}' of the command; in benchmark.yaml write \{when"
     plain, under = "--x={extra}", {"when": "ranks > 1", "words": ["--x={extra}"]}
     points: list[dict[str, Any]] = [{"ranks": 1, "extra": "fail"}, {"ranks": 2, "extra": None}]
     for word in (plain, under):

@@ -28,8 +28,6 @@ FILES = {
     "overrides": "--config ",
 }
 KNOWN: dict[str, Any] = dict.fromkeys(("ranks", "dp", "tp", "pp", "cp", "ep", "width", "size"), 1)
-SMALL = {"model": "transformer", "width": 64, "heads": 4, "sequence": 16, "vocabulary": 100,
-         "batch_size": 4, "ranks_per_node": 2}  # fmt: skip
 
 
 def swapped(text: str, swap: list[str]) -> str:
@@ -42,13 +40,6 @@ def experiment(keys: str) -> str:
     return f"{HEAD}experiments:\n  e:\n    benchmark: toy\n{indent(keys, '    ')}"
 
 
-def torch(keys: dict[str, Any]) -> str:
-    fixed = {name: value for name, value in SMALL.items() if name not in keys.get("axes", {})}
-    own = {"fixed": fixed | keys.get("fixed", {})} if "benchmark" not in keys else {}
-    stated = {"benchmark": "torch_training", "scaling": "model", **keys, **own}
-    return yaml.safe_dump({"campaign": "c", "site": "local", "experiments": {"e": stated}})
-
-
 HEAD = "campaign: c\nsite: toy\n"
 # The campaign in which a mistake was made.
 CAMPAIGNS: dict[str, Callable[[Any], str]] = {
@@ -59,7 +50,6 @@ CAMPAIGNS: dict[str, Callable[[Any], str]] = {
     "derived": lambda swap: experiment(swapped(GRID, swap)),
     "several": lambda swap: f"{HEAD}experiments:\n  both:{swapped(BOTH, swap)}",
     "second": lambda _: f"{HEAD}experiments:\n  both:{BOTH}",
-    "torch": torch,
 }
 
 
@@ -90,9 +80,8 @@ def read_mistake(request: pytest.FixtureRequest, kind: str, given: Any) -> None:
         edited = request.getfixturevalue("edited")
         edited(given) if kind == "metric" else edited(**given)
     else:
-        folder: Path = request.getfixturevalue("tmp_path" if kind == "torch" else "toy")
-        if kind != "torch":
-            change_toy(folder, kind, given)
+        folder: Path = request.getfixturevalue("toy")
+        change_toy(folder, kind, given)
         if kind == "site":
             load_site("toy")
             return

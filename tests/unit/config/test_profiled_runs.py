@@ -21,9 +21,8 @@ def test_each_run_has_one_without_exchange_in_its_block(
     campaign = campaign_of(BODY + "noexchange")
     (experiment,) = campaign.experiments
     assert experiment.runs == bare.runs
-    assert [run.run_id for run in experiment.profiles] == [
-        f"{run.run_id}.noexchange" for run in bare.runs
-    ]
+    profiled = [f"{run.run_id}.noexchange" for run in bare.runs]
+    assert [run.run_id for run in experiment.profiles] == profiled
     order = sorted(campaign.positions(), key=campaign.positions().__getitem__)
     repeats = {run.run_id: run.repeat for run in (*experiment.runs, *experiment.profiles)}
     assert [repeats[name] for name in order] == [0] * 4 + [1] * 4 + [2] * 4

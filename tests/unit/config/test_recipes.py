@@ -22,11 +22,7 @@ READ = {
 }  # fmt: skip
 
 
-def test_every_recipe_is_tried() -> None:
-    assert {path.parent.name for path in RECIPES.glob("*/benchmark.yaml")} == set(READ)
-
-
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", [path.parent.name for path in RECIPES.glob("*/benchmark.yaml")])
 def test_a_recipe_reads_what_an_import_reads(name: str, tmp_path: Path) -> None:
     log, stream = LOGS[READ[name][0]], READ[name][1]
     extract = load_benchmark(name, folder=RECIPES / name).extract

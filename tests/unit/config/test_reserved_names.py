@@ -48,8 +48,7 @@ def test_every_column_of_a_table_is_reserved(tmp_path: Path) -> None:
     for folder in (tmp_path / "a", tmp_path / "b"):
         plan = read_plan(folder / "plan.json")
         summary = pd.read_parquet(folder / "summary.parquet")
-        runs = folder / "runs" / plan["site"]
-        tables = make_tables(summary, plan, runs)
+        tables = make_tables(summary, plan, folder / "runs" / plan["site"])
         for entry in plan["experiments"]:
             for name, frame in tables[entry["name"]].items():
                 if name not in declared:  # parameters have other columns there

@@ -13,7 +13,6 @@ from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
 
 Load = Callable[..., Campaign]
-HEAD = "campaign: test\nsite: toy\n"
 BODY = "axes: {ranks: [1, 2], size: [1, 3, 5]}\nrepeats: 2"
 
 
@@ -45,8 +44,9 @@ def test_the_control_is_first_and_last_and_never_far(
     campaign_of: Load, every: int, repeats: int
 ) -> None:
     """Of a point that is one of the experiment's own, too, whose runs are control runs."""
-    head = f"{HEAD}control: {{experiment: e, point: {{size: 3, ranks: 1}}, every: {every}}}\n"
-    campaign = campaign_of(BODY.replace("repeats: 2", f"repeats: {repeats}"), head)
+    head = f"control: {{experiment: e, point: {{size: 3, ranks: 1}}, every: {every}}}\n"
+    body = BODY.replace("repeats: 2", f"repeats: {repeats}")
+    campaign = campaign_of(body, f"campaign: c\nsite: toy\n{head}")
     own, controls = ({run.run_id for run in e.runs} for e in campaign.experiments)
     positions = campaign.positions()
     places = sorted(positions[run_id] for run_id in controls)
