@@ -48,7 +48,7 @@ def test_runs_of_one_seed_agree_and_repeats_differ(tmp_path, data):
 
 @pytest.mark.slow
 def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
-    changes = {"ranks": 2, "ranks_per_node": 2, "epochs": 40, "target_mae": 0.2}
+    changes = {"ranks": 2, "ranks_per_node": 2, "epochs": 40, "target_mae": 0.3}
     changes |= {"decay_epochs": [20]}
     native, samples = read(*start(tmp_path, data, **changes))
     ran = int(value(native, "epochs_run"))
@@ -56,7 +56,7 @@ def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     errors = samples["validation_mae"]
     assert errors.shape == (ran, 2)
     assert (errors[:, 0] != errors[:, 1]).all()
-    assert errors.mean(axis=1)[-1] <= 0.2 < errors.mean(axis=1)[:-1].min()
+    assert errors.mean(axis=1)[-1] <= 0.3 < errors.mean(axis=1)[:-1].min()
     assert value(native, "time_to_target") <= samples["epoch_ends"][-1].max()
     size = sum(path.stat().st_size for path in data.glob("train/*"))
     assert (native["work"]["samples"], native["work"]["bytes_per_epoch"]) == (128 * ran, size)

@@ -7,7 +7,7 @@ from harness import spans
 from scalesweep.analysis.step_account import StepAccount, account_of
 from tests.benchmarks.programs import start_helper
 
-EPOCHS, STEPS = 2, 8
+EPOCHS, STEPS = 2, 6
 NOTES = {"spans": {"steps_per_epoch": STEPS}}
 TERMS = {"straggler": "persistent", "reader": "input", "network": "transfer"}
 

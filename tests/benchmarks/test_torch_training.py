@@ -39,11 +39,9 @@ def test_data_that_cannot_be_read_are_one_line(tmp_path):
 
 
 def test_without_a_compiler_compile_is_not_supported(tmp_path):
-    path, _ = PROGRAM.write_run(tmp_path, compile=True)
-    # Started afresh, as PyTorch reads CXX when it is imported, and without what it has compiled.
-    env = {"CXX": str(tmp_path / "none"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    words = [str(TORCH), str(BENCHMARKS), "torch_training", "--run", str(path)]
-    done = start_ranks(words, 1, env, PYTORCH)
+    # Nothing is on PATH, and nothing is taken of what PyTorch has compiled before.
+    env = {"PATH": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    done, _ = start(tmp_path, env=env, compile=True)
     assert done.returncode == 69 and done.stderr.count("\n") == 1
     assert "compile true: " in done.stderr and "No working C++ compiler" in done.stderr
 
