@@ -181,3 +181,16 @@ def read(done, out):
 def value(native, name):
     """Return the value of a metric."""
     return native["metrics"][name]["value"]
+
+
+def check_failure(program, done, out, code, words, ranks=1):
+    """Check that a run which failed has an exit code, one line and no result."""
+    assert done.returncode == code or (ranks > 1 and done.returncode), done.stderr
+    error = json.loads((out / "native_error.json").read_text())
+    assert error["exit_code"] == code, error
+    assert [word for word in words if word not in error["message"]] == [], error
+    line = f"{program.name}: {error['message']}\n"
+    assert done.stderr.count(line) == 1
+    assert ranks > 1 or done.stderr.endswith(line)
+    assert "Graph execution error" not in done.stderr
+    assert not (out / "native.json").exists()

@@ -1,9 +1,11 @@
 """The CosmoFlow training benchmark as the launcher starts it: ``--run FILE`` on every rank."""
 
+import shutil
+
 import numpy as np
 import pytest
 
-from tests.benchmarks.programs import Program, read, value
+from tests.benchmarks.programs import Program, check_failure, read, value
 
 SMALL = {
     "sample_shape": [16, 16, 16, 4],
@@ -22,6 +24,8 @@ SMALL = {
 }
 PROGRAM = Program("cosmoflow_training", SMALL)
 start = PROGRAM.start
+SIZES = ("sample_shape", "samples_per_file", "samples_per_rank", "batch_size")
+PIPELINE = Program("input_pipeline", {name: SMALL[name] for name in SIZES})
 # Two runs on a CPU with as many threads: all sums are in the same order, so nothing differs.
 SAME = {"rtol": 1e-6, "atol": 0}
 
@@ -65,3 +69,24 @@ def test_two_ranks_stop_together_at_the_mean_error(tmp_path, data):
     weights = value(native, "model_parameters")
     assert sum(native["notes"]["exchange"]["tensor_bytes"]) == 4 * weights
     assert native["notes"]["learning_rate"]["peak"] == pytest.approx(0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bytes_left", "file", "params", "code", "words"),
+    [
+        (1000, 2, {"pipeline": "processes"}, 65, ["part-000002.tfrecord is damaged"]),
+        (5000, 3, {}, 65, ["part-000003.tfrecord is damaged ("]),
+        (0, 20, {"ranks": 2}, 65, ["rank 1: input ended"]),  # rank 0, which waits, is silent
+        (0, 3, {"samples_per_rank": 256}, 66, ["32 of 64 train files"]),
+        (0, 40, {"base_learning_rate": 1e30}, 65, ["training diverged in epoch 0: loss is"]),
+    ],
+)
+def test_data_that_cannot_be_used(tmp_path, data, bytes_left, file, params, code, words):
+    broken = shutil.copytree(data, tmp_path / "set")
+    path = broken / "train" / f"part-{file:06d}.tfrecord"
+    if path.exists():
+        path.write_bytes(path.read_bytes()[:bytes_left])
+    program = PIPELINE if "pipeline" in params else PROGRAM
+    done, out = program.start(tmp_path / "run", broken, **{"epochs": 1} | params)
+    check_failure(program, done, out, code, words, params.get("ranks", 1))

@@ -6,8 +6,8 @@ import pytest
 from scalesweep.compute.failure_cause import reason_of
 from scalesweep.core.causes import Cause
 from tests.benchmarks import test_cnn_training
-from tests.benchmarks.programs import BENCHMARKS, PYTORCH, Program, read, start_ranks
-from tests.fakes.torch_python import TORCH, needs_torch
+from tests.benchmarks.programs import PYTORCH, Program, read
+from tests.fakes.torch_python import needs_torch
 
 pytestmark = [pytest.mark.slow, needs_torch]
 
