@@ -188,11 +188,11 @@ def test_damaged_files_of_cifar10_are_65(real, content):
 def test_training_ends_when_the_target_is_met(tmp_path, stand_in):
     """The accuracy can only rise if the weights that two devices have trained are validated."""
     params = EPOCHS | {"variable_update": "replicated", "devices_per_rank": 2, "batch_size": 16}
-    params |= {"learning_rate": 0.02, "optimizer": "momentum", "target_accuracy": 0.7}
+    params |= {"learning_rate": 0.02, "optimizer": "momentum", "target_accuracy": 0.5}
     native, samples = read(*start(tmp_path, data=stand_in["cifar10"], **params))
     accuracy, trained = samples["validation_accuracy"][:, 0], params["data_images"]
     epochs = len(accuracy)
-    assert 1 < epochs <= 8 and accuracy[-1] >= 0.7 > accuracy[:-1].max()
+    assert 1 < epochs <= 8 and accuracy[-1] >= 0.5 > accuracy[:-1].max()
     assert {len(each) for each in samples.values()} == {epochs}
     values = {name: metric["value"] for name, metric in native["metrics"].items()}
     assert values["time_to_target"] == samples["epoch_ends"][-1, 0]
