@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_training import cifar, dataset
+from cnn_training import dataset
 from harness.program import ProgramError
 from harness.staging import file_path
 from tests.benchmarks.programs import Later, read, warm
@@ -46,7 +46,9 @@ def real(tmp_path, monkeypatch):
     pixels = rng.integers(0, 256, (total, 3, 32, 32), np.uint8)
     labels = rng.integers(0, 10, total, np.uint8)
     rows = np.column_stack([labels, pixels.reshape(total, -1)])
-    for name, part in zip(cifar.TRAIN, np.split(rows, np.cumsum(COUNTS)[:-1]), strict=True):
+    for name, part in zip(
+        dataset.CIFAR10_TRAIN, np.split(rows, np.cumsum(COUNTS)[:-1]), strict=True
+    ):
         (tmp_path / name).write_bytes(part.tobytes())
     monkeypatch.setenv("CIFAR10_DIR", str(tmp_path))
     return tmp_path, pixels.transpose(0, 2, 3, 1), labels
@@ -159,7 +161,7 @@ def test_images_of_the_stand_in_are_held_back(stand_in):
 def test_images_of_the_real_cifar10(real):
     folder, pixels_of_all, labels_of_all = real
     params = EPOCHS | {"input": "cifar10", "data_images": 20, "ranks": 2, "batch_size": 5}
-    np.testing.assert_array_equal(cifar.read(cifar.TRAIN)[0], pixels_of_all)
+    np.testing.assert_array_equal(dataset.read_cifar10(dataset.CIFAR10_TRAIN)[0], pixels_of_all)
     for rank in range(2):  # an epoch of each: its images of the first 20, each once
         _, drawn = steps(params, 2, rank)
         assert sorted(drawn.ravel()) == sorted(labels_of_all[:20][rank::2])
@@ -169,7 +171,7 @@ def test_images_of_the_real_cifar10(real):
         66,
         f"CIFAR10_DIR must name the folder with test_batch.bin: no file {folder}/test_batch.bin",
     )
-    shutil.copy(folder / cifar.TRAIN[-1], folder / "test_batch.bin")
+    shutil.copy(folder / dataset.CIFAR10_TRAIN[-1], folder / "test_batch.bin")
     batches = list(images.held_back(params | {"validation_images": 8}).as_numpy_iterator())
     assert [len(labels) for _, labels in batches] == [5, 3]
     pixels, labels = joined(batches)
@@ -179,9 +181,9 @@ def test_images_of_the_real_cifar10(real):
 
 @pytest.mark.parametrize("content", [bytes(3074), bytes([10]) + bytes(3072), b""])
 def test_damaged_files_of_cifar10_are_65(real, content):
-    path = real[0] / cifar.TRAIN[2]
+    path = real[0] / dataset.CIFAR10_TRAIN[2]
     path.write_bytes(content)
-    code, said = refused(cifar.read, cifar.TRAIN)
+    code, said = refused(dataset.read_cifar10, dataset.CIFAR10_TRAIN)
     assert code == 65 and str(path) in said
 
 

@@ -1,4 +1,4 @@
-"""The stand-in for a data set of images: names, bytes, content.
+"""The stand-in for a data set of images: names, bytes, content; and the real CIFAR-10.
 
 Layout: ``FOLDER/train/part-000000.tfrecord``, TFRecord files of `images_per_file`
 ``tf.train.Example`` messages with the features ``image/encoded`` (bytes) and ``image/class/label``
@@ -7,8 +7,13 @@ as ImageNet's are on average; for cifar10 the 3072 uint8 of ``[32, 32, 3]``.
 
 An image is a coarse pattern of its class, on which random fields and noise are laid: a network can
 learn it. TensorFlow is imported only to make imagenet's files.
+
+The real CIFAR-10 is read in its authors' binary version, five batches in a folder and one to test.
+A row of a file is a label and the pixels of an image, uint8 ``[3, 32, 32]``.
 """
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,12 +22,15 @@ from typing import ClassVar
 import numpy as np
 
 from harness import staging
+from harness.program import EXIT_BAD_DATA, EXIT_MISSING_DATA, EXIT_PARAMETERS, ProgramError
 
 SEED = 20200805
 PATTERNS = 1  # kinds of random numbers; an image's come from its file's
 IMAGES = 2
 CLASSES = {"imagenet": 1000, "cifar10": 10}
 CIFAR10_SHAPE = (32, 32, 3)
+CIFAR10_TRAIN = [f"data_batch_{number}.bin" for number in range(1, 6)]
+CIFAR10_TEST = ["test_batch.bin"]
 JPEG_SHAPES = ((375, 500, 3), (500, 375, 3))
 JPEG_QUALITY = 95
 
@@ -95,6 +103,31 @@ def _encoded_jpeg(rng: np.random.Generator, label: int) -> bytes:
     levels += tf.image.resize(detail, (height, width), "bilinear").numpy()
     levels += rng.integers(-NOISE, NOISE + 1, shape, np.int8)
     return tf.io.encode_jpeg(_to_bytes(levels), quality=JPEG_QUALITY).numpy()
+
+
+def read_cifar10(names: Sequence[str], count: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return images uint8 ``[N, 32, 32, 3]`` and labels int32 ``[N]``: the first `count`, or all.
+
+    Raises ProgramError when the folder that CIFAR10_DIR names lacks a file (EXIT_MISSING_DATA),
+    when that does not hold images (EXIT_BAD_DATA), or when there are fewer (EXIT_PARAMETERS).
+    """
+    files = [Path(os.environ.get("CIFAR10_DIR", ""), name) for name in names]
+    if missing := next((path for path in files if not path.is_file()), None):
+        said = f"CIFAR10_DIR must name the folder with {', '.join(names)}: no file {missing}"
+        raise ProgramError(EXIT_MISSING_DATA, said)
+    size, rows = 1 + int(np.prod(CIFAR10_SHAPE)), []
+    for path in files:
+        values = np.fromfile(path, np.uint8)
+        if not values.size or values.size % size or values[::size].max() > 9:
+            said = f"{path}: not rows of {size} bytes that begin with a label from 0 to 9"
+            raise ProgramError(EXIT_BAD_DATA, said)
+        rows.append(values.reshape(-1, size))
+    pixels = np.concatenate(rows)
+    if (count or 0) > len(pixels):
+        said = f"{count} images are wanted of CIFAR-10, which here has {len(pixels)} of them"
+        raise ProgramError(EXIT_PARAMETERS, said)
+    images = pixels[:count, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return images, pixels[:count, 0].astype(np.int32)
 
 
 main = partial(staging.main, StandIn)

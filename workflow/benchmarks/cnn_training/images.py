@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from cnn_training import cifar, dataset, models
+from cnn_training import dataset, models
 from harness import tf_training
 from harness.program import EXIT_BAD_DATA, ProgramError
 from harness.seeded import fixed_batch
@@ -119,12 +119,14 @@ def held_images(params: dict[str, Any], rank: int) -> Dataset:
     """Return an endless stream of the images in memory that are this rank's, in random order.
 
     Of input cifar10 they are every `ranks`-th of the first `data_images` or, without epochs, of
-    all. Raises ProgramError as `cifar.read` does.
+    all. Raises ProgramError as `dataset.read_cifar10` does.
     """
     if params["input"] == "cifar10":
         count = params["data_images"] if params["epochs"] else None
         every = slice(rank, None, params["ranks"])
-        images, labels = (each[every] for each in cifar.read(cifar.TRAIN, count))
+        images, labels = (
+            each[every] for each in dataset.read_cifar10(dataset.CIFAR10_TRAIN, count)
+        )
     else:
         rng = np.random.default_rng([params["seed"], rank])
         images = rng.integers(0, 256, (POOL, *shape_of(params)), np.uint8)
@@ -163,7 +165,8 @@ def held_back(params: dict[str, Any], folder: Path | None = None) -> Dataset:
     that are trained on. Raises ProgramError when data are missing or damaged.
     """
     if params["input"] == "cifar10":
-        data = Dataset.from_tensor_slices(cifar.read(cifar.TEST, params["validation_images"]))
+        held = dataset.read_cifar10(dataset.CIFAR10_TEST, params["validation_images"])
+        data = Dataset.from_tensor_slices(held)
     else:
         trained = params["data_images"] // params["images_per_file"]
         data = tf.data.TFRecordDataset(stand_in_files(params, folder)[trained:])

@@ -11,8 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-TARGETS = 4
-
+from cosmoflow_data import dataset
 
 # Reads files; returns the number of samples, and the sums over all x and all y.
 Drain = Callable[[tf.Tensor], tuple[int, float, float]]
@@ -22,7 +21,7 @@ def parse(record: tf.Tensor, shape: Sequence[int]) -> tuple[tf.Tensor, tf.Tensor
     """Return counts x, float32 of `shape`, and y ``[4]`` of a record."""
     features = {
         "x": tf.io.FixedLenFeature([], tf.string),
-        "y": tf.io.FixedLenFeature([TARGETS], tf.float32),
+        "y": tf.io.FixedLenFeature([dataset.TARGETS], tf.float32),
     }
     example = tf.io.parse_single_example(record, features)
     x = tf.reshape(tf.io.decode_raw(example["x"], tf.int16), shape)

@@ -12,7 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-TARGETS = 4
+from cosmoflow_data import dataset
+
 SLOPE = 0.3  # of LeakyReLU below 0; the default of Keras 2, which the original takes
 OUTPUT_SCALE = 1.2  # tanh alone reaches the targets' ends, -1 and 1, never
 
@@ -55,7 +56,7 @@ def build(
         model.add(layers.Dense(units))
         model.add(layers.LeakyReLU(SLOPE))
         model.add(layers.Dropout(dropout))
-    model.add(layers.Dense(TARGETS, activation="tanh"))
+    model.add(layers.Dense(dataset.TARGETS, activation="tanh"))
     model.add(layers.Rescaling(OUTPUT_SCALE, dtype="float32"))
     return model
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from cosmoflow_data.dataset import TARGETS
 from cosmoflow_data.files import bytes_of, require
 from harness import input_errors, page_cache, ranks
 from harness.epochs import time_epochs
@@ -60,7 +61,7 @@ class Program(HostOnly):
             products = round(params["step_gflop"] * 1e9 / (2 * SIZE**3))
             shape = [params["batch_size"], *params["sample_shape"]]
             self.consume = make_consumer(shape, products)
-            self.consume(tf.zeros(shape), tf.zeros([params["batch_size"], pipelines.TARGETS]))
+            self.consume(tf.zeros(shape), tf.zeros([params["batch_size"], TARGETS]))
             for _ in range(3):
                 ranks.barrier()
 
@@ -169,7 +170,7 @@ def make_consumer(shape: list[int], products: int) -> Any:
     """
     signature = [
         tf.TensorSpec(shape, tf.float32),
-        tf.TensorSpec([shape[0], pipelines.TARGETS], tf.float32),
+        tf.TensorSpec([shape[0], TARGETS], tf.float32),
     ]
     start = tf.eye(SIZE)
 

@@ -12,10 +12,10 @@ from typing import Any
 import tensorflow as tf
 
 from cosmoflow_data import pipeline
+from cosmoflow_data.dataset import TARGETS
 from input_pipeline import python_samples
 from input_pipeline.python_samples import Task
 
-TARGETS = 4
 SEED = 7
 # What each pipeline does besides reading, mapping and batching.
 TECHNIQUES = {

@@ -166,8 +166,7 @@ class Program(Benchmark):
         samples = self.samples_per_step * self.params["batches"]
         work: Work = {"samples_per_epoch": samples, "samples": samples, "phases": ["timed"]}
         if self.params["input"] == "staged":
-            stand_in = dataset.StandIn.from_params(self.params)
-            work["bytes_per_epoch"] = samples * stand_in.row * stand_in.dtype.itemsize
+            work["bytes_per_epoch"] = samples * dataset.StandIn.from_params(self.params).row
         return work
 
     def metrics(self, arrays: Arrays) -> dict[str, Metric]:

@@ -55,15 +55,11 @@ def synthetic(params: dict[str, Any], first: int, count: int) -> Batch:
     if params["model"] == "transformer":
         length = params["sequence"] + 1
         tokens = seeded.fixed_tokens(length, params["vocabulary"], params["seed"], first, count)
-        return of_tokens(torch.from_numpy(tokens))
+        rows = torch.from_numpy(tokens)  # each token is to tell the next
+        return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
     shape, classes = models.IMAGE_SHAPES[params["model"]], models.CLASSES[params["model"]]
     images, labels = seeded.fixed_batch(shape, classes, params["seed"], first, count)
     return torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(labels).long()
-
-
-def of_tokens(rows: torch.Tensor) -> Batch:
-    """Return inputs and targets of sequences: each token is to tell the one after it."""
-    return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
 def layout(params: dict[str, Any]) -> torch.memory_format:
@@ -91,8 +87,6 @@ class Samples(Dataset):
         """Return inputs and targets of a batch, on the host."""
         each = self.stand_in.samples_per_file
         rows = np.stack([self._rows(number // each)[number % each] for number in numbers])
-        if self.params["model"] == "transformer":
-            return of_tokens(torch.from_numpy(rows.astype(np.int64)))
         labels = rows[:, : dataset.LABEL_BYTES].copy().view("<u2").astype(np.int64)
         shape = dataset.IMAGE_SHAPES[self.params["model"]]
         pixels = torch.from_numpy(rows[:, dataset.LABEL_BYTES :].reshape(-1, *shape))
