@@ -148,13 +148,9 @@ def _experiments(
     check_parts(made, keys.experiments, path)
     for name in keys.accept_stale:
         if name not in keys.experiments:
-            allowed = choices(name, keys.experiments)
-            raise UserError(f"{path}: accept_stale: {name!r} is no experiment; {allowed}")
+            raise UserError(f"{path}: accept_stale: {name!r}: {choices(name, keys.experiments)}")
     if profile not in (None, NONE) and not any(experiment.profiles for experiment in made):
-        raise UserError(
-            f"--config profile={profile}: no benchmark of this campaign can be run so "
-            "(framework, noexchange in benchmark.yaml)"
-        )
+        raise UserError(f"--config profile={profile}: no benchmark of this campaign can be run so")
     return tuple(made)
 
 
@@ -211,16 +207,14 @@ def _control(experiments: Sequence[Experiment], spec: ControlKeys, where: str) -
     if CONTROL in by_name:
         raise UserError(f"{where}: experiments.{CONTROL}: this name is reserved for it")
     if (source := by_name.get(spec.experiment)) is None:
-        raise UserError(
-            f"{where}.experiment: {spec.experiment!r} is not an experiment of this campaign; "
-            + choices(spec.experiment, by_name)
-        )
+        allowed = choices(spec.experiment, by_name)
+        raise UserError(f"{where}.experiment: {spec.experiment!r}: {allowed}")
     wanted = source.benchmark.normalised(spec.point, f"{where}.point")
     points = [point for point in source.points if point.items() >= wanted.items()]
     if len(points) != 1:
         raise UserError(
-            f"{where}.point: {len(points)} points of {source.name} fit; it must be one: set values "
-            f"of {', '.join(source.axes) or 'none'} that one of its points has"
+            f"{where}.point: {len(points)} points of {source.name} fit; set values of "
+            f"{', '.join(source.axes) or 'none'} that one of its points has"
         )
     said = f"A point of {source.name}, measured between all other runs: only the machine changes."
     plain = {"description": said, "scaling": "none", "repeats": 1, "predict": (), "exclude": ()}

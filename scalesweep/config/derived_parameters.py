@@ -69,10 +69,7 @@ def derived_parameters(
     set_here = {*spec.fixed, *spec.axes}.union(*(spec.linked or ()), *spec.extra)
     for name in values:
         if name == benchmark.scale or name in benchmark.scale_parameters:
-            raise UserError(
-                f"{where}.{name}: what runs scale over cannot be derived; put {name} under axes, "
-                "and derive the others from it"
-            )
+            raise UserError(f"{where}.{name}: runs scale over it; derive the others from {name}")
         if name in set_here:
             raise UserError(f"{where}.{name}: {name!r} is set elsewhere too; keep one")
     expressions = (*values.values(), *(it.when for it in spec.exclude))

@@ -110,10 +110,7 @@ def variables_of(spec: ExperimentKeys) -> set[Any]:
 def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
     """Raise UserError for a variable that a parameter of the benchmark sets."""
     for name in variables_of(spec) & benchmark.env.keys():
-        raise UserError(
-            f"{where}: env.{name}: benchmark {benchmark.name} sets this variable by its "
-            f"parameter {benchmark.env[name]}; set that under axes or fixed"
-        )
+        raise UserError(f"{where}: env.{name}: set the parameter {benchmark.env[name]} instead")
 
 
 def check_metric(
@@ -124,11 +121,8 @@ def check_metric(
     known, extract = {*benchmark.metrics, *more}, benchmark.extract
     if named is None or named in known or (extract and extract.meaning_of(named)):
         return named or benchmark.main_metric
-    names = sorted({*known, *(extract.known if extract else ())})
-    raise UserError(
-        f"{where}: {named!r} is not a metric of benchmark {benchmark.name}; "
-        + (choices(named, names) if names else "it has only its own: leave main_metric out")
-    )
+    allowed = choices(named, sorted({*known, *(extract.known if extract else ())}))
+    raise UserError(f"{where}: {named!r} is not a metric of benchmark {benchmark.name}; {allowed}")
 
 
 def check_rules(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
@@ -139,9 +133,7 @@ def check_rules(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
             check_metric(benchmark, spec.main_metric, f"{where}.{key}: main_metric")
     for key, needed in {"predict": spec.predict, "stop_below": spec.stop_below}.items():
         if needed and spec.scaling not in OF_SAMPLES:
-            raise UserError(
-                f"{where}.{key}: needs the experiment's scaling; set scaling: weak or strong"
-            )
+            raise UserError(f"{where}.{key}: needs scaling; set scaling: weak or strong")
 
 
 def check_scaling(

@@ -38,10 +38,8 @@ def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:
         if key not in OVERRIDES:
             raise UserError(f"{where}: unknown; {choices(key, OVERRIDES)}")
         if not value or not isinstance(value, str):
-            raise UserError(
-                f"{where}: Snakemake reads {value!r}, which is no text: write "
-                f"'{key}= \"TEXT\" ', or `scalesweep`, which takes texts as they are"
-            )
+            how = f"write '{key}= \"TEXT\" ', or use `scalesweep run`"
+            raise UserError(f"{where}: Snakemake reads {value!r}, which is no text: {how}")
         if value not in ALLOWED.get(key, (value,)):
             raise UserError(f"{where}={value}: {choices(value, ALLOWED[key])}")
     return dict(overrides)

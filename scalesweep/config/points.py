@@ -45,9 +45,8 @@ def expand_points(
             derivation.check_same(first, point, where)
     if isinstance(spec.repeats, tuple) and len(kept) != sum(map(bool, spec.repeats)):
         raise UserError(
-            f"{where}.repeats: a list must hold the repeats of each entry of 'linked', or of each "
-            "combination of these with 'axes', the last axis changing fastest ([]: no such point); "
-            "each must be another point, and none excluded or extra"
+            f"{where}.repeats: a list must hold the repeats of each combination of linked and axes "
+            "([]: no such point), each another point, and none excluded or extra"
         )
     points = tuple(kept.values())
     _check_points(benchmark, site, points, excluded, where)
@@ -63,10 +62,7 @@ def _check_points(
 ) -> None:
     """Raise UserError for too many points or none, and for one that does not fit the site."""
     if len(points) > MOST_POINTS:
-        raise UserError(
-            f"{where}: has {len(points):,} points; at most {MOST_POINTS:,} are allowed: exclude "
-            "some, or make several experiments"
-        )
+        raise UserError(f"{where}: has {len(points):,} points; at most {MOST_POINTS:,} are allowed")
     if not points:
         for point, why in excluded:
             if why.startswith(f"{benchmark.name}: "):
@@ -94,8 +90,8 @@ def _stated(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> list[dict
     for index, entry in enumerate(linked):
         if entry.keys() != linked[0].keys():
             raise UserError(
-                f"{where}.linked[{index}]: sets {', '.join(sorted(entry))}, the first entry "
-                f"{', '.join(sorted(linked[0]))}; all entries must set the same parameters"
+                f"{where}.linked[{index}]: all entries must set the same parameters, "
+                f"{', '.join(linked[0])}"
             )
     axes = [_axis(benchmark, *item, f"{where}.axes.{item[0]}") for item in spec.axes.items()]
     places: dict[str, Point] = {"axes": spec.axes, "linked": linked[0], "fixed": spec.fixed}
@@ -104,10 +100,8 @@ def _stated(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> list[dict
             raise UserError(f"{where}: {both[0]!r} is set in {place} and in {other}; keep one")
     number = math.prod(map(len, (linked, *axes)))
     if number > MOST_COMBINATIONS:
-        raise UserError(
-            f"{where}: the grid has {number:,} combinations; at most {MOST_COMBINATIONS:,} are "
-            "allowed: name fewer values, or several experiments"
-        )
+        most = f"at most {MOST_COMBINATIONS:,} are allowed"
+        raise UserError(f"{where}: the grid has {number:,} combinations; {most}")
     base = {**benchmark.defaults, **benchmark.normalised(spec.fixed, f"{where}.fixed")}
     points = grid_points(base, [linked, *axes])
     if isinstance(spec.repeats, tuple) and len(spec.repeats) == number:

@@ -30,14 +30,10 @@ def parts(
         named = {f"metrics.{it}.formula": of.formula.keys() for it, of in spec.metrics.items()}
         for key, benchmarks in {"fixed_of": spec.fixed_of.keys(), **named}.items():
             for benchmark in benchmarks - {"", *spec.benchmarks}:
-                raise UserError(
-                    f"{where}.{key}: {benchmark!r} is not one of the experiment's benchmarks; "
-                    + choices(benchmark, spec.benchmarks)
-                )
+                allowed = choices(benchmark, spec.benchmarks)
+                raise UserError(f"{where}.{key}: {benchmark!r}: {allowed}")
         if several and (alone := [key for key in _ALONE if getattr(spec, key)]):
-            raise UserError(
-                f"{where}.{alone[0]}: not with several benchmarks; give each its own experiment"
-            )
+            raise UserError(f"{where}.{alone[0]}: not with several benchmarks; give each its own")
         for benchmark in dict.fromkeys(spec.benchmarks):
             part = _part(spec, benchmark)
             # No experiment of a file has a dot in its name.

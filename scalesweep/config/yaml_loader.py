@@ -57,5 +57,3 @@ def load_yaml(path: Path) -> Any:
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
         raise UserError(f"{path}{line}: not valid YAML: {problem}") from None
-    except (RecursionError, ValueError) as error:
-        raise UserError(f"{path}: not valid YAML: {error}") from None
