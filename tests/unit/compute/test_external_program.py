@@ -145,6 +145,7 @@ def test_a_foreign_run_leaves_a_record(
     record = read_record(path / "record.json")
     values = {name: metric["value"] for name, metric in record["metrics"].items()}
     assert values == {"total_rate": 8.5, "rate": 8.5, "peak": 1000.5}
+    assert record["metrics"]["rate"]["scope"] == "rank"
     assert record["phases"] == {} and record["work"] == {"samples_per_epoch": 8}
     assert record["environment"]["variables"].get("NCCL_DEBUG") == "INFO"
     assert not {"OMP_NUM_THREADS", "TF_SECRET"} & record["environment"]["variables"].keys()

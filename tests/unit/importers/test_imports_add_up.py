@@ -190,6 +190,9 @@ def test_what_a_source_is(tmp_path: Path) -> None:
     for path in (log, keras):
         path.unlink()
     assert kind_of(log.parent) == TABLE
+    (tmp_path / "none").mkdir()
+    with pytest.raises(UserError, match="not recognised: a folder of no logs and no profiles"):
+        kind_of(tmp_path / "none")
     shutil.copytree(result, tmp_path / "both" / "gpu")
     (tmp_path / "both" / "log.txt").write_text(fake.one(1000.0))
     with pytest.raises(UserError, match=r"several ways: add --as cosmoflow \(.*\) or --as logs"):

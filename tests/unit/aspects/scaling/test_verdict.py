@@ -56,6 +56,7 @@ def test_it_names_the_largest_efficient_scale_and_the_first_that_is_not() -> Non
 def test_a_slow_scale_does_not_hide_that_more_ranks_do_well() -> None:
     dip, good = (0.5, 0.01), (0.93, 0.01)
     found = verdict(dip, good, good)
+    assert found.state == "clear"
     assert found.sentence.startswith("Efficient up to 8 ranks; efficiency at 8 ranks: 93 [")
     # The scale to run at is followed by the first below it.
     found = verdict(dip, good, (0.6, 0.03))

@@ -225,9 +225,7 @@ def test_the_ledger_of_a_profile_adds_up() -> None:
     file = FOLDER / "modelfactors.csv"
     made = runs_of(read_source(file).profiles, file.parent)
     every = {run.point["ranks"]: run.metrics for run in made.runs}
-    points: Sequence[Any] = [
-        ({"ranks": n}, [profile_account(every[n], n)], 0) for n in sorted(every)
-    ]
+    points: Any = [({"ranks": n}, [profile_account(every[n], n)], 0) for n in sorted(every)]
     one = study_of(points, scaling="strong")
     assert {row["form"] for row in one.rows("efficiency")} == {PROFILE}
     # The ledger adds up to the run, whose ideal is that of two processes over 4.
