@@ -65,11 +65,10 @@ def session(campaign: str, out: Path) -> None:
     from scalesweep.history.store import append
     from scalesweep.smk.campaign_args import plan_of
 
-    settings = (chosen := plan_of(campaign).campaign).history
-    assert settings is not None
-    written = append(settings.folder, sessions_of(chosen))
-    if written:
-        write_history(settings)
+    chosen = plan_of(campaign).campaign
+    assert chosen.history is not None
+    if written := append(chosen.history.folder, sessions_of(chosen)):
+        write_history(chosen.history)
     write_atomic(out, "".join(f"{path}\n" for path in written), durable=False)
 
 

@@ -1,7 +1,6 @@
 """Which jobs are over, by queue and accounting, each of which may be wrong alone; and the last word
 on their runs."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from scalesweep.core.errors import UserError
+from scalesweep.core.record import read_failure
 from scalesweep.core.status import Status
 from scalesweep.slurm import commands, sacct
 from scalesweep.slurm.commands import LiveJob
@@ -140,12 +140,6 @@ def test_why_jobs_are_pending(
     assert ("job 17, which this call runs in" in why_pending(jobs)) == ("Resources" in reasons)
 
 
-def failure_in(folder: Path) -> dict[str, Any]:
-    content = json.loads((folder / "failure.json").read_bytes())
-    assert isinstance(content, dict)
-    return content
-
-
 @pytest.mark.parametrize(
     ("job", "more"),
     [
@@ -158,7 +152,7 @@ def test_the_launchers_word_stands_unless_slurm_knows_better(
 ) -> None:
     failure = by_launcher(tmp_path)
     assert settle(tmp_path, job, ASKED) == more["cause"]
-    assert failure_in(tmp_path) == {**failure, **more, "asked": ASKED, "nodes": "node[1-2]"}
+    assert read_failure(tmp_path) == {**failure, **more, "asked": ASKED, "nodes": "node[1-2]"}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +174,7 @@ def test_a_killed_launcher_is_spoken_for(tmp_path: Path, old: dict[str, Any]) ->
     killed = replace(JOB, exit_code=0, signal=9)
     for _ in range(2):  # doing it again changes nothing
         assert settle(folder, killed, ASKED, log) == "KILLED"
-        found = failure_in(folder)
+        found = read_failure(folder) or {}
         assert found["detail"] == (
             "Slurm job 12 ended (FAILED, exit code 0, signal 9) before the launcher wrote a result"
         )

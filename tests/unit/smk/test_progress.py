@@ -35,21 +35,16 @@ def fail(context: SnakemakeContext, run_id: str, detail: str, second: int) -> No
     os.utime(path, (moment, moment))
 
 
-def submitted(campaign_of: Load, toy: Path, text: str) -> tuple[SnakemakeContext, Submission]:
-    """A campaign whose runs are jobs of Slurm."""
-    site = toy / "sites" / "toy.yaml"
-    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
-    context = context_of(campaign_of(text), slurm=True)
-    assert context.submission is not None
-    return context, context.submission
-
-
 def test_what_is_about_to_be_tried_again_has_not_failed(
     campaign_of: Load, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    context, submission = submitted(campaign_of, toy, "axes: {ranks: [1, 2]}\nrepeats: 2")
+    site = toy / "sites" / "toy.yaml"
+    site.write_text(site.read_text().replace("oversubscribe: true\n", "") + "slurm: {}\n")
+    context = context_of(campaign_of("axes: {ranks: [1, 2]}\nrepeats: 2"), slurm=True)
+    submission = context.submission
+    assert submission is not None
     again, refused, failed, lost = context.runs
     submission.in_hand |= {again, lost}
     progress = Progress(context)
