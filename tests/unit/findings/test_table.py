@@ -29,10 +29,8 @@ def test_the_rule_tables_writes_the_findings_that_the_report_shows(tmp_path: Pat
     row = csv[csv["rule"] == "verdict"].iloc[0]
     (point,) = [row for row in study.scaling if row["ranks"] == 2]
     named = {each["name"]: each for each in json.loads(row["numbers"])}
-    assert named["efficient up to"] == {
-        "name": "efficient up to", "value": 1, "unit": "ranks", "low": None, "high": None,
-    }  # fmt: skip
-    later = named["efficiency"]
+    later, limit = named["efficiency"], named["efficient up to"]
+    assert (limit["value"], limit["unit"], limit["low"]) == (1, "ranks", None)
     assert later["value"] == point["total_eff_later"] and later["unit"] == "1"
     assert later["low"] <= later["value"] <= later["high"]
     assert f"{100 * later['value']:.0f}" in row["sentence"] and row["table"] == "scaling"
