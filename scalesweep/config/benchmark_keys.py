@@ -8,20 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from scalesweep.config.command_template import Command, Templates
 from scalesweep.config.log_patterns import Kind, Result
-from scalesweep.config.models import (
-    FILLED,
-    Count,
-    Expr,
-    Flag,
-    Model,
-    Name,
-    Short,
-    Text,
-    Variable,
-    checked,
-    instead_of,
-    is_pattern,
-)
+from scalesweep.config.models import Count, Expr, Flag, Model, Name, Pattern, Short, instead_of
 from scalesweep.config.parameter import Parameter
 from scalesweep.config.shapes import Memory, Mesh, Transformer
 from scalesweep.core.errors import UserError
@@ -111,7 +98,7 @@ class DataSet(Model):
     """raise it when the data change"""
     parameters: tuple[str, ...]
     """the parameters that identify the data set"""
-    files: Annotated[dict[str, Expr], FILLED]
+    files: dict[str, Expr]
     """split -> number of files, an expression"""
     bytes_per_file: Expr
     """an expression"""
@@ -180,7 +167,7 @@ class BenchmarkKeys(Model):
     workers: Workers | None = None
     """what runs scale over instead of ranks, where a rank may have several devices"""
     mesh: Mesh | None = None
-    """ranks along each axis, expressions; points whose product is not `ranks` are left out"""
+    """ranks along each axis; points whose product, without `ep`, is not `ranks` are left out"""
     transformer: Transformer | None = None
     """shape of a decoder-only transformer, for [FLOP](../methods/utilisation.md) and memory"""
     memory: Memory | None = None
@@ -189,7 +176,7 @@ class BenchmarkKeys(Model):
         {}, alias="metrics"
     )
     """name -> definition for the report; as a map also `compare` and `kind`"""
-    parts: dict[Name, tuple[Annotated[Text, checked(is_pattern)], ...]] = Field({})
+    parts: dict[Name, tuple[Pattern, ...]] = Field({})
     """part -> patterns of [functions](../guide/profiles.md#parts-of-a-program) in profiles"""
     noexchange: Flag = False
     """the program can train without the exchange of gradients (`profile: noexchange`)"""
@@ -201,19 +188,16 @@ class BenchmarkKeys(Model):
     """samples of an epoch, of a rank or in all; checks weak and strong scaling"""
     data: DataSet | None = None
     """a data set that is made before runs"""
-    env: dict[Variable, str] = Field({})
+    env: dict[str, str] = Field({})
     """variables set from parameters before the program starts, unless null"""
-    launch: (
-        Annotated[Templates, checked(lambda it: None if len(it) == 2 else "needs single and multi")]
-        | None
-    ) = None
+    launch: Annotated[Templates, Field(min_length=2)] | None = None
     """replaces the site's launcher command: `single` for one rank, `multi` for several"""
     framework: Literal["tensorflow", "torch"] | None = None
-    """which of the site's Pythons and launchers starts it; without, points are unsupported"""
+    """whose Python and launcher of the site start it; points are unsupported if it has none"""
     threads: Expr | None = None
-    """an expression: threads of a rank, default 1; 0: as many as the framework chooses"""
+    """threads of a rank, default 1; 0: as many as the framework chooses"""
     gpus: Expr | None = None
-    """an expression: GPUs that a rank takes if there are any; more than a node has are refused"""
+    """GPUs that a rank takes if there are any; more than a node has are refused"""
     command: Command
     """[words](../guide/external_programs.md#the-command), or `{when, words}`, that start a rank"""
     extract: Annotated[Result | None, Short(_RESULTS.get, tuple(_RESULTS))] = Field(alias="result")

@@ -14,17 +14,7 @@ from scalesweep.compute.job_spec import Meaning, Patterns
 from scalesweep.compute.log_metrics import READER, value_group
 from scalesweep.compute.log_reader import Reader, Value, reader_of
 from scalesweep.compute.stamps import STAMPED
-from scalesweep.config.models import (
-    FILLED,
-    Flag,
-    Model,
-    Name,
-    Text,
-    Whole,
-    checked,
-    is_pattern,
-    matching,
-)
+from scalesweep.config.models import FILLED, Flag, Model, Name, Pattern, Text, Whole, matching
 from scalesweep.config.parameter import check_metrics
 from scalesweep.config.study import named_file
 from scalesweep.config.yaml_loader import load_yaml
@@ -47,14 +37,9 @@ _Source = Annotated[str, matching(r"(?![/~])(?!.*\.\.).+", _SOURCES)]
 class ExtractedMetric(Model):
     """A metric that is extracted."""
 
-    metric: Annotated[
-        Name,
-        checked(lambda name: f"{name!r} is reserved by scalesweep" if name in RESERVED else None),
-    ]
+    metric: Name
     """its name"""
-    pattern: Annotated[
-        Text, checked(is_pattern), AfterValidator(lambda it: value_group(re.compile(it)) and it)
-    ]
+    pattern: Annotated[Pattern, AfterValidator(lambda it: value_group(re.compile(it)) and it)]
     """regular expression for a line: the group `value`, or the only group, is the number; a group
     `key` makes a metric `<metric>_<key>` for each key; a group `rank` says who printed it"""
     unit: Text
@@ -119,6 +104,8 @@ class Result(Model):
         if self.warmup and not self.stamps:
             raise UserError(f"{where}.warmup: steps that stamps leave out; add stamps")
         for place, name in enumerate(names):
+            if name in RESERVED:
+                raise UserError(f"{where}.extract[{place}]: {name!r} is reserved by scalesweep")
             if name in names[:place] or name in self.given:
                 raise UserError(f"{where}.extract[{place}]: two metrics {name!r}")
         check_metrics(names, f"{where}.extract")

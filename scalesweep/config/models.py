@@ -161,6 +161,7 @@ Real = Annotated[  # 4 stays 4
     Any, checked(lambda given: None if kind(given) == "#number" else _is_not(given, "a number"))
 ]
 Text = Annotated[str, Field(min_length=1)]
+Pattern = Annotated[Text, checked(is_pattern)]
 Flag = StrictBool
 Whole = StrictInt
 Count = Annotated[StrictInt, Field(ge=1)]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from scalesweep.analysis.metrics import QUANTITIES, SCALING_WORDS, split_column
-from scalesweep.config.models import FILLED, LISTED, Count, Flag, Model, Real, short
+from scalesweep.config.models import LISTED, Count, Flag, Model, Real, short
 from scalesweep.core.errors import UserError, did_you_mean
 
 VARIABLE_PREFIX = "env."  # of parameters that are environment variables: no other has a dot
@@ -24,33 +24,24 @@ _WRONG: Any = object()
 # A column of a table is a parameter, a quantity of a run, or what the table says of both; all three
 # share one name space, in which these names are taken.
 # What the summary says of a run: no parameter can be called so.
-OF_RUNS = frozenset(
-    (
-        *("run_id", "benchmark", "version", "site", "source", "repeat", "started", "wall_s"),
-        *("hosts", "samples", "bytes", "warnings"),
-    )
-)
+OF_RUNS = {
+    *("run_id", "benchmark", "version", "site", "source", "repeat", "started", "wall_s"),
+    *("hosts", "samples", "bytes", "warnings"),
+}
 # Columns of tables that are not declared: no parameter that varies in an experiment can be called
 # so. Declared tables call a parameter ``parameter_<name>`` beside a column of its name.
-OF_TABLES = frozenset(
-    (
-        *("status", "cause", "outlier", "environment", "attempt", "files", "repeats", "planned"),
-        *("parameter", "metric", "phase", "unit", "better", "value", "runs", "point_id"),
-        *("mean", "median", "std", "low", "high", "cv", "best", "stale", "base_ranks"),
-        *("epoch", "reached", "energy_runs", "seconds", "seconds_low", "seconds_high"),
-        *("energy", "energy_low", "energy_high", "host", "domain", "counted", "watts"),
-        *("threads_per_core", "others_share", "left_out", "stated"),
-    )
-)
+OF_TABLES = {
+    *("status", "cause", "outlier", "repeats", "planned", "point_id", "stale", "base_ranks"),
+    *("epoch", "threads_per_core", "others_share", "left_out", "stated"),
+}
 
 
 class Parameter(Model):
     """A parameter."""
 
     types: Annotated[
-        tuple[Literal["integer", "number", "string", "boolean", "array", "null"], ...],
-        LISTED, FILLED,
-    ] = Field(alias="type")  # fmt: skip
+        tuple[Literal["integer", "number", "string", "boolean", "array", "null"], ...], LISTED
+    ] = Field(alias="type")
     """`integer`, `number`, `string`, `boolean`, `array` or `null`, or a list of these"""
     default: Any
     """part of what a run means: a changed default needs a new `version`"""
@@ -58,7 +49,7 @@ class Parameter(Model):
     """least allowed value"""
     maximum: Real = None
     """largest allowed value"""
-    enum: Annotated[list[Any], FILLED] | None = None
+    enum: list[Any] | None = None
     """allowed values"""
     items: Literal["integer", "number", "string"] | None = None
     """of an array"""

@@ -14,15 +14,12 @@ from scalesweep.compute.power.counters import POWER_SOURCES
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.command_template import LaunchWords, Program, Templates
 from scalesweep.config.models import (
-    FILLED,
     Count,
     FileName,
     Flag,
     Model,
-    Number,
     Positive,
     Short,
-    Text,
     Variable,
     WrongKeyError,
     instead_of,
@@ -81,9 +78,9 @@ class PowerSampling(Model):
     """How power is sampled on a site."""
 
     FORM: ClassVar[str] = "off, or a map of interval_s, sources and sysfs"
-    interval_s: Annotated[Number, Field(ge=0.01, le=10)] = 1.0
+    interval_s: Annotated[Positive, Field(ge=0.01, le=10)] = 1.0
     """seconds between samples"""
-    sources: Annotated[tuple[Annotated[str, one_of(POWER_SOURCES)], ...], FILLED] = POWER_SOURCES
+    sources: tuple[Annotated[str, one_of(POWER_SOURCES)], ...] = POWER_SOURCES
     """what may be read"""
     sysfs: str = "/sys"
     """where sysfs is"""
@@ -97,7 +94,7 @@ class Launch(Model):
     multi: LaunchWords
     """for several. In braces: `ranks`, `nodes`, `ranks_per_node`, `cpus_per_rank`, `python`, `bin`
     (the folder of `python`), `launchers` (`workflow/launchers/`)"""
-    torch: Annotated[Templates, FILLED] = Field({})
+    torch: Templates = Field({})
     """of benchmarks with `framework: torch` ([launching](../guide/pytorch.md#how-ranks-start))"""
 
 
@@ -117,7 +114,7 @@ class Peaks(Model):
     FORM: ClassVar[str] = "device, or flops and bytes_per_s of a node, as data sheets state them"
     device: Annotated[str, one_of(DEVICES)] | None = None
     """a node's GPUs, whose [data sheet](../methods/utilisation.md#peaks-of-data-sheets) is taken"""
-    flops: Annotated[dict[Annotated[str, one_of(DTYPES)], Positive], FILLED] | None = None
+    flops: dict[Annotated[str, one_of(DTYPES)], Positive] | None = None
     """FLOP/s of a node by type: `float32`, `tf32`, `bfloat16`, `float16`, `float8`"""
     bytes_per_s: Positive | None = None
     """bytes/s of a node's memory"""
@@ -156,7 +153,7 @@ class Site(Model):
     """node-local scratch folder"""
     stage_workers: Count = 2
     """processes that make data files"""
-    reserve_disk_gb: Annotated[Number, Field(ge=0)] = 2.0
+    reserve_disk_gb: Positive = 2.0
     """making data sets leaves this much disk free"""
     prologue: tuple[str, ...] = ()
     """shell lines before every run: `module load ...`, `source ...`"""
@@ -172,7 +169,7 @@ class Site(Model):
         PowerSampling.model_construct()
     )
     """`off`, or a map: sampling of power while programs run ([energy](../guide/energy.md))"""
-    ceilings: Text | None = None
+    ceilings: str | None = None
     """results folder of a campaign whose probes measured this [machine](../guide/machine.md)"""
     data_sheet: Peaks = Field(Peaks.model_construct(), alias="peaks")
     """what data sheets state of a node; the dashed lines of [rooflines](../methods/roofline.md)"""
