@@ -111,23 +111,15 @@ def test_a_single_stall_is_clear_only_in_the_same_step_of_each_run(
     assert ("may be noise" in cause.reason) != sure
 
 
-OPEN: dict[str, tuple[dict[str, Any], str]] = {
-    "one run": ({"repeats": 1}, "one run"),
-    "not synchronous": ({"notes": {"mode": {"synchronous": False}}}, ""),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("row", OPEN)
-def test_a_cause_is_open_for_a_reason(tmp_path: Path, row: str) -> None:
-    more, words = OPEN[row]
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [({"repeats": 1}, "one run"), ({"notes": {"mode": {"synchronous": False}}}, "")],
+)
+def test_a_cause_is_open_for_a_reason(tmp_path: Path, more: Any, words: str) -> None:
     study, _, found = measured(tmp_path, faulty(input=always(40, 1)), **more)
     causes = [one for one in found if one.rule == "causes"]
     assert all(one.state != CLEAR and words in one.reason for one in causes)
     assert bool(causes) == bool(words) and study.rows("steps")
-
-
-def lacks(arrays: Arrays) -> None:
-    del arrays["span_input"]
 
 
 def test_runs_that_are_whole_are_used_and_the_others_are_named(tmp_path: Path) -> None:
@@ -135,7 +127,7 @@ def test_runs_that_are_whole_are_used_and_the_others_are_named(tmp_path: Path) -
 
     def half(arrays: Arrays) -> None:
         if next(runs) % 2:
-            lacks(arrays)
+            del arrays["span_input"]
 
     study, _, found = measured(tmp_path, faulty(compute=always(30, 1)), repeats=6, changed=half)
     assert any("span_input is missing" in one.reason for one in found if one.rule == "warnings")
