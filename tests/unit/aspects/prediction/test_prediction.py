@@ -22,8 +22,6 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ExperimentRes
         [
             Fake("weak", {"ranks": TO_64}, "weak", predict=[32, 128, 512, 100_000]),
             Fake("two", {"ranks": [1, 2]}, "weak", predict=[64]),
-            Fake("batches", {"ranks": [1, 2, 4, 8, 16], "batch_size": [1, 2]}, "strong",
-                 predict=[32]),
             Fake("not_asked", {"ranks": TO_64}, "weak"),
             Fake("no_scaling", {"ranks": TO_64}, predict=[128]),
         ],
@@ -74,12 +72,7 @@ def test_the_scaling_figure_shows_them_dashed(studies: dict[str, ExperimentResul
     assert "predicted" not in set(plain.panels[0].frame["style"])
 
 
-def test_the_command_prints_rows_and_refusals(studies: dict[str, ExperimentResults]) -> None:
-    batches, far = (
-        rows_text(studies[name], studies[name].of(Prediction)).splitlines()
-        for name in ("batches", "two")
-    )
-    assert batches[0] == "batches: strong scaling"
-    assert [line.split()[:2] for line in batches[2:6]] == [["32", "1"]] * 2 + [["32", "2"]] * 2
-    assert all("2 of 2" in line for line in batches[2:6])
-    assert any("refused: 2 counts measured" in line for line in far)
+def test_the_command_prints_refusals(studies: dict[str, ExperimentResults]) -> None:
+    """Its rows: tests/acceptance/test_textbook."""
+    text = rows_text(studies["two"], studies["two"].of(Prediction))
+    assert text.startswith("two: weak scaling\n") and "refused: 2 counts measured" in text
