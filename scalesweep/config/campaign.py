@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings
 from scalesweep.config.command_template import Programs
-from scalesweep.config.experiment import Experiment, expand_experiment, variables_of
+from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.models import read
 from scalesweep.config.repeats import Run, arranged, runs_of
 from scalesweep.config.several_benchmarks import check_parts, parts
@@ -130,16 +130,12 @@ def _experiments(
 ) -> tuple[Experiment, ...]:
     """The experiments of a file, those of several benchmarks in parts. Raises UserError with the
     first mistake of each experiment."""
-    specs = list(parts(keys.experiments, path))
-    variables: dict[str, set[str]] = {}  # that experiments set, by benchmark
-    for *_, spec in specs:
-        variables.setdefault(spec.benchmark, set()).update(variables_of(spec))
     made: list[Experiment] = []
     mistakes: dict[str, list[str]] = {}
-    for name, whole, spec in specs:
-        where, known = f"{path}: experiments.{whole or name}", variables[spec.benchmark]
+    for name, whole, spec in parts(keys.experiments, path):
+        where = f"{path}: experiments.{whole or name}"
         try:
-            part = expand_experiment(name, spec, machine, known, where, path.parent, profile)
+            part = expand_experiment(name, spec, machine, where, path.parent, profile)
             made.append(replace(part, part_of=whole))
         except UserError as error:
             mistakes.setdefault(where, error.messages)

@@ -1,6 +1,6 @@
 """Experiments: from axes in a YAML file to points and runs."""
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -57,20 +57,18 @@ def expand_experiment(
     name: str,
     spec: ExperimentKeys,
     site: Site,
-    variables: Set[str],
     where: str,
     folder: Path,
     profile: str | None = None,
 ) -> Experiment:
     """The experiment that a campaign file describes by ``spec``, checked and expanded.
 
-    ``variables``: those that any experiment of the campaign with this benchmark sets.
     ``folder``: that of the campaign's file, where an import leaves the benchmarks that it made.
     ``profile``: the kind of profile that --config asks of all. ``where`` is what messages name.
     Raises UserError naming key and allowed values.
     """
     benchmark = load_benchmark(spec.benchmark, f"{where}.benchmark", beside=folder)
-    check_variables(benchmark, spec, where)
+    variables = _variables(benchmark, spec, where)
     benchmark = benchmark.scaled_over(spec.scale, f"{where}.scale").with_variables(variables)
     benchmark, derivation = derived_parameters(benchmark, spec, where)
     points, excluded = expand_points(benchmark, derivation, spec, site, where)
@@ -101,16 +99,14 @@ def expand_experiment(
     )
 
 
-def variables_of(spec: ExperimentKeys) -> set[Any]:
-    """Environment variables that an experiment sets, as ``env.NAME``."""
+def _variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> set[str]:
+    """Environment variables that an experiment sets, as ``env.NAME``. Raises UserError for one that
+    a parameter of the benchmark sets."""
     keys = map(str, chain(spec.axes, spec.fixed, *(spec.linked or ()), *spec.extra))
-    return {key.removeprefix(VARIABLE_PREFIX) for key in keys if key.startswith(VARIABLE_PREFIX)}
-
-
-def check_variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
-    """Raise UserError for a variable that a parameter of the benchmark sets."""
-    for name in variables_of(spec) & benchmark.env.keys():
+    names = {key.removeprefix(VARIABLE_PREFIX) for key in keys if key.startswith(VARIABLE_PREFIX)}
+    for name in names & benchmark.env.keys():
         raise UserError(f"{where}: env.{name}: set the parameter {benchmark.env[name]} instead")
+    return names
 
 
 def check_metric(
