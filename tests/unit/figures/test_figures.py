@@ -19,7 +19,6 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.drawing import Drawing
 from scalesweep.figures.forms import Bars, Dots, Heat, Lines
 from scalesweep.figures.theme import Axis, set_axis
-from tests.fakes.drawn import figures_of
 from tests.fakes.pages import render, visible
 from tests.fakes.results import Fake, make_results, studies_of
 
@@ -34,7 +33,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ExperimentRes
 
 
 def named(results: ExperimentResults, name: str) -> Drawing:
-    return next(drawing for drawing in figures_of(results) if drawing.name == name)
+    return next(drawing for drawing in draw(results) if drawing.name == name)
 
 
 def texts(figure: Figure) -> set[str]:
@@ -42,7 +41,7 @@ def texts(figure: Figure) -> set[str]:
 
 
 def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None:
-    names = {name: [d.name for d in figures_of(study)] for name, study in studies.items()}
+    names = {name: [d.name for d in draw(study)] for name, study in studies.items()}
     scaling = ["scaling-init", "scaling-later"]
     heat = ["heatmap", "heatmap-init"]
     assert names["io_weak_scaling"] == [*scaling, "ledger", "waterfall", "ranks-epoch"]
@@ -53,7 +52,7 @@ def test_kinds_follow_what_varies(studies: dict[str, ExperimentResults]) -> None
     assert names["models"] == ["compare-model-init", "compare-model-later"]  # names
     assert names["allreduce"] == ["compare-message_bytes-run"]  # numbers
     assert names["not_started"] == []
-    titles = {figure.title for study in studies.values() for figure in figures_of(study)}
+    titles = {figure.title for study in studies.values() for figure in draw(study)}
     assert all("(simulated)" in title for title in titles)
 
 

@@ -29,7 +29,6 @@ from scalesweep.tables.comparisons import Comparison
 from scalesweep.tables.provenance import RunFacts, run_facts
 from scalesweep.tables.summary import build_summary
 from tests.acceptance.faults import Program, every
-from tests.fakes.drawn import figures_of
 from tests.fakes.finding_rows import only
 from tests.fakes.imported_runs import import_runs, read_source
 from tests.fakes.mllog import T0, run_time, training
@@ -73,7 +72,7 @@ def test_phases_table(tmp_path: Path) -> None:
 
 
 def named(study: ExperimentResults, name: str) -> Drawing:
-    return next(drawing for drawing in figures_of(study) if drawing.name == name)
+    return next(drawing for drawing in draw(study) if drawing.name == name)
 
 
 def means_of(study: ExperimentResults, name: str) -> pd.DataFrame:
