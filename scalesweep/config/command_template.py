@@ -51,8 +51,8 @@ class Command(tuple[Part, ...]):
 
     def programs(self, points: Collection[Mapping[str, Any]]) -> set[str]:
         """Names of the programs that points start, which a site or campaign must know."""
-        named = ((part, _named(word, "program")) for part in self for word in part.words)
-        return {name for part, names in named for name in names if any(map(part.applies, points))}
+        parts = [part for part in self if any(map(part.applies, points))]
+        return {name for part in parts for word in part.words for name in _named(word, "program")}
 
     def check_words(self, parameters: Collection[str], at: str) -> None:
         """Raise UserError for a place that no parameter fills. ``at``: file and key."""

@@ -6,7 +6,6 @@ A plan has the same expressions as texts (``planned_*``). What reads a null para
 import json
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
@@ -37,8 +36,7 @@ def value_at(expression: Expression, point: Mapping[str, Any]) -> Any:
     return expression(point)
 
 
-@dataclass(frozen=True)
-class _Gives:
+class _Gives(NamedTuple):
     """What the value of an expression is, as pydantic's types say it."""
 
     kind: Any

@@ -111,7 +111,6 @@ class Pythons(Model):
 class Peaks(Model):
     """What data sheets state of a node."""
 
-    FORM: ClassVar[str] = "device, or flops and bytes_per_s of a node, as data sheets state them"
     device: Annotated[str, one_of(DEVICES)] | None = None
     """a node's GPUs, whose [data sheet](../methods/utilisation.md#peaks-of-data-sheets) is taken"""
     flops: dict[Annotated[str, one_of(DTYPES)], Positive] | None = None
