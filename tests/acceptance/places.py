@@ -5,23 +5,8 @@ import json
 from functools import cache
 from pathlib import Path
 
-# What a gate asks for -> the file of an experiment in the results folder.
-TABLES = {
-    "breakdown": "tables/{experiment}/efficiency.csv",
-    "causes": "tables/{experiment}/causes.csv",
-    "comparisons": "tables/{experiment}/comparisons.csv",
-    "epochs": "tables/{experiment}/epochs.csv",
-    "findings": "tables/{experiment}/findings.csv",
-    "functions": "tables/{experiment}/functions.csv",
-    "parts": "tables/{experiment}/parts.csv",
-    "points": "tables/{experiment}/points.csv",
-    "prediction": "tables/{experiment}/prediction.csv",
-    "runs": "tables/{experiment}/runs.csv",
-    "scaling": "tables/{experiment}/scaling.csv",
-    "score": "tables/{experiment}/score.csv",
-    "sweep": "tables/{experiment}/sweep.csv",
-    "utilisation": "tables/{experiment}/utilisation.csv",
-}
+# Tables whose file is not named as a gate asks for them.
+FILES = {"breakdown": "efficiency"}
 FIGURES = {"scaling": "figures/{experiment}/scaling*.svg"}
 # What an interval is of -> table and bounds, of a metric in a phase.
 INTERVALS = {
@@ -50,7 +35,12 @@ Row = dict[str, str]
 
 def read(results: Path, table: str, experiment: str) -> list[Row]:
     """The rows of a table of an experiment: text, empty where nothing is known."""
-    return _rows(results / TABLES[table].format(experiment=experiment))
+    return _rows(results / table_file(table, experiment))
+
+
+def table_file(table: str, experiment: str) -> str:
+    """Where a table of an experiment is."""
+    return f"tables/{experiment}/{FILES.get(table, table)}.csv"
 
 
 def intervals(
@@ -81,8 +71,7 @@ def _rows(path: Path) -> list[Row]:
 
 def experiments(results: Path, table: str) -> list[str]:
     """The experiments that have a table."""
-    place = results / TABLES[table].format(experiment="*")
-    return sorted(path.parent.name for path in place.parent.parent.glob(f"*/{place.name}"))
+    return sorted(path.parent.name for path in results.glob(table_file(table, "*")))
 
 
 @cache

@@ -59,8 +59,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Project:
 
 def table(project: Project, experiment: str, name: str) -> pd.DataFrame:
     """A table of an experiment, named as in `campaign`."""
-    file = places.TABLES.get(name, f"tables/{{experiment}}/{name}.csv")
-    return pd.read_csv(project.path / RESULTS / file.format(experiment=experiment))
+    return pd.read_csv(project.path / RESULTS / places.table_file(name, experiment))
 
 
 def records(project: Project, benchmark: str) -> list[dict[str, Any]]:
