@@ -5,6 +5,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -26,15 +27,10 @@ EMPTY = 'rule all:\n    input: "there"\n'
 def finished(project: Project, sizes: int, batches: int) -> Path:
     """Results of a campaign of so many points, all finished and reported."""
     PROGRAM.write(project)
-    axes = {
-        name: {"from": 1, "to": last, "step": 1}
-        for name, last in (("size", sizes), ("batch", batches))
-    }
+    axes = {"size": [*range(1, sizes + 1)], "batch": [*range(1, batches + 1)]}
     results = write_campaign(project, "done", {"e": {"benchmark": PROGRAM.name, "axes": axes}})
-    for size in range(1, sizes + 1):
-        for batch in range(1, batches + 1):
-            values = {"rate": size + batch / 7}
-            PROGRAM.record(results, {"size": size, "batch": batch}, 0, values)
+    for size, batch in product(*axes.values()):
+        PROGRAM.record(results, {"size": size, "batch": batch}, 0, {"rate": size + batch / 7})
     done = project.snakemake("--configfile", "done.yaml")
     assert done.returncode == 0, done.stderr
     return results
