@@ -72,17 +72,17 @@ def check(project: Project, call: Call, site: str) -> None:
     (folder / "benchmark.yaml").write_text(BENCHMARK)
     (folder / "main.py").write_text(PROGRAM)
 
-    def called(text: str, refused: str = "", exit_code: int = 0) -> list[str]:
+    def called(text: str, *words: str, refused: str = "", exit_code: int = 0) -> list[str]:
         """Call Snakemake on this campaign; sizes of the runs that it started."""
         (project.path / "starts").write_text("")
         project.write("refused", refused)
         project.write("c.yaml", text)
-        code, said = call("--configfile", "c.yaml")
+        code, said = call(*words, "--configfile", "c.yaml")
         assert code == exit_code, said
         return sorted((project.path / "starts").read_text().split())
 
     four = CAMPAIGN.format(site=site, sizes="[1, 2, 3, 4]")
-    assert called(four, refused="3 4", exit_code=1) == ["1", "2", "3", "4"]
+    assert called(four, places.TABLES_RULE, refused="3 4", exit_code=1) == ["1", "2", "3", "4"]
     status = {row["size"]: row["status"] for row in places.plan(results)}
     assert status == {"1": "done", "2": "done", "3": "failed", "4": "failed"}
     done = places.records(results)
@@ -93,7 +93,7 @@ def check(project: Project, call: Call, site: str) -> None:
     after = places.records(results)
     assert len(after) == 6 and {run_id: after[run_id] for run_id in done} == done
 
-    assert called(RENAMED.format(site=site)) == []
+    assert called(RENAMED.format(site=site), places.TABLES_RULE) == []
     (results / places.REPORT).unlink()
     assert called(six) == [] and (results / places.REPORT).exists()
     assert places.records(results) == after
