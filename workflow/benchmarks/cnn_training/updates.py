@@ -66,13 +66,11 @@ class Copies:
 
     def compute(self, shares: Sequence[Batch]) -> tuple[list[tf.Tensor], list[list[tf.Tensor]]]:
         """Return the loss and the gradients of each device, from its batch."""
-        losses, computed = [], []
+        computed = []
         for device, gradients, batch in zip(self.devices, self.gradients, shares, strict=True):
             with tf.device(device):
-                loss, own = gradients(*batch)
-            losses.append(loss)
-            computed.append(own)
-        return losses, computed
+                computed.append(gradients(*batch))
+        return [loss for loss, _ in computed], [own for _, own in computed]
 
 
 def towers(params: dict[str, Any], place: Place, data: Path | None, exchanges: bool) -> Trainer:

@@ -11,7 +11,6 @@ import tensorflow as tf
 from harness.probe import Case, Chain, works_of
 from harness.tf_probe import Probe, wait
 
-BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a value
 CHAINED = 4
 TRIALS, TRIAL_S = 10, 0.2  # of each way: at most so many calls, and none more after that long
 
@@ -55,7 +54,7 @@ def flop(params: dict[str, Any], size: int) -> int:
 
 def least_bytes(params: dict[str, Any], size: int) -> int:
     """Return the least bytes that a call moves: both operands and the result, each once."""
-    value = BYTES[params["dtype"]]
+    value = tf.dtypes.as_dtype(params["dtype"]).size
     if params["operation"] == "matmul":
         return value * 3 * size**2
     pixels = params["images"] * params["height"] * params["width"]

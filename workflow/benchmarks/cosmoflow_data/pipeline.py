@@ -17,6 +17,11 @@ from cosmoflow_data import dataset
 Drain = Callable[[tf.Tensor], tuple[int, float, float]]
 
 
+def or_auto(count: int) -> int:
+    """Return a count, of which 0 means tf.data's AUTOTUNE."""
+    return count or tf.data.AUTOTUNE
+
+
 def parse(record: tf.Tensor, shape: Sequence[int]) -> tuple[tf.Tensor, tf.Tensor]:
     """Return counts x, float32 of `shape`, and y ``[4]`` of a record."""
     features = {
@@ -31,26 +36,23 @@ def parse(record: tf.Tensor, shape: Sequence[int]) -> tuple[tf.Tensor, tf.Tensor
 def batches(files: tf.Tensor, params: dict[str, Any]) -> tf.data.Dataset:
     """Return batches (x float32 ``[batch, *sample_shape]``, y float32 ``[batch, 4]``) of `files`.
 
-    x is the stored count, as log(x + 1) with `apply_log`. Counts of 0 mean tf.data's AUTOTUNE. The
-    order of samples is not fixed unless `deterministic`, which not all benchmarks have: nothing
-    waits for a slow file while another one is ready.
+    x is the stored count, as log(x + 1) with `apply_log`. The order of samples is not fixed unless
+    `deterministic`, which not all benchmarks have: nothing waits for a slow file while another one
+    is ready.
     """
 
     def decode(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         x, y = parse(record, params["sample_shape"])
         return (tf.math.log(x + 1.0) if params["apply_log"] else x), y
 
-    def count(number: int) -> int:
-        return number or tf.data.AUTOTUNE
-
     data = tf.data.TFRecordDataset(
         files,
         compression_type="" if params["compression"] == "none" else params["compression"],
-        num_parallel_reads=count(params["parallel_reads"]),
+        num_parallel_reads=or_auto(params["parallel_reads"]),
     )
-    data = data.map(decode, num_parallel_calls=count(params["map_parallelism"]))
+    data = data.map(decode, num_parallel_calls=or_auto(params["map_parallelism"]))
     data = data.batch(params["batch_size"], drop_remainder=True)
-    data = data.prefetch(count(params["prefetch"]))
+    data = data.prefetch(or_auto(params["prefetch"]))
     settings = tf.data.Options()
     settings.deterministic = params.get("deterministic", False)
     return data.with_options(settings)

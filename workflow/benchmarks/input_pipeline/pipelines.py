@@ -58,19 +58,15 @@ def make(
         if "cache" not in does:  # records are smaller than what they are mapped to
             data = share(_shuffled(data, params), "after_reading")
         decode = _python_decoder(params) if "py_function" in does else _decoder(params)
-        parallel = {"num_parallel_calls": _or_auto(params["parallel_calls"])}
+        parallel = {"num_parallel_calls": pipeline.or_auto(params["parallel_calls"])}
         parallel["deterministic"] = ordered
         data = data.map(decode, **(parallel if "parallel_map" in does else {}))
         if "cache" in does:
             data = _shuffled(data.cache(), params)
     data = data.batch(params["batch_size"], drop_remainder=True)
     if "prefetch" in does:
-        data = data.prefetch(_or_auto(params["buffer_batches"]))
+        data = data.prefetch(pipeline.or_auto(params["buffer_batches"]))
     return data.with_options(_as_written(params))
-
-
-def _or_auto(count: int) -> int:
-    return count or tf.data.AUTOTUNE
 
 
 def _read(names: tf.data.Dataset, params: dict[str, Any], ordered: bool) -> tf.data.Dataset:
@@ -88,7 +84,7 @@ def _read(names: tf.data.Dataset, params: dict[str, Any], ordered: bool) -> tf.d
     return names.interleave(
         opened,
         cycle_length=params["parallel_calls"] or None,
-        num_parallel_calls=_or_auto(params["parallel_calls"]),
+        num_parallel_calls=pipeline.or_auto(params["parallel_calls"]),
         deterministic=ordered,
     )
 

@@ -88,12 +88,9 @@ class Tables(staging.DataSet):
         Labels are as often 0 as 1, shuffled.
         """
         scales, kinds, tables = self._features
-        number, samples = (
-            SPLITS.index(split),
-            {"train": self.train_samples, "test": self.test_samples},
-        )
+        number, samples = SPLITS.index(split), (self.train_samples, self.test_samples)
         labels = np.random.default_rng([SEED, LABELS, number])
-        for row, label in enumerate(labels.permutation(np.arange(samples[split]) % 2)):
+        for row, label in enumerate(labels.permutation(np.arange(samples[number]) % 2)):
             rng = np.random.default_rng([SEED, ROWS, number, row])
             draws = rng.integers(0, _STEPS, self.features, dtype=np.uint16)
             # Tables 0, 1 and 2 are of no shift, up and down; the other class has it reversed.

@@ -12,7 +12,6 @@ from harness.probe import Case, Chain
 from harness.torch_probe import Probe, wait
 
 CHAINED = 4  # products that the device is given in a row, each of what the one before gave
-BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a value
 
 
 class Program(Probe):
@@ -25,13 +24,14 @@ class Program(Probe):
         """Return a case for each size."""
         ranks, dtype = self.params["ranks"], self.params["dtype"]
         return (
-            Case(size, ranks * flop(size), partial(make_call, size, dtype, torch_ranks.device()))
+            # A multiply-add counts as 2.
+            Case(size, ranks * 2 * size**3, partial(make_call, size, dtype, torch_ranks.device()))
             for size in sorted(set(self.params["sizes"]))
         )
 
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return the least bytes that each size moves, and the device of each rank too."""
-        value = self.params["ranks"] * 3 * BYTES[self.params["dtype"]]
+        value = self.params["ranks"] * 3 * getattr(torch, self.params["dtype"]).itemsize
         moved = [value * int(size) ** 2 for size in self.sweep.values]
         return {"sweep": self.sweep.note() | {"moved": moved}, "devices": about_ranks}
 
@@ -42,11 +42,6 @@ class Program(Probe):
     def asked(self) -> str:
         """Return what a machine may lack."""
         return f"matrix products in dtype {self.params['dtype']}"
-
-
-def flop(size: int) -> int:
-    """Return the FLOP of a product of square matrices; a multiply-add counts as 2."""
-    return 2 * size**3
 
 
 def make_call(size: int, dtype: str, device: torch.device) -> Callable[[], Any]:
