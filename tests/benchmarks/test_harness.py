@@ -1,8 +1,9 @@
-"""The parts of the harness that need no TensorFlow."""
+"""The parts of the harness that need no training; what is read of a host's hardware."""
 
 import gzip
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,11 +12,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from harness import epochs, facts, native, no_exchange, program
+from harness import epochs, facts, hardware, native, no_exchange, program
 from scalesweep.analysis.kineto_stream import read_stream
 from scalesweep.analysis.trace_account import account_of_rank
+from scalesweep.core.paths import LAUNCHERS
+from scalesweep.doctor.probe import PROBE, said_in
 from tests.benchmarks.programs import BENCHMARKS, PYTORCH, start_helper
-from tests.fakes.torch_python import needs_torch
+from tests.fakes.torch_python import TORCH, needs_torch
 
 
 def test_harness_starts_no_tensorflow():
@@ -101,6 +104,40 @@ def test_a_rank_alone_has_a_rate_of_its_own_and_trains_to_no_target(
     assert [no_exchange.epochs(*each) for each in planned] == epochs
 
 
+TABLE = """\
+0, Tesla P100-PCIE-16GB, 00000000:3B:00.0, 1328, 715, 715, 1189, 715, 16384, 250.00, 535.104.05
+1, Tesla P100-PCIE-16GB, 00000000:AF:00.0, 1328, 679, [N/A], 405, 679, 16384, [N/A], 535.104.05
+"""
+LINKS = (
+    "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
+    "GPU0\t X \tPIX\tSYS\tPHB\t0-15\t0\t\tN/A\n"
+    "GPU1\tPIX\t X \tNV18\tSYS\t0-15\t0\t\tN/A\n"
+    "GPU2\tSYS\tNV18\t X \tSYS\t16-31\t1\t\tN/A\n"
+    "NIC0\tPHB\tSYS\tSYS\t X \n\nLegend:\n\n  X    = Self\n  PIX  = at most one PCIe bridge\n"
+)
+
+
+def test_a_host_with_gpus(tmp_path, monkeypatch):
+    (tmp_path / "table").write_text(TABLE)
+    (tmp_path / "links").write_text(LINKS)
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        '#!/bin/sh\ncase "$1" in --query-gpu=*) exec /bin/cat "${0%/*}/table";; '
+        'topo) exec /bin/cat "${0%/*}/links";; esac\nexit 9\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = hardware.host_hardware()
+    first, second = found["gpus"]
+    assert (first["name"], first["memory_clock_mhz"]) == ("Tesla P100-PCIE-16GB", 715.0)
+    assert (second["index"], second["memory_clock_mhz"]) == (1.0, 679.0)
+    assert second["application_memory_clock_mhz"] is None and second["power_limit_w"] is None
+    expected = {"GPU0-GPU1": "PIX", "GPU0-GPU2": "SYS", "GPU1-GPU2": "NV18"}
+    assert found["gpu_links"] == expected
+    (tmp_path / "table").write_text("No devices were found\n")
+    assert hardware.host_hardware()["gpus"] == []
+
+
 @pytest.mark.slow
 def test_two_ranks_of_horovod_gather_in_pieces_and_fail_together():
     start_helper("gather_ranks.py", "tensorflow", ranks=2)
@@ -118,3 +155,17 @@ def test_two_ranks_of_torch_gather_in_pieces_and_fail_together(tmp_path):
         # Windows end with the optimiser: three of four steps, none with what was gathered after.
         assert account is not None and account.steps == 3
         assert all(account.parts[part] > 0 for part in ("computation", "communication"))
+
+
+@pytest.mark.slow
+@needs_torch
+def test_two_ranks_of_torch_exchange_numbers_for_the_doctor(tmp_path):
+    (tmp_path / "here").write_text("word")
+    ranks = [sys.executable, LAUNCHERS / "local_ranks.py", "2"]
+    command = [*map(str, (*ranks, TORCH, PROBE, tmp_path)), "torch"]
+    env = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=120)
+    facts = said_in(done.stdout)
+    assert sorted(fact["rank"] for fact in facts) == [0, 1]
+    found = [(each["exchange"]["size"], each["exchange"]["sum"], each["token"]) for each in facts]
+    assert found == [(2, 3.0, "word")] * 2

@@ -1,4 +1,4 @@
-"""Networks: published sizes and operations, what their layers cost, the same ones in PyTorch."""
+"""Networks: published sizes and operations, costs of layers, layouts, the same ones elsewhere."""
 
 import dataclasses
 import gc
@@ -10,7 +10,7 @@ import pytest
 
 from harness import seeded
 from step_layers import costs
-from tests.benchmarks.programs import PYTORCH, Later, start_helper
+from tests.benchmarks.programs import PYTORCH, Later, Program, start_helper
 from tests.fakes.torch_python import needs_torch
 
 pytestmark = pytest.mark.slow
@@ -18,6 +18,9 @@ tf = Later("tensorflow")
 models = Later("cnn_training.models")
 networks = Later("step_layers.networks")
 parts = Later("step_layers.parts")
+cosmoflow = Later("cosmoflow_training.model")
+nt3 = Later("nt3.model")
+tf_training = Later("harness.tf_training")
 
 # All values, those that are trained, and multiply-adds of convolutions and dense layers. Of
 # CIFAR-10 as tf_cnn_benchmarks prints them, less its step counter and a class of 64 (192, 168)
@@ -207,6 +210,74 @@ def test_own_layers_do_what_they_say(layout):
     np.testing.assert_array_equal(thin[..., 12:36], x[:, ::2, ::2])
     assert not thin[..., :12].any()
     assert not thin[..., 36:].any()
+
+
+@pytest.mark.parametrize(("kernel_size", "published"), [(2, 5_597_604), (3, 8_907_556)])
+def test_cosmoflow_has_the_published_number_of_parameters(kernel_size, published):
+    network = cosmoflow.build((128, 128, 128, 4), kernel_size=kernel_size)
+    assert network.count_params() == published
+    assert len(network.trainable_variables) == len(network.variables)
+
+
+def cosmoflow_in_order(sizes, weights):
+    """The layers in the order of the original, with biases in the convolutions."""
+    layers = tf.keras.layers
+    network = tf.keras.Sequential([tf.keras.Input(sizes["sample_shape"])])
+    for number in range(sizes["conv_layers"]):
+        network.add(
+            layers.Conv3D(sizes["filters"] * 2**number, sizes["kernel_size"], padding="same")
+        )
+        network.add(layers.LeakyReLU())
+        network.add(layers.MaxPool3D(pool_size=2))
+    network.add(layers.Flatten())
+    for units in (128, 64):
+        network.add(layers.Dense(units))
+        network.add(layers.LeakyReLU())
+    network.add(layers.Dense(4, activation="tanh"))
+    network.add(layers.Lambda(lambda x: x * 1.2))
+    network.set_weights(weights)
+    return network
+
+
+@pytest.mark.parametrize("kernel_size", [2, 3])
+def test_cosmoflow_has_results_and_gradients_of_the_originals_order(kernel_size):
+    sizes = {"sample_shape": (9, 8, 12, 4), "conv_layers": 3, "filters": 4}
+    sizes["kernel_size"] = kernel_size
+    numbers = np.random.default_rng(3)
+    tf_training.set_seeds(3, rank=0)
+    network = cosmoflow.build(**sizes)
+    for variable in network.trainable_variables:
+        if len(variable.shape) == 1:  # biases, which begin as zero
+            variable.assign(numbers.normal(scale=0.2, size=variable.shape))
+    theirs = cosmoflow_in_order(sizes, network.get_weights())
+    x = numbers.normal(size=(3, *sizes["sample_shape"])).astype(np.float32)
+    y = numbers.uniform(-1, 1, (3, 4)).astype(np.float32)
+    measure = cosmoflow.make_measure("mse")
+
+    # A graph, as training is: outside of one, TensorFlow's pooling of volumes on CPUs hands a
+    # gradient to every voxel that is nearly the largest, so that sums over voxels are wrong.
+    @tf.function
+    def results(network):
+        with tf.GradientTape() as tape:
+            prediction = network(x, training=True)
+            loss = tf.reduce_mean(measure(y, prediction)[0])
+        return prediction, tape.gradient(loss, network.trainable_variables)
+
+    found = [results(each) for each in (network, theirs)]
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5, atol=1e-6)
+    assert abs(found[0][0].numpy()).max() > 0.1
+    for ours, other in zip(found[0][1], found[1][1], strict=True):
+        np.testing.assert_allclose(ours, other, rtol=1e-4, atol=1e-6)
+        assert abs(other.numpy()).max() > 1e-4
+
+
+def test_nt3_at_full_size():
+    with tf.Graph().as_default():  # where variables are not made before a session starts
+        built = nt3.build(Program("nt3", {}).defaults)
+        shapes = [tuple(each.shape) for each in built.trainable_variables]
+        assert shapes[:4] == [(20, 1, 128), (128,), (10, 128, 128), (128,)]
+        assert shapes[4] == (773_760, 200)
+        assert built.count_params() == 154_922_918  # the original's
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.benchmarks.programs import Later, Program, read, value
+from tests.benchmarks.programs import Program, read, value
 
 pytestmark = pytest.mark.slow
 
@@ -18,8 +18,6 @@ SMALL = {
 }
 PROGRAM = Program("nt3", SMALL)
 start = PROGRAM.start
-tf = Later("tensorflow")
-model = Later("nt3.model")
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +52,3 @@ def test_two_ranks_share_the_epochs(data, tmp_path):
     assert (np.ptp(samples["validation_loss"], axis=1) == 0).all()
     # Four steps an epoch: the last of the warm-up is three quarters up; then the peak.
     np.testing.assert_allclose(samples["learning_rate"], [[0.0175] * 2, [0.02] * 2])
-
-
-def test_parameters_at_full_size():
-    with tf.Graph().as_default():  # where variables are not made before a session starts
-        built = model.build(PROGRAM.defaults)
-        shapes = [tuple(each.shape) for each in built.trainable_variables]
-        assert shapes[:4] == [(20, 1, 128), (128,), (10, 128, 128), (128,)]
-        assert shapes[4] == (773_760, 200)
-        assert built.count_params() == 154_922_918  # the original's

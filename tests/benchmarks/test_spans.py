@@ -5,10 +5,11 @@ import pytest
 
 from harness import spans
 from scalesweep.analysis.step_account import StepAccount, account_of
-from tests.benchmarks.programs import start_helper
+from tests.benchmarks.programs import Later, start_helper
 
 EPOCHS, STEPS = 2, 6
 NOTES = {"spans": {"steps_per_epoch": STEPS}}
+tf_training = Later("harness.tf_training")
 TERMS = {"straggler": "persistent", "reader": "input", "network": "transfer"}
 
 
@@ -76,3 +77,20 @@ def test_sums_of_an_epoch_by_hand():
     np.testing.assert_allclose(found["span_between"], [0.2, 0.2])
     assert found["span_busiest"] == pytest.approx(2.2 + 3.1)
     assert found["span_transfer"] == pytest.approx(0.4 + 0.3)
+
+
+@pytest.mark.slow
+def test_learning_rate_by_step():
+    """The published run on 128 GPUs: 0.001 x 256 / 64, four epochs of warm-up, two decays."""
+    peak = tf_training.scaled_rate(0.001, "linear", 256 / 64)
+    assert peak == pytest.approx(0.004)
+    assert tf_training.scaled_rate(0.001, "sqrt", 4.0) == pytest.approx(0.002)
+    assert tf_training.scaled_rate(0.001, "none", 4.0) == pytest.approx(0.001)
+    schedule = tf_training.Schedule(0.001, peak, 4, (32, 64), (0.25, 0.125), 1024)
+    expected = {0: 0.001, 2 * 1024: 0.0025, 4 * 1024: 0.004, 32 * 1024 - 1: 0.004}
+    expected |= {32 * 1024: 0.001, 64 * 1024 - 1: 0.001, 64 * 1024: 0.0005, 190 * 1024: 0.0005}
+    for step, rate in expected.items():
+        assert schedule(step) == pytest.approx(rate), step
+    rising = [schedule(step) for step in range(4 * 1024 + 1)]
+    np.testing.assert_allclose(np.diff(rising), 0.003 / 4096, rtol=1e-6)
+    assert tf_training.Schedule(0.1, 0.3, 0, (), (), 5)(0) == 0.3
