@@ -1,7 +1,7 @@
 """Which runs are planned, if what was measured decides.
 
 A campaign may state two rules: repeats until points are precise, and counts that are left out
-(``stop``). What is planned follows from the campaign and the records alone: nothing is kept of
+(``stop_below``). What is planned follows from the campaign and the records: nothing is kept of
 decisions, so a call that was killed leaves nothing to mend.
 """
 

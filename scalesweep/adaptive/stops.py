@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StopSeries:
-    """A series of an experiment with ``stop``: its runs by count, from the smallest.
+    """A series of an experiment with ``stop_below``: its runs by count, from the smallest.
 
     ``last``: the count beyond which none is measured, infinite without a decision; ``reason``: in
     words.

@@ -92,9 +92,8 @@ def load_campaign(
     """Read, check and expand a campaign file.
 
     ``site``, ``results``, ``history`` (the folder) and ``baseline`` override the file's own,
-    ``profile`` that of every experiment.
-    ``cluster`` is whether jobs go to Slurm: it picks between the sites of a file that names one
-    for each. Raises UserError naming file, key and allowed values.
+    ``profile`` that of every experiment. ``cluster``: jobs go to Slurm, on the site for that.
+    Raises UserError naming file, key and allowed values.
     """
     content = load_yaml(path)
     keys = read(CampaignKeys, content, path)
