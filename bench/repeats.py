@@ -16,8 +16,7 @@ import numpy as np
 
 from bench.lib.pairs import figure, run
 from scalesweep.analysis.stats import CONFIDENCE, mean_bounds
-from tests.fakes import repeats as simulated
-from tests.fakes.repeats import KINDS, NORMAL, draw
+from tests.fakes.repeats import KINDS, NORMAL, draw, held
 
 LIMITS = ((3, 6), (3, 12), (3, 30), (5, 20), (10, 40))
 RATIOS = np.geomspace(0.1, 8, 16)
@@ -31,7 +30,7 @@ def coverage(kind: str, rounds: int, level: float | None = None) -> dict[str, tu
     spans = {}
     for least, most in LIMITS if level is None else [limits for limits in LIMITS if limits[1] < 20]:
         shares = [
-            simulated.measure(least, most, UNTIL, UNTIL * ratio, rounds, rng, kind, level).coverage
+            held(draw(kind, UNTIL * ratio, (rounds, most), rng), least, UNTIL, level)
             for ratio in RATIOS
         ]
         spans[f"{least} to {most}"] = (min(shares), max(shares))

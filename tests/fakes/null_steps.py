@@ -25,13 +25,11 @@ def clear_causes(
     ranks: int,
     seed: int,
     program: Program = Program(),  # noqa: B008
-    repeats: int = 3,
-    steps: int = 60,
 ) -> list[tuple[str, str, str]]:
-    """Cause, pattern and ranks of what one campaign would call clear."""
+    """Cause, pattern and ranks of what a campaign of three repeats of 60 steps would call clear."""
     runs = []
-    for repeat in range(repeats):
-        arrays = planted_run(program, ranks, steps, seed * 100 + repeat, noise)
+    for repeat in range(3):
+        arrays = planted_run(program, ranks, 60, seed * 100 + repeat, noise)
         work = step_work(arrays, {}, ranks)
         runs.append(Accounted(work, *causes_of(work)))
     return [

@@ -1,6 +1,4 @@
-"""Made repeats of points that are measured until they are precise, and what comes of them."""
-
-from dataclasses import dataclass
+"""Made repeats of points that are measured until they are precise, and their intervals."""
 
 import numpy as np
 
@@ -11,16 +9,6 @@ from scalesweep.analysis.types import Floats
 # Kinds of noise, each with mean 1.
 NORMAL, SKEWED, SLOW = "log-normal", "skewed", "with slow runs"
 KINDS = (NORMAL, SKEWED, SLOW)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Over many points: share of intervals that hold the mean, repeats of each point, and half
-    widths over the mean, both as the points ended."""
-
-    coverage: float
-    repeats: Floats
-    widths: Floats
 
 
 def draw(kind: str, spread: float, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
@@ -39,39 +27,14 @@ def draw(kind: str, spread: float, shape: tuple[int, int], rng: np.random.Genera
     return np.asarray(1 + spread * noise)
 
 
-def measure(
-    least: int,
-    most: int,
-    until: float,
-    spread: float,
-    rounds: int,
-    rng: np.random.Generator,
-    kind: str = NORMAL,
-    level: float | None = None,
-) -> Outcome:
-    """Measure ``rounds`` points of one spread until each is precise, with intervals of ``level``
-    (None: the one that the rule has)."""
-    return taken(draw(kind, spread, (rounds, most), rng), least, until, 1.0, level)
-
-
-def taken(
-    values: Floats, least: int, until: float, truth: float, level: float | None = None
-) -> Outcome:
-    """Take from ``values[point, repeat]``, whose mean is ``truth``, repeats until each point is
-    precise."""
+def held(values: Floats, least: int, until: float, level: float | None) -> float:
+    """Of points that take from ``values[point, repeat]``, of mean 1, until each is precise, the
+    share whose interval of ``level`` (None: the one that the rule has) holds the mean."""
     level = level_of(least) if level is None else level
     rounds, most = values.shape
-    bounds = np.full((rounds, 2), np.nan)
-    repeats = np.full(rounds, most)
-    open_points = np.arange(rounds)
+    bounds, wide = np.full((rounds, 2), np.nan), np.arange(rounds)
     for count in range(least, most + 1):
-        seen = values[open_points, :count]
-        found = mean_bounds(seen, level)
-        bounds[open_points] = found
-        repeats[open_points] = count
-        wide = (found[:, 1] - found[:, 0]) / 2 > until * seen.mean(axis=1)
-        open_points = open_points[wide]
-    covered = (bounds[:, 0] <= truth) & (bounds[:, 1] >= truth)
-    means = np.array([row[:count].mean() for row, count in zip(values, repeats, strict=True)])
-    widths = (bounds[:, 1] - bounds[:, 0]) / 2 / means
-    return Outcome(float(covered.mean()), repeats.astype(np.float64), widths)
+        seen = values[wide, :count]
+        bounds[wide] = known = mean_bounds(seen, level)
+        wide = wide[(known[:, 1] - known[:, 0]) / 2 > until * seen.mean(axis=1)]
+    return float(((bounds[:, 0] <= 1) & (bounds[:, 1] >= 1)).mean())
