@@ -38,15 +38,16 @@ torch:
 check: lint
 	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
 
-# Tests of Slurm mostly wait: they have workers of their own, each with a cluster. Of the others the
-# folders whose files take longest come first, so that the workers end together.
+# Tests of Slurm mostly wait: they have workers of their own, each with a cluster. The folders whose
+# files take longest come first, so that the workers end together.
 LONGEST := $(addprefix tests/,acceptance workflow benchmarks report soak)
 OTHERS := $(filter-out $(LONGEST),$(patsubst %/,%,$(wildcard tests/*/)))
 test: dev
 ifdef TESTS
 	@pytest -n 2 --dist loadfile $(TESTS)
 else
-	@log=$$(mktemp); pytest -n 2 --dist loadfile -m slurm tests/slurm tests/schedulers tests/acceptance >$$log 2>&1 & slurm=$$!; \
+	@log=$$(mktemp); pytest -n 2 --dist loadfile --no-loadscope-reorder -m slurm \
+	    tests/acceptance tests/schedulers tests/slurm >$$log 2>&1 & slurm=$$!; \
 	pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slurm" --ignore $(README) \
 	    $(LONGEST) $(OTHERS); rest=$$?; wait $$slurm; slurm=$$?; cat $$log; rm $$log; exit $$((rest | slurm))
 endif

@@ -90,6 +90,13 @@ class Project:
         assert done.returncode == code and "Traceback" not in said, said
         return said
 
+    def take_every_run(self) -> None:
+        """Leave no run out for what others did on this machine meanwhile."""
+        path = self.path / "scalesweep" / "tables" / "machine_load.py"
+        text, share = path.read_text(), "DISTURBED = 0.1 "
+        assert share in text
+        path.write_text(text.replace(share, "DISTURBED = 9 "))
+
     def plan(self) -> list[dict[str, str]]:
         """The rows of the plan."""
         with (self.path / "results" / "plan.csv").open(newline="") as file:

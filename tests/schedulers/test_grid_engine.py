@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, Project, make_project
+from tests.fakes.snakemake_calls import python
 from tests.schedulers.grid_engine import grid_engine, lacks
 from tests.slurm.cluster import wait_until
 
@@ -37,13 +37,12 @@ def queue() -> Iterator[Mapping[str, str]]:
 
 
 def _start(project: Project, queue: Mapping[str, str], *words: str) -> "subprocess.Popen[str]":
-    call = [sys.executable, "-P", "-m", "snakemake", *words, *QUICK, "--configfile", "c.yaml"]
-    home = project.path / "home"
-    home.mkdir(exist_ok=True)
+    call = [python(), "-m", "snakemake", *words, *QUICK, "--configfile", "c.yaml"]
+    own = {"HOME": project.environment()["HOME"], "PYTHONPATH": str(ROOT / "plugins")}
     with (project.path / "out").open("w") as out:
         return subprocess.Popen(
             [*call, "--profile", "profiles/sge"], cwd=project.path, text=True, stdout=out,
-            stderr=out, env={**queue, "HOME": str(home), "PYTHONPATH": str(ROOT / "plugins")},
+            stderr=out, env={**queue, **own},
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.slurm.cluster import Cluster
 from tests.slurm.jobs import needs_slurm
-from tests.slurm.support import slurm_project
+from tests.slurm.support import OFTEN, PROFILE, slurm_project
 
 pytestmark = needs_slurm
 
@@ -25,10 +25,10 @@ experiments:
 
 def test_blocks_are_submitted_until_precise(cluster: Cluster, tmp_path: Path) -> None:
     project = slurm_project(tmp_path / "p", cluster, "{startup_minutes: 0.5, max_attempts: 1}")
+    project.take_every_run()
     project.write("c.yaml", CAMPAIGN.replace("BUDGET", "100"))
-    with project.run("c.yaml") as called:
-        code = called.wait(400)
-    assert code == 0, (project.path / "out").read_text()
+    called = project.scalesweep("run", "c.yaml", *PROFILE, "--", *OFTEN)
+    assert called.returncode == 0, called.stdout + called.stderr
     done = [row["behaviour"] for row in project.plan() if row["status"] == "done"]
     assert sorted(done) == ["good"] * 3 + ["noisy"] * 4
     # As many jobs as runs: nothing was measured twice.

@@ -1,5 +1,6 @@
 """The README's commands in a fresh clone with an empty home, and what the demo promises."""
 
+import itertools
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from scalesweep.core.rank_columns import by_rank, values_of
 from tests.conftest import ROOT
 from tests.report.visits import NEEDED, check_report, chromium
 from tests.slurm.cluster import missing_packages
+from tests.workflow.test_docs_examples import blocks
 
 pytestmark = pytest.mark.slow
 
@@ -55,22 +57,19 @@ class Clone:
         return {p.parent.name for p in self.path.glob("results/runs/local/*/record.json")}
 
 
-def code_blocks(language: str, page: str = "README.md") -> list[list[str]]:
-    blocks = re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    return [[line for line in block.splitlines() if line.strip()] for block in blocks]
-
-
-def readme_commands() -> list[str]:
-    lines = [line for block in code_blocks("bash") for line in block]
-    # `make test` does what CI does before it calls this.
-    return [line for line in lines if not line.startswith("make test")]
+def commands_of(page: str, kind: str) -> list[list[str]]:
+    """The commands of each code block of a page."""
+    texts = blocks(ROOT / page, kind)
+    return [[line for line in text.splitlines() if line.strip()] for text in texts]
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     """A clone in which every command of the README has been run."""
     clone = Clone(tmp_path_factory.mktemp("clone"))
-    commands = readme_commands()
+    # `make test` does what CI does before it calls this.
+    lines = itertools.chain(*commands_of("README.md", "bash"))
+    commands = [line for line in lines if not line.startswith("make test")]
     assert any("make demo" in line for line in commands)
     said = clone.bash("\n".join(commands))
     report = clone.path / "results" / "report.html"
@@ -106,10 +105,9 @@ def test_a_second_set_up_does_nothing(demo: Clone) -> None:
 @pytest.mark.slurm
 @pytest.mark.skipif(bool(missing_packages()), reason=str(missing_packages()))
 def test_the_guide_on_a_slurm_of_ones_own(demo: Clone) -> None:
-    _, commands, _ = code_blocks("sh", "docs/guide/slurm.md")
-    assert (
-        commands[0].startswith('eval "$(make -s slurm-up)"') and commands[-1] == "make slurm-down"
-    )
+    _, commands, _ = commands_of("docs/guide/slurm.md", "sh")
+    assert commands[0].startswith('eval "$(make -s slurm-up)"')
+    assert commands[-1] == "make slurm-down"
     # The run itself would take four minutes; test_sweep.py has a shorter one.
     lines = [
         line.replace("snakemake --profile slurm ", "snakemake --profile slurm --dry-run ")

@@ -40,6 +40,7 @@ def repeats(project: Project) -> Counter[str]:
 
 
 def test_only_wide_points_get_more_repeats_whatever_fails_or_is_lost(project: Project) -> None:
+    project.take_every_run()
     said = project.campaign(BROKEN, "--until", "run", code=1)
     assert repeats(project) == {"good": 3, "noisy": 3}
     assert "more runs planned by what was measured: call again" in said
