@@ -247,8 +247,6 @@ def test_intervals_hold_the_truth(nothing: tuple[str, Made], of: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EFFECTS)
-def test_an_effect_of_seven_standard_errors_is_clear(
-    campaigns: Callable[[str], Made], kind: str
-) -> None:
+def test_an_effect_of_seven_errors_is_clear(campaigns: Callable[[str], Made], kind: str) -> None:
     seen = [bool(rules) for _, rules in campaigns("equal").of([kind]).clear()]
     assert sum(seen) >= binom.ppf(0.005, len(seen), POWER / 100)

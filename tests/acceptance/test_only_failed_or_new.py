@@ -108,9 +108,7 @@ def test_two_failed_and_two_new_of_six_are_four_runs(project: Project) -> None:
 
 
 @pytest.mark.slurm
-def test_two_failed_and_two_new_of_six_are_four_jobs_on_slurm(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_two_failed_and_two_new_of_six_are_four_jobs(cluster: Cluster, tmp_path: Path) -> None:
     # One job a run and call, whatever the cause.
     project = slurm_project(tmp_path / "p", cluster, "{max_attempts: 1}")
     before = project.submitted()

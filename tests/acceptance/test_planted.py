@@ -10,16 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.acceptance.faults import (
-    Fault,
-    Noise,
-    Program,
-    always,
-    both,
-    every,
-    in_turn,
-    planted_run,
-)
+from tests.acceptance.faults import Fault, Noise, Program, always, both, every, in_turn, planted_run
 from tests.acceptance.made import Program as Made
 from tests.acceptance.made import make_tables, write_campaign
 from tests.acceptance.places import CAUSE, CLEAR, STEP_RULES, TERM, VERDICT, read
@@ -214,9 +205,7 @@ def told(tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Callable[[str
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_fault_comes_back_with_cause_ranks_and_ms(
-    told: Callable[[str, str], Told], name: str
-) -> None:
+def test_a_fault_comes_back_with_rank_and_ms(told: Callable[[str, str], Told], name: str) -> None:
     found = told("quiet", name)
     assert found.is_right(), found.causes()
     assert len(found.causes()) == len(CASES[name].causes), found.causes()

@@ -140,9 +140,7 @@ def test_rows_that_are_imported(results_of: Callable[[str], Path], row: studies.
 
 
 @pytest.mark.slow
-def test_studies_lie_within_what_is_published(
-    project: Project, results_of: Callable[[str], Path]
-) -> None:
+def test_studies_lie_within_published(project: Project, results_of: Callable[[str], Path]) -> None:
     """`scalesweep normal` has the rates of these studies."""
     results = results_of("llm_foundry")
     done = project.scalesweep("normal", str(results))

@@ -51,9 +51,7 @@ def files_of(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])
-def test_a_mistake_is_one_line_and_nothing_is_written(
-    shared: Project, case: dict[str, Any]
-) -> None:
+def test_a_mistake_is_one_line_and_writes_nothing(shared: Project, case: dict[str, Any]) -> None:
     sets = case.get("set", {})
     files = {name: changed(content, sets.get(name, {})) for name, content in TABLE["base"].items()}
     files |= case.get("write", {})

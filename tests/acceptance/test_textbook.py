@@ -196,9 +196,7 @@ def measured(results: Path, program: str, metric: str, point: Mapping[str, int])
         ("lammps_weak", "atom_steps"),
     ],
 )
-def test_tables_are_what_the_records_give(
-    request: pytest.FixtureRequest, experiment: str, metric: str
-) -> None:
+def test_tables_equal_records(request: pytest.FixtureRequest, experiment: str, metric: str) -> None:
     program, weak = experiment.split("_", maxsplit=1)[0], experiment.endswith("weak")
     results = of(request, program)
     _, scale, size, smallest = PROGRAMS[program]
@@ -249,9 +247,7 @@ def test_the_law_of_amdahl_comes_out(request: pytest.FixtureRequest) -> None:
     assert 0.85 * float(row["low"]) < true < 1.15 * float(row["high"])
 
 
-def test_another_kind_makes_the_tables_again_and_runs_nothing(
-    request: pytest.FixtureRequest,
-) -> None:
+def test_another_kind_makes_tables_again_and_runs_nothing(request: pytest.FixtureRequest) -> None:
     """Last: it changes what the others look at."""
     results = of(request, "sysbench")
     project = Project(results.parent)

@@ -13,10 +13,10 @@ Read = Callable[..., tuple[list[ImportedRun], list[Refusal]]]
 
 
 def import_runs(
-    runs: Iterable[ImportedRun], runs_folder: Path, startable: bool = False
+    runs: Iterable[ImportedRun], runs_folder: Path
 ) -> tuple[list[Written], list[Refusal]]:
     """Write a record for every run below ``runs_folder``: what ``write_runs`` yields, as lists."""
-    results = list(write_runs(runs, RecordStore(runs_folder, startable)))
+    results = list(write_runs(runs, RecordStore(runs_folder, False)))
     written = [result for result in results if isinstance(result, Written)]
     return written, [result for result in results if isinstance(result, Refusal)]
 

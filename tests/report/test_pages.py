@@ -141,9 +141,7 @@ def test_charts_bridge_no_hole_and_draw_the_last_choice(browser: Any, report: Pa
         assert visit.said == []
 
 
-def test_on_paper_is_everything_and_without_scripts_are_the_tables(
-    browser: Any, report: Path
-) -> None:
+def test_paper_has_everything_and_no_scripts_the_tables(browser: Any, report: Path) -> None:
     with Visit(browser, report, 718) as visit:  # A4 less its margins
         visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
         visit.page.emulate_media(media="print")
@@ -179,9 +177,7 @@ def test_figures_are_whole_and_large_enough_on_a_phone(browser: Any, report: Pat
         assert outside == []
 
 
-def test_a_study_of_layouts_answers_first_and_runs_what_is_looked_at(
-    browser: Any, layouts: Path
-) -> None:
+def test_layouts_answer_first_and_run_what_is_looked_at(browser: Any, layouts: Path) -> None:
     with Visit(browser, layouts) as visit:
         page = visit.page
         # Until somebody scrolls no library runs, and no table or chart is built.
@@ -198,9 +194,7 @@ def test_a_study_of_layouts_answers_first_and_runs_what_is_looked_at(
         assert page.locator('[data-chart="e1-chart"]').get_attribute("data-drawn") == "9"
 
 
-def test_a_history_changes_with_its_choices_and_leads_to_reports(
-    browser: Any, history: Path
-) -> None:
+def test_a_history_follows_its_choices_and_leads_to_reports(browser: Any, history: Path) -> None:
     with Visit(browser, history) as visit:
         visit.wake()
         # The gravest point comes first; its lines, their values and what they are over are chosen.

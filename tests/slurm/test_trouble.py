@@ -22,9 +22,7 @@ experiments:
 """
 
 
-def test_a_full_queue_is_waited_for_and_the_users_options_hold(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_a_full_queue_is_waited_for_and_options_hold(cluster: Cluster, tmp_path: Path) -> None:
     """MaxSubmitJobs, --exclude of the site, and a job that is suspended while it runs."""
     options = "{startup_minutes: 0.5, extra: ['--exclude=node1', '--exclude=node3']}"
     project = slurm_project(tmp_path / "p", cluster, options)

@@ -21,9 +21,7 @@ def sweep(project: Project, ranks: str, *more: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_line_again_runs_what_failed_or_is_new(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_again_runs_what_is_left(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write("app.sh", APP)
     made = Project(project.path / "sweep")
     monkeypatch.setenv("FAILS", "2")

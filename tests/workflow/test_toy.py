@@ -55,9 +55,7 @@ def state(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-def test_runs_start_in_the_order_of_the_campaign(
-    toy: tuple[Project, str], finished: Project
-) -> None:
+def test_runs_start_in_the_campaigns_order(toy: tuple[Project, str], finished: Project) -> None:
     project, said = toy
     records = records_of(project)
     count = len(records)
@@ -231,9 +229,7 @@ def test_damaged_results_are_named_set_aside_and_measured_again(finished: Projec
     }
 
 
-def test_two_benchmarks_are_compared_and_an_unsupported_point_is_said(
-    project: Project,
-) -> None:
+def test_two_benchmarks_are_compared_and_an_unsupported_point_is_said(project: Project) -> None:
     add_toy_fast(project.path / "workflow" / "benchmarks")
     odd = "  odd: {benchmark: toy, axes: {behaviour: [good, unsupported]}}\n"
     text = f"campaign: two\nsite: toy\nexperiments:\n{odd}  both:{BOTH}"

@@ -38,9 +38,7 @@ def pairs_in(folder: Path, new: str = "b", history: Path | None = None) -> Pairs
     ))  # fmt: skip
 
 
-def test_a_line_for_each_point_a_table_and_the_history(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_a_table_and_the_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     history, folder = tmp_path / "history", tmp_path / "pairs"
     points = [measured("e: ranks 2", 1.5, 0.001), measured("e: ranks 4", 1.02, 0.05)]
     report(points, pairs_in(folder, history=history))
@@ -57,9 +55,7 @@ def test_a_line_for_each_point_a_table_and_the_history(
     assert len(load_alternate(history)) == 2
 
 
-def test_a_point_that_fails_is_named_and_fails_the_call(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_point_fails_the_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = measured("e: ranks 4", 1.0, 0.0, 0, ("new", "NON_ZERO_EXIT: exit code 3"))
     pairs = pairs_in(tmp_path)
     with pytest.raises(UserError, match="1 point failed"):

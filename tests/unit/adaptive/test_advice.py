@@ -95,9 +95,7 @@ def test_the_next_doubling_is_a_candidate(load: Load, capsys: pytest.CaptureFixt
     assert written < {*load(WEAK.replace("4, 8]", "4, 8, 16]")).unique_runs()}
 
 
-def test_what_the_budget_does_not_pay_is_a_row_too(
-    load: Load, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_paid_is_a_row_too(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     campaign = load(WEAK)
     finish(campaign, falling)
     (row,) = advise(campaign, 0.001)

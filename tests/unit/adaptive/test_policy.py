@@ -94,9 +94,7 @@ def test_only_what_is_wide_gets_another_repeat_until_the_maximum(until: Campaign
     assert "1 point stayed wide" in entry_of(until)[1]
 
 
-def test_finished_repeats_are_used_however_many_are_needed(
-    until: Campaign, campaign_of: Load
-) -> None:
+def test_finished_repeats_are_used_whatever_is_needed(until: Campaign, campaign_of: Load) -> None:
     finish(until, runs_of(until, 2), [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0])
     assert planned(until) == {1: 3, 2: 7} and states(until)[2] == "precise"
     # Another rule looks again.

@@ -45,9 +45,7 @@ def page(base: Side, new: Side) -> str:
         ([0.0, 1.0], [1.0, 2.0], INCONCLUSIVE, "a value is not positive: no ratio"),
     ],
 )
-def test_the_verdict_of_a_point(
-    base: list[float], new: list[float], verdict: str, reason: str
-) -> None:
+def test_verdict_of_a_point(base: list[float], new: list[float], verdict: str, reason: str) -> None:
     (row,) = compared(*sides(base, new)).to_dict("records")
     assert (row["verdict"], row["reason"]) == (verdict, reason)
     if min(base) > 0:

@@ -49,9 +49,7 @@ def test_where_a_rate_lies(tokens: tuple[float, ...], verdict: str) -> None:
         ({"ranks": 64}, "ranks (3)"), ({"ranks": 32}, "ranks (2)"),
     ],
 )  # fmt: skip
-def test_what_is_not_comparable_is_left_out_with_the_reason(
-    change: dict[str, Any], what: str
-) -> None:
+def test_what_is_not_comparable_is_left_out_with_reason(change: dict[str, Any], what: str) -> None:
     placed = place(point(5000.0, **change), PUBLISHED)
     assert "verdict" not in placed and placed["left_out"] == what and what in placed["reason"]
     assert placed["published"] == 3 - int(what[-2])

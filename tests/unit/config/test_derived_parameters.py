@@ -25,9 +25,7 @@ repeats: 2
 """
 
 
-def test_runs_are_those_of_a_campaign_that_sets_the_values(
-    campaign_of: Callable[[str], Campaign],
-) -> None:
+def test_runs_are_those_of_values_that_are_set(campaign_of: Callable[[str], Campaign]) -> None:
     campaign = campaign_of(GRID)
     (experiment,) = campaign.experiments
     by_hand = campaign_of(
@@ -44,9 +42,7 @@ def test_runs_are_those_of_a_campaign_that_sets_the_values(
     assert spec["params"]["size"] == 12 and not {"total", "lanes"} & spec["params"].keys()
 
 
-def test_points_that_cannot_be_are_excluded_with_the_reason(
-    campaign_of: Callable[[str], Campaign],
-) -> None:
+def test_impossible_points_are_excluded_with_reason(campaign_of: Callable[[str], Campaign]) -> None:
     (experiment,) = campaign_of(GRID.replace("12, 24", "10, 12, 24")).experiments
     reasons = Counter(reason for _, reason in experiment.excluded)
     assert reasons == {
@@ -63,7 +59,7 @@ def test_points_that_cannot_be_are_excluded_with_the_reason(
     assert all(type(point["size"]) is int for point in experiment.points)
 
 
-def test_the_plan_says_what_is_derived_and_what_is_a_quantity(
+def test_the_plan_says_what_is_derived_or_a_quantity(
     campaign_of: Callable[[str], Campaign],
 ) -> None:
     campaign = campaign_of(GRID)
@@ -80,9 +76,7 @@ def test_the_plan_says_what_is_derived_and_what_is_a_quantity(
     assert entry["parameters"]["lanes"]["unit"] == "ranks"
 
 
-def test_advice_derives_at_other_scales(
-    campaign_of: Callable[[str], Campaign], tmp_path: Path
-) -> None:
+def test_advice_at_other_scales(campaign_of: Callable[[str], Campaign], tmp_path: Path) -> None:
     campaign = campaign_of(GRID)
     (experiment,) = campaign.experiments
     known = {

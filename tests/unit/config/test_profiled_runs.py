@@ -13,9 +13,7 @@ from scalesweep.core.profilers import split_name
 BODY = "axes: {ranks: [1, 2]}\nrepeats: 3\nprofile: "
 
 
-def test_each_run_has_one_without_exchange_in_its_block(
-    campaign_of: Callable[[str], Campaign],
-) -> None:
+def test_each_run_has_one_without_exchange(campaign_of: Callable[[str], Campaign]) -> None:
     (bare,) = campaign_of(BODY + "none").experiments
     alone = campaign_of(BODY + "none").positions()
     campaign = campaign_of(BODY + "noexchange")

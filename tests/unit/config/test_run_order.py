@@ -40,9 +40,7 @@ def test_as_written_keeps_the_file_and_profiled_runs_come_last() -> None:
 
 @pytest.mark.parametrize("every", [1, 3, 10, 100])
 @pytest.mark.parametrize("repeats", [1, 5])
-def test_the_control_is_first_and_last_and_never_far(
-    campaign_of: Load, every: int, repeats: int
-) -> None:
+def test_the_control_is_first_last_and_near(campaign_of: Load, every: int, repeats: int) -> None:
     """Of a point that is one of the experiment's own, too, whose runs are control runs."""
     head = f"control: {{experiment: e, point: {{size: 3, ranks: 1}}, every: {every}}}\n"
     body = BODY.replace("repeats: 2", f"repeats: {repeats}")

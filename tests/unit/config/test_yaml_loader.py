@@ -31,9 +31,7 @@ def test_scalars_follow_yaml_1_2(write_yaml: Write) -> None:
         (None, "x.yaml: no such file"),
     ],
 )
-def test_what_is_wrong_and_in_which_line(
-    tmp_path: Path, content: bytes | None, message: str
-) -> None:
+def test_what_is_wrong_in_which_line(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "x.yaml"
     if content is not None:
         path.write_bytes(content)

@@ -46,9 +46,7 @@ def test_the_program_decides_whose_commit_counts(repository: Path, tmp_path: Pat
     assert (found.commit, found.dirty, found.repository) == ("a" * 40, True, str(repository))
 
 
-def test_a_named_repository_counts_as_it_is_if_it_has_not_moved(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_a_named_repository_counts_if_it_has_not_moved(repository: Path, tmp_path: Path) -> None:
     found = tracked_of(record_of(), SHIPPED, repository)
     assert (found.subject, found.tags, found.dirty) == ("First", "v1", False)
     assert found.time.startswith("2026-01-02T03:04:05") and len(found.commit) == 40

@@ -35,9 +35,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         return load_campaign(folder / "c.yaml")
 
 
-def test_runs_of_an_experiment_may_be_alone(
-    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_experiment_may_run_alone(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scalesweep.config.site.SITES", campaign.file.parent)
     text = campaign.file.read_text()
     path = campaign.file.with_name("alone.yaml")

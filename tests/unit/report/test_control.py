@@ -71,9 +71,7 @@ def drifts(study: ExperimentResults) -> list[Finding]:
         (10, "axes: {size: [1, 3]}\nrepeats: 2", "open", "Too few control runs to see drift: 2, "),
     ],
 )  # fmt: skip
-def test_no_drift_no_warning(
-    measure: Measure, every: int, body: str, state: str, said: str
-) -> None:
+def test_no_drift(measure: Measure, every: int, body: str, state: str, said: str) -> None:
     source, control, _ = measure(lambda _: 100.0, every, body)
     assert drifts(source) == []
     (found,) = drifts(control)

@@ -25,9 +25,7 @@ def test_the_queue_from_wherever_jobs_were_submitted(monkeypatch: pytest.MonkeyP
     assert commands.live_jobs() == jobs and [*commands.queue_states()] == [12, 13, 15]
 
 
-def test_slurm_is_asked_again_while_it_does_not_answer(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_slurm_is_asked_until_it_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -66,9 +64,7 @@ def test_what_passes_by_itself(said: str, passes: bool) -> None:
     assert commands.passes(said) is passes
 
 
-def test_a_name_is_of_the_real_folder_and_the_site(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_is_of_folder_and_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = tmp_path / "shared" / "runs" / "site"
     shared.mkdir(parents=True)
     name = job_name(shared)

@@ -101,9 +101,7 @@ def test_what_is_waited_for_and_how_long(
     assert [slurm.state(wait) for wait in waits] == [None] * (len(waits) - 1) + [state]
 
 
-def test_while_slurm_does_not_answer_nothing_is_over(
-    slurm: Slurm, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_an_answer_nothing_is_over(slurm: Slurm, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     slurm.queue, slurm.books = None, {12: JOB}
     assert [slurm.state(10) for _ in range(100)] == [None] * 100
@@ -130,9 +128,7 @@ MANY = "Priority", "Resources", "Resources", "ReqNodeNotAvail, UnavailableNodes:
           for why in ("AssocMaxWallDurationPerJobLimit", "PartitionTimeLimit")),
     ],
 )  # fmt: skip
-def test_why_jobs_are_pending(
-    monkeypatch: pytest.MonkeyPatch, reasons: Sequence[str], said: str
-) -> None:
+def test_why_jobs_wait(monkeypatch: pytest.MonkeyPatch, reasons: Sequence[str], said: str) -> None:
     monkeypatch.delenv("SCALESWEEP_HEAD_JOB", raising=False)
     jobs = [LiveJob(n, "PENDING", reason=text) for n, text in enumerate(reasons)]
     assert why_pending([*jobs, LiveJob(99, "RUNNING")]) == said

@@ -117,9 +117,7 @@ def test_a_row_says_what_was_asked_used_waited_and_held(books: Books) -> None:
 @pytest.mark.parametrize(
     ("why", "away"), [("Slurm accounting storage is disabled", False), ("Connection refused", True)]
 )
-def test_without_a_word_of_the_accounting_there_is_a_note(
-    books: Books, why: str, away: bool
-) -> None:
+def test_without_a_word_of_accounting_there_is_a_note(books: Books, why: str, away: bool) -> None:
     books.noted("a", 12)
     os.utime(books.folder / "results" / MARKER, (1e9, 1e9))
     books.broken = f"sacct: {why}"

@@ -45,9 +45,7 @@ def test_another_executor_is_refused(campaign: Campaign) -> None:
         preflight.begin("slurm")
 
 
-def test_live_jobs_are_known_by_name_and_comment(
-    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_live_jobs_by_name_and_comment(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     context, submission = context_of(campaign)
     here, hers = context.runs
     ours = job_name(campaign.runs_folder)

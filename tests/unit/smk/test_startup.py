@@ -108,9 +108,7 @@ def test_parsing_writes_nothing_but_caches(
         assert whole(tmp_path) == before
 
 
-def test_what_is_in_the_way_of_pending_runs_is_set_aside_before_the_first(
-    campaign: Campaign,
-) -> None:
+def test_what_is_in_the_way_of_pending_runs_is_set_aside_first(campaign: Campaign) -> None:
     done, unsupported, failed = (folder.name for folder in runs_of(campaign))
     damage(campaign)
     assert call(campaign).pending == (done, failed)

@@ -78,9 +78,7 @@ def submission(
          "(job 2 of 3)"),
     ],
 )  # fmt: skip
-def test_a_failed_job_is_told_in_one_line(
-    submission: Submission, job: Job, attempt: int, line: str
-) -> None:
+def test_a_failed_job_is_a_line(submission: Submission, job: Job, attempt: int, line: str) -> None:
     (run_id,) = submission.runs
     again = "trying again" in line
     assert judge(submission, run_id, attempt, job) == (not again, f"{run_id}: {line}")

@@ -67,9 +67,7 @@ def test_python_and_launcher_are_those_of_the_framework(
         ("python: {torch: /apps/no/such/python}\n", "'/apps/no/such/python' is not there"),
     ],
 )
-def test_what_is_missing_is_told_with_what_mends_it(
-    on: Callable[[str], Campaign], more: str, says: str
-) -> None:
+def test_what_is_missing_and_mends_it(on: Callable[[str], Campaign], more: str, says: str) -> None:
     campaign = on(more + PLAIN)
     plan = build_plan(campaign, take_stock(campaign, campaign.unique_runs()))
     for run in plan["experiments"][0]["runs"]:

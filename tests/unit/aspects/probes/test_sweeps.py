@@ -209,9 +209,7 @@ def test_a_bandwidth_has_no_ideal_that_grows_with_the_ranks() -> None:
         ([512, 1024], [1.39e9, 1.395e9, 1.4e9], "", "it still grows towards larger sizes"),
     ],
 )
-def test_what_confirms_no_ceiling(
-    sizes: list[int], rates: list[float], ceiling: str, reason: str
-) -> None:
+def test_no_ceiling(sizes: list[int], rates: list[float], ceiling: str, reason: str) -> None:
     noted = note(sizes, [1e9, 4e9][: len(sizes)])
     sweeps = [(noted, seconds_of(*[1.0, 4e9 / rate][: len(sizes)])) for rate in rates]
     study = study_of([({}, sweeps)], {"speed": ("FLOP/s", "higher")}, {"speed": [rates]})
