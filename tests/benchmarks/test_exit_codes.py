@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.benchmarks.programs import BENCHMARKS, Program, check_failure, entry, warm
+from tests.benchmarks.programs import BENCHMARKS, Program, check_failure, entry
 from tests.benchmarks.test_cnn_training import PROGRAM as CNN
 from tests.benchmarks.test_cosmoflow_training import PROGRAM as COSMOFLOW
 from tests.benchmarks.test_nt3_training import PROGRAM as NT3
@@ -54,16 +54,3 @@ def test_every_benchmark_declares_programs_that_are_there():
 def test_runs_that_fail(tmp_path, program, params, code, words):
     done, out = program.start(tmp_path, **params)
     check_failure(program, done, out, code, words, params.get("ranks", 1))
-
-
-@pytest.mark.slow
-def test_a_table_of_which_the_second_rank_reads_the_broken_line(tmp_path):
-    broken = tmp_path / "set"
-    assert NT3.stage(broken, {"train": 1, "test": 1}, how=warm).returncode == 0
-    table = broken / "train" / "part-000000.csv"
-    lines = table.read_text().splitlines()
-    lines[70] = lines[70].replace(",", ",x", 1)
-    table.write_text("\n".join(lines) + "\n")
-    two = {"ranks": 2, "partition": "samples", "csv_reader": "numpy"}
-    done, out = NT3.start(tmp_path / "run", broken, **two)
-    check_failure(NT3, done, out, 65, [f"{table} is damaged"], 2)

@@ -1,6 +1,7 @@
 """Networks: published sizes and operations, costs of layers, layouts, the same ones elsewhere."""
 
 import dataclasses
+import functools
 import gc
 import json
 import math
@@ -30,7 +31,6 @@ tf_training = Later("harness.tf_training")
 PUBLISHED = {
     ("alexnet", "cifar10"): (1_756_620 - 1 - 193, None, None),
     ("resnet20", "cifar10"): (271_164 - 1 - 65, 269_722, None),
-    ("resnet32", "cifar10"): (466_492 - 1 - 65, None, None),
     ("densenet40_k12", "cifar10"): (364_772 - 1 - 169, None, None),
     ("alexnet", "imagenet"): (None, None, None),
     ("vgg16", "imagenet"): (138_357_544, 138_357_544, pytest.approx(15.470e9, rel=0.01)),
@@ -167,8 +167,10 @@ def test_every_layer_of_the_lstm_has_a_cost():
 @pytest.mark.parametrize(
     ("model", "data_set"), [("lenet", "imagenet"), ("alexnet", "cifar10"), ("resnet20", "cifar10")]
 )
-def test_layouts_agree(model, data_set):
+def test_layouts_agree(model, data_set, monkeypatch):
     """Equal weights and images give equal logits, also if rows are made of a layout's pixels."""
+    short = functools.partial(models.resnet_cifar10, blocks=1)
+    monkeypatch.setitem(models.BODIES, ("resnet20", "cifar10"), short)
     rng = np.random.default_rng(5)
     count = 2 if model == "alexnet" else 4
     images = rng.uniform(-1, 1, (count, *models.image_shape(model, data_set))).astype(np.float32)

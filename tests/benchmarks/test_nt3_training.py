@@ -1,9 +1,11 @@
 """The NT3 program as the launcher starts it: one process per rank, ``--run FILE``."""
 
+import shutil
+
 import numpy as np
 import pytest
 
-from tests.benchmarks.programs import Program, read, value
+from tests.benchmarks.programs import Program, check_failure, read, value
 
 pytestmark = pytest.mark.slow
 
@@ -52,3 +54,14 @@ def test_two_ranks_share_the_epochs(data, tmp_path):
     assert (np.ptp(samples["validation_loss"], axis=1) == 0).all()
     # Four steps an epoch: the last of the warm-up is three quarters up; then the peak.
     np.testing.assert_allclose(samples["learning_rate"], [[0.0175] * 2, [0.02] * 2])
+
+
+def test_a_table_of_which_the_second_rank_reads_the_broken_line(data, tmp_path):
+    broken = shutil.copytree(data, tmp_path / "set")
+    table = broken / "train" / "part-000000.csv"
+    lines = table.read_text().splitlines()
+    lines[70] = lines[70].replace(",", ",x", 1)
+    table.write_text("\n".join(lines) + "\n")
+    two = {"ranks": 2, "partition": "samples", "csv_reader": "numpy"}
+    done, out = PROGRAM.start(tmp_path / "run", broken, **two)
+    check_failure(PROGRAM, done, out, 65, [f"{table} is damaged"], 2)

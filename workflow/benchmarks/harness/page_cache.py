@@ -1,5 +1,6 @@
 """How much of some files the page cache holds, and asking the kernel to forget them."""
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -44,21 +45,16 @@ def resident_fraction(paths: Iterable[str]) -> float | None:
     return resident / total if total else None
 
 
-def drop(paths: Iterable[str]) -> int:
-    """Ask the kernel to forget the pages of these files; return how many files refused.
+def drop(paths: Iterable[str]) -> None:
+    """Ask the kernel to forget the pages of these files.
 
     Pages that were not yet written to disk stay, so each file is flushed first. A page another
     process is using or has mapped stays as well: see `resident_fraction` for what was achieved.
     """
-    refused = 0
     for path in paths:
-        try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        except OSError:
-            refused += 1
-    return refused
+        with contextlib.suppress(OSError), open(path, "rb") as file:  # noqa: PTH123
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def most_kept(shares: list[float | None]) -> float | None:
