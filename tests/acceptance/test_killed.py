@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from tests.acceptance import places
+from tests.acceptance.made import Program
 from tests.conftest import Project, make_project
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.support import slurm_project
@@ -31,21 +32,13 @@ SIZES = 4
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 # What an uninterrupted call may take, and one that was told to end.
 CALL_S, END_S = 400, 60
-BENCHMARK = """\
-name: killable
-version: 1
-summary: Two processes for some seconds, then a rate.
-parameters:
-  ranks: {type: integer, minimum: 1, default: 1, unit: ranks, doc: number of ranks}
-  ranks_per_node: {type: integer, minimum: 1, default: 1, unit: ranks, doc: ranks on a node}
-  size: {type: integer, minimum: 1, default: 1, unit: items, doc: size}
-  seconds: {type: number, minimum: 0, default: 0.5, unit: s, doc: how long}
-work: {scope: rank, samples: size}
-command: ["{python}", "{benchmark}/main.py", "{size}", "{seconds}", "{out}"]
-result:
-  extract:
-    - {metric: rate, pattern: 'rate: (\\S+)', unit: items/s, better: higher, scope: total}
-"""
+KILLABLE = Program(
+    "killable", {"size": 1, "seconds": 0.5},
+    {"rate": {"unit": "items/s", "better": "higher", "scope": "total"}},
+    {"command": ["{python}", "{benchmark}/main.py", "{size}", "{seconds}", "{out}"],
+     "work": {"scope": "rank", "samples": "size"}},
+)  # fmt: skip
+# Two processes for some seconds, then a rate.
 # It tells `starts` of its run and its processes, and `twice` of others that are at the same run.
 # The second process has a session of its own, as ranks under horovodrun.
 PROGRAM = """\
@@ -70,7 +63,7 @@ with Path("starts").open("a") as file:
     file.write(json.dumps(about) + "\\n")
 if rank.wait():
     sys.exit("error: a rank has died")
-print("rate:", 100 + int(size))
+print("rate", 100 + int(size))
 """
 CAMPAIGN = """\
 campaign: killed
@@ -98,10 +91,8 @@ class Killed:
         self.seen: dict[str, bytes] = {}
         self.draw = random.Random(SEED)
         self.before_kill: Callable[[], None] = lambda: None
-        folder = project.path / "workflow" / "benchmarks" / "killable"
-        folder.mkdir()
-        (folder / "benchmark.yaml").write_text(BENCHMARK)
-        (folder / "main.py").write_text(PROGRAM)
+        KILLABLE.write(project)
+        project.write("workflow/benchmarks/killable/main.py", PROGRAM)
         project.write("starts", "")
         self._plan(SIZES)
         self.process = self.call()

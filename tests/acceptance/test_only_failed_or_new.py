@@ -9,26 +9,20 @@ import pytest
 import yaml
 
 from tests.acceptance import places
+from tests.acceptance.made import Program
 from tests.conftest import Project
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.support import slurm_project
 
 pytestmark = pytest.mark.slow
 
-BENCHMARK = """\
-name: counted
-version: 1
-summary: Prints a rate, and says that it was started.
-parameters:
-  ranks: {type: integer, minimum: 1, default: 1, unit: ranks, doc: number of ranks}
-  ranks_per_node: {type: integer, minimum: 1, default: 1, unit: ranks, doc: ranks on a node}
-  size: {type: integer, minimum: 1, default: 1, unit: items, doc: size}
-work: {scope: rank, samples: size}
-command: ["{python}", "{benchmark}/main.py", "{size}"]
-result:
-  extract:
-    - {metric: rate, pattern: 'rate: (\\S+)', unit: items/s, better: higher, scope: total}
-"""
+COUNTED = Program(
+    "counted", {"size": 1},
+    {"rate": {"unit": "items/s", "better": "higher", "scope": "total"}},
+    {"command": ["{python}", "{benchmark}/main.py", "{size}"],
+     "work": {"scope": "rank", "samples": "size"}},
+)  # fmt: skip
+# It says that it was started, then a rate.
 PROGRAM = """\
 import sys
 from pathlib import Path
@@ -37,7 +31,7 @@ with Path("starts").open("a") as file:
     file.write(f"{size}\\n")
 if size in Path("refused").read_text().split():
     sys.exit("error: refused")
-print("rate:", 100 + int(size))
+print("rate", 100 + int(size))
 """
 CAMPAIGN = """\
 campaign: counted
@@ -67,10 +61,9 @@ Call = Callable[..., tuple[int, str]]
 
 def check(project: Project, call: Call, site: str) -> None:
     """Four points, two of which fail; then six: the program must have started for what it says."""
-    folder, results = project.path / "workflow/benchmarks/counted", project.path / "results"
-    folder.mkdir()
-    (folder / "benchmark.yaml").write_text(BENCHMARK)
-    (folder / "main.py").write_text(PROGRAM)
+    results = project.path / "results"
+    COUNTED.write(project)
+    project.write("workflow/benchmarks/counted/main.py", PROGRAM)
 
     def called(text: str, *words: str, refused: str = "", exit_code: int = 0) -> list[str]:
         """Call Snakemake on this campaign; sizes of the runs that it started."""
