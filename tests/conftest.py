@@ -2,6 +2,7 @@
 
 import compileall
 import csv
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -111,6 +112,11 @@ class Project:
     def report(self) -> str:
         """The page of the report."""
         return (self.path / "results" / "report.html").read_text()
+
+    def results(self) -> dict[str, dict[str, Any]]:
+        """Run id -> content of every record there is."""
+        paths = self.path.glob("results/runs/*/*/record.json")
+        return {path.parent.name: json.loads(path.read_bytes()) for path in paths}
 
     def records(self) -> dict[str, int]:
         """Run id -> modification time in ns of every record there is."""

@@ -10,7 +10,6 @@ from pathlib import Path
 import psutil
 
 from scalesweep.core.rank_columns import machine_names
-from scalesweep.core.record import read_record
 from tests.conftest import ROOT
 from tests.slurm.cluster import Cluster, wait_until
 from tests.slurm.jobs import needs_slurm, submit
@@ -61,7 +60,7 @@ def test_one_allocation_many_runs(cluster: Cluster, tmp_path: Path) -> None:
     assert len(after) == 15 and {i: after[i] for i in before} == before, out
     for run_id in before:
         assert not list(project.path.glob(f"results/runs/*/{run_id}/attempt-2")), run_id
-    records = [read_record(path) for path in project.path.glob("results/runs/*/*/record.json")]
+    records = project.results().values()
     together = [
         {*machine_names(a["resources"])}.isdisjoint(machine_names(b["resources"]))
         for a, b in itertools.combinations(records, 2)

@@ -1,6 +1,5 @@
 """A study of one's own on Slurm: the doctor first, then a run, from the study's folder alone."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -48,7 +47,7 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
 
     code, said = study.slurm("--until", "run")
     assert code == 0, said
-    (record,) = (json.loads(p.read_text()) for p in study.path.glob("results/runs/*/*/record.json"))
+    (record,) = study.results().values()
     assert record["study"] is None  # in no repository
     assert record["resources"]["slurm"]["nodes"] == 2
     assert str(study.path / "benchmarks" / "monte_carlo" / "monte_carlo.py") in record["command"]

@@ -3,7 +3,6 @@
 One campaign of all: what stands for tf_cnn_benchmarks, keras-multi-gpu and learners with actors.
 """
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -78,9 +77,9 @@ def starts(project: Project) -> int:
 
 def records(project: Project, benchmark: str = "foreign") -> list[dict[str, Any]]:
     """The records of a benchmark, by ranks and work."""
-    paths = project.path.glob(f"results/runs/toy/{benchmark}-r*/record.json")
+    own = (record for record in project.results().values() if record["benchmark"] == benchmark)
     return sorted(
-        (json.loads(path.read_text()) for path in paths),
+        own,
         key=lambda record: (record["point"]["ranks"], record["work"].get("samples_per_epoch")),
     )
 

@@ -34,8 +34,7 @@ BROKEN = CAMPAIGN.replace("[good, noisy]", "[exit3, good, noisy]")
 
 def repeats(project: Project) -> Counter[str]:
     """Finished repeats of ``precise`` by behaviour."""
-    records = project.path.glob("results/runs/toy/*/record.json")
-    points = [json.loads(path.read_text())["point"] for path in records]
+    points = [record["point"] for record in project.results().values()]
     return Counter(point["behaviour"] for point in points if point["size"] == 3)
 
 

@@ -1,6 +1,5 @@
 """A study of one's own: made, run, extended."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -42,9 +41,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def test_a_new_study_runs_to_its_report_at_once(study: Project) -> None:
-    records = [
-        json.loads(path.read_text()) for path in study.path.glob("results/runs/*/*/record.json")
-    ]
+    records = study.results().values()
     assert len(records) == 6
     head = git(study.path, "rev-parse", "HEAD")
     for record in records:

@@ -14,6 +14,7 @@ import pytest
 
 from scalesweep.core.record import write_record
 from tests.conftest import Project, make_project
+from tests.fakes.folder_tree import tree
 from tests.fakes.two_benchmarks import BOTH, add_toy_fast
 
 pytestmark = pytest.mark.slow
@@ -46,18 +47,9 @@ def finished(toy: tuple[Project, str], tmp_path: Path) -> Project:
     return Project(shutil.copytree(toy[0].path, tmp_path / "project", symlinks=True))
 
 
-def records_of(project: Project) -> dict[str, dict[str, Any]]:
-    paths = project.path.glob("results/runs/toy/*/record.json")
-    return {path.parent.name: json.loads(path.read_text()) for path in paths}
-
-
-def state(folder: Path) -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-
-
 def test_runs_start_in_the_campaigns_order(toy: tuple[Project, str], finished: Project) -> None:
     project, said = toy
-    records = records_of(project)
+    records = project.results()
     count = len(records)
     shown = re.findall(rf"^toy.*, repeat \d+: (\d+) of {count}", said, re.M)
     assert [int(place) for place in shown] == [*range(1, count + 1)]
@@ -87,13 +79,13 @@ def variable(page: str, name: str) -> dict[str, Any]:
 def test_snakemakes_report_collects_tables_figures_and_page_and_starts_nothing(
     finished: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = state(finished.path / "results")
+    before = tree(finished.path / "results")
     # Nothing is fetched, and runs that are missing are not made.
     for name in ("http_proxy", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     said = finished.campaign(CAMPAIGN.replace("[1, 2]", "[1, 2, 4]"), "--report", "r.zip")
     assert "Report created" in said and "rror" not in said
-    assert state(finished.path / "results") == before
+    assert tree(finished.path / "results") == before
 
     with zipfile.ZipFile(finished.path / "r.zip") as archive:
         names = archive.namelist()
