@@ -41,8 +41,7 @@ def metric(text: str) -> dict[str, str]:
     try:
         re.compile(pattern)
     except re.error as error:
-        why = f"'{pattern}' is not a regular expression ({error})"
-        raise argparse.ArgumentTypeError(why) from None
+        raise argparse.ArgumentTypeError(f"'{pattern}' is no pattern: {error}") from None
     form = r"(?P<metric>[a-z][a-z0-9_]*) +(?P<unit>\S+) +(?P<better>lower|higher)"
     if not (named := re.fullmatch(form, head)):
         raise argparse.ArgumentTypeError(f"{text}: must be 'NAME UNIT lower|higher: PATTERN'")
@@ -123,7 +122,9 @@ COMMANDS = {command.prog.split()[1]: command for command in (
          _arg("--scale", "the parameter that it scales over; default: ranks", "ranks"),
          _arg("--scaling", "strong (the same work at each scale, the default), weak (the work "
               "grows), or none", "strong", choices=("strong", "weak", "none")),
-         _arg("--out", "folder of campaign, site, benchmark and results; default: sweep", "sweep")),
+         _arg("--out", "folder of campaign, site, benchmark and results; default: sweep", "sweep"),
+         _arg("--slurm", "runs are jobs of Slurm", False, action="store_true"),
+         _arg("--ranks-per-node", "ranks on a node of Slurm; default: 1", 1, type=int)),
         "scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app\n"
         "scalesweep sweep --param threads=1,2,4 --scale threads"
         " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),

@@ -29,8 +29,9 @@ EXPERIMENT = "sweep"
 NOTE = ".sweep.json"  # command and text of the files that were written
 _PLACE = re.compile(r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})")
 _TYPES = {int: "integer", float: "number", str: "string"}
-# The command starts its ranks itself.
-_SITE = {"site": "here", "nodes": 1, "launch": {"single": [], "multi": []}, "oversubscribe": True}
+# The command starts its ranks itself; on Slurm srun does, if the command does not ask for them.
+_SITE: dict[str, Any] = {"site": "here", "nodes": 1, "launch": {"single": [], "multi": []}}
+_SRUN = ["srun", "-N", "{nodes}", "-n", "{ranks}", "-c", "{cpus_per_rank}"]
 Values = Mapping[str, Sequence[Any]]  # of ranks and of each parameter, in their order
 
 
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     write_sweep(args.words, files_of(args, values), folder)
     print(f"+ cd {shlex.quote(str(folder))}", file=sys.stderr)
     os.chdir(folder)
-    code = call(["snakemake"])
+    code = call(["snakemake", *(["--profile", "slurm"] if args.slurm else [])])
     results = folder / "results"
     if (results / "tables" / EXPERIMENT / "points.csv").is_file():
         print(f"\n{shown_table(args, values, results / 'tables' / EXPERIMENT)}")
@@ -58,12 +59,12 @@ def check(args: argparse.Namespace, values: Values) -> None:
     for name in sorted(used - values.keys()):
         _refuse(f"{{{name}}} in the command: no value; give --param {name}=VALUE,VALUE")
     for name in sorted(values.keys() - used):
-        if name != "ranks" or len(values["ranks"]) > 1:
+        if name != "ranks" or (len(values["ranks"]) > 1 and not args.slurm):
             _refuse(f"{name}: is not in the command; write {{{name}}} where its value belongs")
     allowed = [name for name, of in values.items() if isinstance(of[0], int)]
     if args.scale not in allowed:
         _refuse(f"--scale {args.scale}: is no integer parameter; allowed: {', '.join(allowed)}")
-    if not (places([first]) or shutil.which(first)):
+    if not (args.slurm or places([first]) or shutil.which(first)):
         quoted = "; leave out the quotes around the command" if " " in first else ""
         _refuse(f"{first}: no such program{quoted}")
 
@@ -78,17 +79,23 @@ def files_of(args: argparse.Namespace, values: Values) -> dict[str, dict[str, An
     # The last word that is a file, else the first.
     program = Path([args.words[0], *(word for word in args.words if Path(word).is_file())][-1])
     name = re.sub(r"^[^a-z]+|[^a-z0-9]+", "_", program.stem.lower()).strip("_") or "program"
-    experiment = {
+    experiment: dict[str, Any] = {
         "benchmark": name,
         "scaling": args.scaling if len(values[args.scale]) > 1 else "none",
         "scale": args.scale,
         "axes": {axis: list(of) for axis, of in values.items()},
         "repeats": args.repeats,
     }
+    site = {**_SITE, **({"slurm": {}} if args.slurm else {"oversubscribe": True})}
+    if args.slurm:
+        experiment["fixed"] = {"ranks_per_node": args.ranks_per_node}
+        site["nodes"] = -(-max(args.ranks) // max(1, args.ranks_per_node))
+        if "ranks" not in places(args.words):
+            site["launch"] = {"single": _SRUN, "multi": [*_SRUN]}
     campaign = {"campaign": EXPERIMENT, "site": "here", "experiments": {EXPERIMENT: experiment}}
     return {
         "config/config.yaml": campaign,
-        "config/sites/here.yaml": _SITE,
+        "config/sites/here.yaml": site,
         f"benchmarks/{name}/benchmark.yaml": {"name": name, **_benchmark(args, values)},
     }
 
