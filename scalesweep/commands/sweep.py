@@ -86,10 +86,10 @@ def files_of(args: argparse.Namespace, values: Values) -> dict[str, dict[str, An
         "axes": {axis: list(of) for axis, of in values.items()},
         "repeats": args.repeats,
     }
-    site = {**_SITE, **({"slurm": {}} if args.slurm else {"oversubscribe": True})}
+    site = _SITE | {"oversubscribe": True}
     if args.slurm:
         experiment["fixed"] = {"ranks_per_node": args.ranks_per_node}
-        site["nodes"] = -(-max(args.ranks) // max(1, args.ranks_per_node))
+        site = _SITE | {"nodes": -(-max(args.ranks) // max(1, args.ranks_per_node)), "slurm": {}}
         if "ranks" not in places(args.words):
             site["launch"] = {"single": _SRUN, "multi": [*_SRUN]}
     campaign = {"campaign": EXPERIMENT, "site": "here", "experiments": {EXPERIMENT: experiment}}
