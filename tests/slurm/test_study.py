@@ -54,12 +54,11 @@ def test_doctor_and_run_in_a_study(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_a_sweep_runs_as_jobs_by_one_line(cluster: Cluster, tmp_path: Path) -> None:
-    study = SlurmProject(tmp_path, cluster)
     words = ("--ranks", "1,2", "--repeats", "1", "--slurm", "--", "sleep", "0.3")
-    done = study.scalesweep("sweep", *words)
+    done = SlurmProject(tmp_path, cluster).scalesweep("sweep", *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    paths = tmp_path.glob("sweep/results/runs/*/*/record.json")
-    runs = {run["point"]["ranks"]: run for run in (json.loads(path.read_text()) for path in paths)}
-    assert {n: run["resources"]["slurm"]["nodes"] for n, run in runs.items()} == {1: 1, 2: 2}
+    runs = SlurmProject(tmp_path / "sweep", cluster).results().values()
+    nodes = {run["point"]["ranks"]: run["resources"]["slurm"]["nodes"] for run in runs}
+    assert nodes == {1: 1, 2: 2}
     # Of a command of which nothing is read its wall time is measured.
-    assert all(run["metrics"]["wall_time"]["value"] > 0.3 for run in runs.values())
+    assert all(run["metrics"]["wall_time"]["value"] > 0.3 for run in runs)
