@@ -19,7 +19,7 @@ from scalesweep.core.status import Status
 from scalesweep.state.run_state import RunState
 
 # What of an experiment says which runs there are; all else is kept.
-_GRID = ("axes", "linked", "exclude", "extra", "repeats", "profile")
+_GRID = ("axes", "linked", "extra", "repeats", "profile")
 # Of a campaign: what brings further runs with it.
 _ASIDE = ("control",)
 

@@ -117,10 +117,10 @@ def test_what_takes_longer_than_its_limit_is_refused(load: Load) -> None:
     assert row["chosen"] == "False" and "the limit is 36 s" in row["reason"]
 
 
-def test_variables_that_are_axes_or_in_extra_points(campaign_of: Load, tmp_path: Path) -> None:
+def test_variables_extra_points_and_what_exclusions_read(campaign_of: Load, tmp_path: Path) -> None:
     campaign = campaign_of(
-        "axes: {env.A: [null, x], size: [1, 2]}\nfixed: {env.B: 'y', env.C: z}\n"
-        "extra: [{env.A: w, env.B: v, size: 3}]"
+        "axes: {env.A: [null, x], size: [1, 2]}\nfixed: {env.B: 'y', env.C: z, most: 3}\n"
+        "extra: [{env.A: w, env.B: v, size: 3}]\nexclude: [size > most]"
     )
     states = dict.fromkeys(campaign.unique_runs(), RunState("done"))
     written = tmp_path / "advice.yaml"
