@@ -146,7 +146,9 @@ def _experiments(
             raise UserError(f"{path}: accept_stale: {name!r}: {choices(name, keys.experiments)}")
     if profile not in (None, NONE) and not any(experiment.profiles for experiment in made):
         raise UserError(f"--config profile={profile}: no benchmark of this campaign can be run so")
-    return tuple(made)
+    # Experiments that share runs with one whose runs are alone are like that one.
+    alone = {run.run_id for e in made if e.alone for run in e.runs}
+    return tuple(replace(e, alone=not alone.isdisjoint(run.run_id for run in e.runs)) for e in made)
 
 
 def _without_path(

@@ -41,11 +41,12 @@ def test_an_experiment_may_run_alone(campaign: Campaign, monkeypatch: pytest.Mon
     path = campaign.file.with_name("alone.yaml")
     path.write_text(
         f"{text}    concurrent_runs: 1\n  f: {{benchmark: data_loading, axes: {{ranks: [3]}}}}\n"
+        "  shares_a_run: {benchmark: data_loading, axes: {ranks: [2]}}\n"
     )
     alone = load_campaign(path)
     estimates = Estimates(alone, {run_id: RunState(Status.NEW) for run_id in alone.unique_runs()})
     asked = [request_for(alone, e, e.runs[0], estimates, None).shape for e in alone.experiments]
-    assert ["--dependency=singleton" in shape.extra for shape in asked] == [True, False]
+    assert ["--dependency=singleton" in shape.extra for shape in asked] == [True, False, True]
 
 
 def request(
