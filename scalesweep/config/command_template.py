@@ -4,6 +4,7 @@ programs that users have."""
 import os
 import re
 from collections.abc import Collection, Mapping
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -138,6 +139,7 @@ _OF_LAUNCHERS = dict.fromkeys(
 )
 LaunchWords = tuple[Annotated[str, checked(lambda word: unfilled(word, _OF_LAUNCHERS))], ...]
 Templates = dict[Annotated[str, one_of(("single", "multi"))], LaunchWords]  # of launchers
+Both = Annotated[Templates, checked(lambda of: None if len(of) == 2 else "needs single and multi")]
 
 
 class Programs(dict[str, str]):
@@ -151,12 +153,13 @@ class Programs(dict[str, str]):
         raise UserError(self.unknown[name])
 
 
-def _located(program: str) -> str:
-    """A path made absolute: of the working folder if it is there, else of scalesweep's checkout; a
-    word without a slash is left for the shell to find."""
+def _located(program: str, *, folder: Path | None = None) -> str:
+    """A path made absolute: of the working folder, or of ``folder`` if it is not there; a word
+    without a slash is left for the shell to find."""
     path = Path(program).expanduser()
-    here = path.absolute() if path.exists() else (CHECKOUT or Path.cwd()) / path
+    here = path.absolute() if folder is None or path.exists() else folder / path
     return str(here) if "/" in program else program
 
 
 Program = Annotated[Text, AfterValidator(_located)]
+Python = Annotated[Text, AfterValidator(partial(_located, folder=CHECKOUT))]

@@ -12,7 +12,7 @@ from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES
 from scalesweep.compute.power.counters import POWER_SOURCES
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.command_template import LaunchWords, Program, Templates
+from scalesweep.config.command_template import LaunchWords, Program, Python, Templates
 from scalesweep.config.models import (
     Count,
     FileName,
@@ -102,9 +102,9 @@ class Pythons(Model):
     """The Pythons of a site, by framework."""
 
     FORM: ClassVar[str] = "a path, or a map of tensorflow and torch to paths"
-    tensorflow: Program | None = None
+    tensorflow: Python | None = None
     """for TensorFlow, and for benchmarks without `framework`; null: the interpreter of Snakemake"""
-    torch: Program | None = None
+    torch: Python | None = None
     """for PyTorch, as `.torch/bin/python` of `make torch`; null: such points are unsupported"""
 
 
@@ -152,7 +152,7 @@ class Site(Model):
     """node-local scratch folder"""
     stage_workers: Count = 2
     """processes that make data files"""
-    reserve_disk_gb: Positive = 2.0
+    reserve_disk_gb: Annotated[float, Field(strict=True, ge=0)] = 2.0
     """making data sets leaves this much disk free"""
     prologue: tuple[str, ...] = ()
     """shell lines before every run: `module load ...`, `source ...`"""

@@ -48,6 +48,13 @@ def test_points_whose_gpus_are_there(
     assert campaign_of(body).experiments[0].points
 
 
+def test_a_program_to_be_built_is_of_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert site(tmp_path, programs={"a": "build/a"}).programs == {"a": f"{tmp_path}/build/a"}
+
+
 def test_a_path_that_hardly_can_be_right_on_the_nodes_of_a_cluster(tmp_path: Path) -> None:
     def told(path: str, here: bool = False) -> bool:
         return bool(missing_program("p", path, here, has_prologue=False))
