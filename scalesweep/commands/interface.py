@@ -223,6 +223,8 @@ def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
         raise UserError(f"scalesweep {name}: no such command; {choices(name, COMMANDS)}")
     command = COMMANDS[name]
     at = own.index("--") if command.module in _PASS_ON and "--" in own else len(own)
+    if any(re.fullmatch("(--[a-z-]+=)?", word) for word in own[:at]):
+        command.error("an argument is empty; leave it out, or name a value")
     args, unknown = command.parse_known_intermixed_args(own[:at])
     for word in unknown:
         near = did_you_mean(word, command.names)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr
 
-from scalesweep.config.command_template import Command, Templates
+from scalesweep.config.command_template import Both, Command
 from scalesweep.config.log_patterns import Kind, Result
 from scalesweep.config.models import Count, Expr, Flag, Model, Name, Pattern, Short, instead_of
 from scalesweep.config.parameter import Parameter
@@ -143,7 +143,8 @@ class DataSet(Model):
             )
 
 
-_RESULTS: dict[str, Any] = {"native": None, "wall_time": {}}
+# A result that is empty is none of these.
+_RESULTS: dict[Any, Any] = {"native": None, "wall_time": {"warmup": 0}, None: {}}
 
 
 class BenchmarkKeys(Model):
@@ -190,7 +191,7 @@ class BenchmarkKeys(Model):
     """a data set that is made before runs"""
     env: dict[str, str] = Field({})
     """variables set from parameters before the program starts, unless null"""
-    launch: Annotated[Templates, Field(min_length=2)] | None = None
+    launch: Both | None = None
     """replaces the site's launcher command: `single` for one rank, `multi` for several"""
     framework: Literal["tensorflow", "torch"] | None = None
     """whose Python and launcher of the site start it; points are unsupported if it has none"""

@@ -101,11 +101,14 @@ def expand_experiment(
 
 def _variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> set[str]:
     """Environment variables that an experiment sets, as ``env.NAME``. Raises UserError for one that
-    a parameter of the benchmark sets."""
+    a parameter of the benchmark sets, and for what is no name of a variable."""
     keys = map(str, chain(spec.axes, spec.fixed, *(spec.linked or ()), *spec.extra))
     names = {key.removeprefix(VARIABLE_PREFIX) for key in keys if key.startswith(VARIABLE_PREFIX)}
     for name in names & benchmark.env.keys():
         raise UserError(f"{where}: env.{name}: set the parameter {benchmark.env[name]} instead")
+    for name in names:
+        if not (name.isidentifier() and name.isascii()):
+            raise UserError(f"{where}: env.{name}: a variable's name has letters, digits and '_'")
     return names
 
 

@@ -70,7 +70,7 @@ class DerivedKeys(Model):
 class MetricKeys(Model):
     """A metric that is worked out for each run."""
 
-    formula: Annotated[dict[str, Text], instead_of("", str)]
+    formula: Annotated[dict[str, Text], FILLED, instead_of("", str)]
     """arithmetic over metrics, numeric parameters and `wall_s`, `hosts`, `samples`, `bytes` of a
     run; with several benchmarks also benchmark -> formula"""
     unit: Annotated[Text, Field(max_length=40)]

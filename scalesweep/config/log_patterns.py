@@ -78,6 +78,7 @@ class Result(Model):
     """How what a program prints is read."""
 
     FORM: ClassVar[str] = "native, wall_time, or a map of reader, stamps and extract"
+    SOME: ClassVar[str] = FORM
     reader: Text | None = None
     """a shipped [reader](../guide/training_logs.md) (`torchtitan`) of its log, or a file beside
     benchmark.yaml (`my_trainer.yaml`)"""

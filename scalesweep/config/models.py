@@ -165,7 +165,6 @@ Pattern = Annotated[Text, checked(is_pattern)]
 Flag = StrictBool
 Whole = StrictInt
 Count = Annotated[StrictInt, Field(ge=1)]
-Number = StrictFloat
 Positive = Annotated[StrictFloat, Field(gt=0)]
 Minutes = Annotated[StrictFloat, Field(gt=0, le=1_000_000)]
 FileName = Annotated[

@@ -32,7 +32,7 @@ OF_RUNS = {
 # so. Declared tables call a parameter ``parameter_<name>`` beside a column of its name.
 OF_TABLES = {
     *("status", "cause", "outlier", "repeats", "planned", "point_id", "stale", "base_ranks"),
-    *("epoch", "threads_per_core", "others_share", "left_out", "stated"),
+    *("epoch", "reached", "energy_runs", "threads_per_core", "others_share", "left_out", "stated"),
 }
 
 

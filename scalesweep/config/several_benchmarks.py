@@ -74,6 +74,10 @@ def check_parts(
 
 def _fault(members: Sequence[Experiment]) -> str | None:
     """What keeps parts out of one table, with the key before it."""
+    for member in members:
+        for name in member.derivation.quantities:
+            at = f": benchmark {member.benchmark.name} has no {name!r}"
+            return f"{at}; fixed_of sets parameters of one"
     scales = {of.benchmark.scale for of in members}
     if len(scales) > 1 and any(
         of.benchmark.scale_of(point) != point["ranks"] for of in members for point in of.points

@@ -208,7 +208,7 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
     memory = memory_on(benchmark, campaign.site, experiment.keys.memory_gib_per_rank)
     return {
         "part_of": experiment.part_of,
-        "predict": sorted(experiment.keys.predict),
+        "predict": sorted({*experiment.keys.predict}),
         "stop": f"efficiency < {stop:g}" if (stop := experiment.keys.stop_below) else "",
         "ceiling": benchmark.ceiling,
         "noexchange": benchmark.noexchange,
