@@ -40,8 +40,8 @@ def metric(text: str) -> dict[str, str]:
     head, _, pattern = (part.strip() for part in text.partition(":"))
     try:
         re.compile(pattern)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"'{pattern}' is no pattern: {error}") from None
+    except re.error as why:
+        raise argparse.ArgumentTypeError(f"'{pattern}' is not a regular expression: {why}") from why
     form = r"(?P<metric>[a-z][a-z0-9_]*) +(?P<unit>\S+) +(?P<better>lower|higher)"
     if not (named := re.fullmatch(form, head)):
         raise argparse.ArgumentTypeError(f"{text}: must be 'NAME UNIT lower|higher: PATTERN'")
