@@ -28,11 +28,15 @@ OF_RUNS = {
     *("run_id", "benchmark", "version", "site", "source", "repeat", "started", "wall_s"),
     *("hosts", "samples", "bytes", "warnings"),
 }
-# Columns of tables that are not declared: no parameter that varies in an experiment can be called
-# so. Declared tables call a parameter ``parameter_<name>`` beside a column of its name.
+# Names that tables, figures and the page have beside parameters: none that varies can be called so.
+# Declared tables call a parameter ``parameter_<name>`` beside a column of its name, not all else.
 OF_TABLES = {
-    *("status", "cause", "outlier", "repeats", "planned", "point_id", "stale", "base_ranks"),
-    *("epoch", "reached", "energy_runs", "threads_per_core", "others_share", "left_out", "stated"),
+    *("status", "cause", "outlier", "environment", "attempt", "files", "repeats", "planned"),
+    *("parameter", "metric", "phase", "unit", "better", "value", "runs", "point_id"),
+    *("mean", "median", "std", "low", "high", "cv", "best", "stale", "base_ranks"),
+    *("epoch", "reached", "energy_runs", "seconds", "seconds_low", "seconds_high"),
+    *("energy", "energy_low", "energy_high", "host", "domain", "counted", "watts"),
+    *("threads_per_core", "others_share", "left_out", "stated"),
 }
 
 
