@@ -191,6 +191,7 @@ def test_the_recipes_time_what_their_frameworks_do(
         for epoch in range(2):
             (_trainer_epoch if rank == 0 else _lightning_epoch)(callback, epoch, clock)
         callback.spans.flush()
+    assert {path.name for path in tmp_path.iterdir()} == {"spans-0.jsonl", "spans-1.jsonl"}
     stamped = read_stamps(ORDER, tmp_path, 2, False)
     assert not [warning for warning in stamped.warnings if "left out" not in warning]
     lines = stamp_lines(ORDER["source"], tmp_path, 2, False)

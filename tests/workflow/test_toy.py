@@ -102,9 +102,12 @@ def test_snakemakes_report_collects_tables_figures_and_page_and_starts_nothing(
     }
     assert {f"results/{path}" for path in expected} <= shown.keys()
     assert {Path(path).suffix for path in shown} == {".csv", ".tex", ".png", ".html"}
-    for entry in shown.values():
+    for path, entry in shown.items():
         assert f"r/{entry['data_uri']}" in names and entry["caption"]
-    assert "speedup" in shown["results/tables/w/scaling.csv"]["caption"]
+        assert not path.endswith(".png") or entry["labels"] == {"figure": Path(path).stem}
+    scaling = shown["results/tables/w/scaling.csv"]
+    assert scaling["labels"] == {"table": "scaling", "format": "csv"}
+    assert "speedup" in scaling["caption"]
     categories = variable(page, "categories")
     assert set(categories) == {"Tables", "Figures", "Report"}
     assert experiments <= set(categories["Figures"]) < set(categories["Tables"])

@@ -86,6 +86,7 @@ def test_a_convention_is_part_of_a_metrics_name_and_two_are_not_put_together() -
     assert unnamed_convention("mfu_unstated") is None and unnamed_convention("tokens") is None
     fault = unnamed_convention("mfu_pct")
     assert fault and "mfu_palm" in fault and "_unstated" in fault
+    assert unnamed_convention("hfu") and unnamed_convention("model_flop_rate")
     assert mixed_conventions(["mfu_palm", "hfu_llm_foundry", "tokens_per_second"]) is None
     fault = mixed_conventions(["mfu_palm", "tokens", "mfu_megatron"])
     assert fault and fault.startswith("mfu_palm and mfu_megatron count FLOP by two conventions")

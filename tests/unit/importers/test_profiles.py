@@ -180,6 +180,8 @@ def test_score_p_and_hpctoolkit_are_sums_over_all_threads(tmp_path: Path) -> Non
     foam = the_one(read(tmp_path, ranks=72, a=FOAM))
     assert seconds(foam)["MPI_Allreduce"] == pytest.approx(289.20 / 72)
     assert foam.notes["not_listed"] == "14.8 % of the time is in no row"
+    # Of an excerpt the groups say how much is MPI.
+    assert parts_of(foam)["mpi"].sum() == pytest.approx(1003.25 / 72)
     tree = the_one(read(tmp_path / "tree", ranks=2, a=TREE))
     times = {it.name: (it.exclusive_s, it.inclusive_s) for it in tree.functions}
     assert times == {"main": (0.5, 5.0), "solve": (2.0, 4.5), "MPI_Allreduce": (2.5, 2.5)}

@@ -36,7 +36,7 @@ COLLECTED = (
 
 @pytest.mark.parametrize("front", COLLECTED)
 def test_what_collectors_put_in_front_changes_nothing(read: Read, front: str) -> None:
-    for name in ("torchtitan", "nanoGPT", "litgpt"):
+    for name in ("torchtitan", "Megatron-LM", "nanoGPT", "nanochat", "litgpt", "fms-fsdp"):
         log = LOGS[name]
         collected = "".join(f"{front}{line}\n" for line in log.text.splitlines())
         ((run,), refusals) = read(collected, ranks=log.ranks)

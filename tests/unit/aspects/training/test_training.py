@@ -120,10 +120,7 @@ def test_power_has_a_panel_a_run_with_phases_behind(study: ExperimentResults) ->
     assert [panel.title for panel in drawing.panels] == ["1 rank", "4 ranks", "16 ranks"]
     four: Any = drawing.panels[1]
     ends = four.frame.groupby("series")["x"].agg(["min", "max"]).T
-    assert {name: [*ends[name]] for name in ends} == {
-        "total": [1, 40],
-        "core (not counted)": [1, 40],
-    }
+    assert ends.to_dict("list") == {"total": [1, 40], "core (not counted)": [1, 40]}
     assert four.frame.groupby("series")["y"].max()["total"] == pytest.approx(800)
     assert len(four.spans) == 3 + 2 * 4 + 1
 
