@@ -243,6 +243,7 @@ SIDE = {
         ({"metrics": {"total_time": RATE}}, "reserved"), ({"scale": "site"}, "reserved"),
         ({"nonsense": 1}, "unknown key .nonsense.; allowed: failed, "), (SIDE, "'q' is no metric"),
         ({"work": {"scope": "rank", "samples": "samples"}}, "unknown parameter 'samples'"),
+        ({"ignore": ["nothing"]}, "no column 'nothing'"),
         ({"failed": {"column": "ends", "values": ["x"]}}, "failed.column: no column 'ends'"),
         ({"failed": {"column": "ranks", "values": {"x": "OOM"}}}, "failed.values.x: 'OOM' is not "),
         ({"failed": {"column": "rate", "values": {"x": "MEMORY"}}}, "failed.values.*'MEMORY'"),

@@ -80,6 +80,7 @@ def test_own_times_are_without_the_first_epoch_and_with_reading() -> None:
     assert len(own_times({"step_times": local}, 3)["step"][0]) == 4
     assert len(own_times({"local_times": local}, 3)["epoch"][0]) == 3
     assert [*own_times({"local_times": local, "span_input": reading}, 3)] == ["input", "epoch"]
+    assert [*own_times({"local_times": local, "step_times": local}, 3)] == ["step"]
     steps = {"step_times": 3 * local, "span_input": reading, "span_compute": compute}
     own, whole = own_times(steps, 3)["step-work"]
     assert own == pytest.approx((reading + compute)[1:]) and whole == pytest.approx(3 * local[1:])
