@@ -30,6 +30,8 @@ def run(args: argparse.Namespace) -> None:
     budget = args.budget or campaign.keys.budget_node_hours
     if budget is None:
         raise UserError("advise: how much may be spent? Add --budget 50 (node-hours)")
+    if campaign.site.launch is None:
+        raise UserError(f"{campaign.site.file}: has no 'launch'; name a site that has: --site NAME")
     plan, summary = read_now(campaign)
     states = take_stock(campaign, campaign.unique_runs())
     candidates = advise(campaign, plan, summary, states, budget)
@@ -62,4 +64,5 @@ def advice_text(table: pd.DataFrame) -> str:
     rows = shown.astype(str).to_numpy().tolist()
     runs, cost = counted(chosen["more_runs"].sum(), "run"), hours(chosen["node_hours"].sum())
     total = f"{runs}: {cost} node-hours at most" if len(chosen) else "nothing to measure"
-    return "\n".join([*aligned([[*shown], *rows], left={0, 1, 6, 7}), total])
+    lines = aligned([[*shown], *rows], left={0, 1, 6, 7}) if rows else []
+    return "\n".join([*lines, total])

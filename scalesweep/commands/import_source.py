@@ -55,6 +55,8 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{campaign}: is of site {there['site']}; add --results FOLDER, another")
     if args.baseline and not args.history:
         raise UserError("--baseline: is of a history; add --history FOLDER")
+    if args.history:
+        claim_folder(Path(args.history), "--history", write=False)
     if kind == TABLE and not args.map:
         _print_draft(Path(args.source), Path(args.results))
         return

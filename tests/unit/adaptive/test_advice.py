@@ -14,6 +14,7 @@ from scalesweep.adaptive.advice import Candidate, choose
 from scalesweep.adaptive.advised_campaign import advised_campaign
 from scalesweep.commands.advise import CAMPAIGN, TABLE, run
 from scalesweep.config.campaign import Campaign, load_campaign
+from scalesweep.core.errors import UserError
 from scalesweep.state.run_state import RunState
 from tests.unit.adaptive import test_policy as policy
 
@@ -108,6 +109,13 @@ def test_stop_says_how_far_series_go(load: Load) -> None:
     campaign = load(WEAK + "stop_below: 10 %\n")
     finish(campaign, falling)
     assert advise(campaign) == []
+
+
+def test_a_site_that_starts_nothing_is_told(load: Load, toy: Path) -> None:
+    campaign, site = load(WEAK), toy / "sites" / "toy.yaml"
+    site.write_text("site: toy\nnodes: 1\noversubscribe: true\n")
+    with pytest.raises(UserError, match="has no 'launch'; name a site that has"):
+        advise(campaign)
 
 
 def test_what_takes_longer_than_its_limit_is_refused(load: Load) -> None:
