@@ -35,10 +35,7 @@ def places(name: str, *numbers: int) -> dict[str, str]:
         ({**STEP, **places("OMPI_COMM_WORLD_", 8, 9, 2)}, (8, 9, 2)),
         (places("MV2_COMM_WORLD_", 3, 4, 1), (3, 4, 1)),
         # horovodrun in an allocation of MPI.
-        (
-            {**places("OMPI_COMM_WORLD_", 0, 1, 0), **places("HOROVOD_", 1, 2, 1)},
-            (1, 2, 1),
-        ),
+        ({**places("OMPI_COMM_WORLD_", 0, 1, 0), **places("HOROVOD_", 1, 2, 1)}, (1, 2, 1)),
         (HYDRA, (1, 4, 1)),  # MPICH and Intel MPI
         ({}, ALONE),
         # A batch script is no step: the program in it is one rank, whatever the job has.

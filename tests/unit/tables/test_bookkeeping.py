@@ -42,10 +42,7 @@ def test_damaged_curves_are_refused(samples: dict[str, Any], message: str) -> No
 
 
 def test_phases_and_energy_of_a_record() -> None:
-    told = record(
-        phases={"import": 1.5, "training": None},
-        energy={"joules": None, "phases": {}},
-    )
+    told = record(phases={"import": 1.5, "training": None}, energy={"joules": None, "phases": {}})
     found, _ = curves_of(told, {})
     assert found["_phases"] == {"import": 1.5}
     assert found["_energy"] is None
