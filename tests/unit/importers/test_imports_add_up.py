@@ -93,6 +93,8 @@ def test_the_order_of_imports_does_not_matter(take: Import, tmp_path: Path) -> N
     take("", "all")
     assert all(one == outcome(tmp_path / "all" / "imported") for one in found)
     assert len(found[0]) >= 10
+    # A layout that ran at one scale alone is in the experiment of its series.
+    assert len({name for name, *_ in found[0]}) == 4
 
 
 def test_a_run_whose_ranks_were_wrong_moves(take: Import, tmp_path: Path) -> None:
