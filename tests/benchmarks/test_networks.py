@@ -159,6 +159,11 @@ def test_published_sizes_and_operations(model, data_set, monkeypatch):
     assert network.output_shape == (None, models.CLASSES[data_set])
 
 
+def test_residual_networks_of_cifar10_have_6_n_and_2_layers():
+    bodies = [models.BODIES[f"resnet{depth}", "cifar10"] for depth in (20, 32, 110)]
+    assert [body.keywords["blocks"] for body in bodies] == [3, 5, 18]
+
+
 def test_every_layer_of_the_lstm_has_a_cost():
     network = networks.make({"model": "lstm", "sequence_steps": 35, "seed": 1})
     kinds = {costs.kind_of(layer) for layer in parts.layers_of(network)}
