@@ -86,6 +86,7 @@ def test_a_slow_link_is_named_by_its_hosts_and_framed(tmp_path: Path) -> None:
     finding = only(slow_links(study))
     assert finding.state == "clear"
     assert finding.sentence.startswith("Slow links between hosts: the link between n02 and n05 ")
+    assert " times the median of 28." in finding.sentence
     (drawing,) = link_figures(study)
     (axes, *_) = drawing.figure.axes
     assert sum(patch.get_linewidth() > 2 for patch in axes.patches) == 2  # the link, both ways

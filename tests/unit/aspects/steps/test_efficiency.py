@@ -113,8 +113,7 @@ def account(ranks: int, **ms: float) -> StepAccount:
 
 
 def study_of(
-    points: Sequence[tuple[dict[str, Any], Sequence[StepAccount], int]],
-    scaling: str = "weak",
+    points: Sequence[tuple[dict[str, Any], Sequence[StepAccount], int]], scaling: str = "weak"
 ) -> ExperimentResults:
     """An experiment of points, each with the accounts of its runs and its samples in all."""
     rows = [
