@@ -143,8 +143,9 @@ class DataSet(Model):
             )
 
 
-# A result that is empty is none of these.
+# Of a result that is empty the model says what to write.
 _RESULTS: dict[Any, Any] = {"native": None, "wall_time": {"warmup": 0}, None: {}}
+_Result = Annotated[Result | None, Short(_RESULTS.get, ("native", "wall_time", type(None)))]
 
 
 class BenchmarkKeys(Model):
@@ -201,6 +202,6 @@ class BenchmarkKeys(Model):
     """GPUs that a rank takes if there are any; more than a node has are refused"""
     command: Command
     """[words](../guide/external_programs.md#the-command), or `{when, words}`, that start a rank"""
-    extract: Annotated[Result | None, Short(_RESULTS.get, tuple(_RESULTS))] = Field(alias="result")
+    extract: _Result = Field(alias="result")
     """`native`: the program writes native.json; `wall_time`: the time from its start to its end; or
     a map of how what it prints is read: `reader`, `stamps`, `extract`"""
