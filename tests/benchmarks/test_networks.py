@@ -31,7 +31,6 @@ tf_training = Later("harness.tf_training")
 PUBLISHED = {
     ("alexnet", "cifar10"): (1_756_620 - 1 - 193, None, None),
     ("resnet20", "cifar10"): (271_164 - 1 - 65, 269_722, None),
-    ("resnet32", "cifar10"): (466_492 - 1 - 65, None, None),
     ("densenet40_k12", "cifar10"): (364_772 - 1 - 169, None, None),
     ("alexnet", "imagenet"): (None, None, None),
     ("vgg16", "imagenet"): (138_357_544, 138_357_544, pytest.approx(15.470e9, rel=0.01)),
