@@ -87,8 +87,7 @@ def _profiles(args: argparse.Namespace) -> Found:
         name: Rules() if known and name == known.name else Rules(scaling)
         for name, scaling in made.scaling.items()
     }
-    items: list[Item] = [*source.refusals, *made.refusals, *made.runs, *others]
-    return items, rules
+    return [*source.refusals, *made.refusals, *made.runs, *others], rules
 
 
 def _table(args: argparse.Namespace) -> Found:

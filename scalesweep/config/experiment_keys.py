@@ -17,6 +17,7 @@ from scalesweep.config.models import (
     Share,
     Text,
     Whole,
+    checked,
     either,
     instead_of,
     matching,
@@ -100,9 +101,13 @@ class UntilPrecise(Model):
         return self
 
 
+_Numbers = Annotated[
+    tuple[Annotated[Whole, Field(ge=0)], ...],
+    checked(lambda of: None if len({*of}) == len(of) else "a run would count twice"),
+]
 _Repeats = Annotated[
     Annotated[Count, Field(le=MAX_REPEATS), Tag("#number")]
-    | Annotated[tuple[tuple[Whole, ...], ...], Tag("#list")]
+    | Annotated[tuple[_Numbers, ...], Tag("#list")]
     | Annotated[UntilPrecise, Tag("#map")],
     either("a whole number, or {min, max, until}"),
 ]

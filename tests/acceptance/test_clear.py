@@ -31,10 +31,7 @@ NOISES = {
 }  # fmt: skip
 QUICK = ("equal", "tenfold")
 # Of these 5 %, what each part is to have (issue 4 splits them), by the rules of its sentences.
-PARTS = {
-    "verdict": (2, {"verdict"}),
-    "step": (2, {"largest loss", "first epoch", "causes"}),
-}
+PARTS = {"verdict": (2, {"verdict"}), "step": (2, {"largest loss", "first epoch", "causes"})}
 OTHERS = 1
 EXPERIMENTS, FEW = 400, 12
 COVERED = (0.93, 0.97)
@@ -215,7 +212,7 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Callable
 @pytest.fixture(
     params=[
         pytest.param(noise, marks=() if noise in QUICK else pytest.mark.whole) for noise in NOISES
-    ],
+    ]
 )
 def nothing(request: pytest.FixtureRequest, campaigns: Callable[[str], Made]) -> tuple[str, Made]:
     """Experiments in which nothing is there, with a kind of noise."""

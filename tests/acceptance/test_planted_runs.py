@@ -92,8 +92,7 @@ def check(results: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name in QUICK else pytest.mark.whole) for name in CASES],
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.whole) for name in CASES]
 )
 def test_a_real_fault_comes_back_with_rank(measured: Callable[[int], Path], name: str) -> None:
     for attempt in range(ATTEMPTS):  # other work on the same cores may hide it

@@ -146,12 +146,7 @@ def start_ranks(words, ranks, env=(), kind=TENSORFLOW):
         path = str(WORKFLOW / "launchers" / launcher)
         words = [sys.executable, path, *options, str(ranks), *words]
     return subprocess.run(
-        words,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-        env=rank_environment(env),
+        words, capture_output=True, text=True, check=False, timeout=240, env=rank_environment(env)
     )
 
 

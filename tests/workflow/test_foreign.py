@@ -79,8 +79,7 @@ def records(project: Project, benchmark: str = "foreign") -> list[dict[str, Any]
     """The records of a benchmark, by ranks and work."""
     own = (record for record in project.results().values() if record["benchmark"] == benchmark)
     return sorted(
-        own,
-        key=lambda record: (record["point"]["ranks"], record["work"].get("samples_per_epoch")),
+        own, key=lambda record: (record["point"]["ranks"], record["work"].get("samples_per_epoch"))
     )
 
 
