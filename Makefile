@@ -23,6 +23,7 @@ help:
 # The locked environment with TensorFlow and Horovod; dev: and what tests and documentation need.
 setup:
 	@tools/setup.sh
+	@python tools/keys.py
 
 dev:
 	@tools/setup.sh dev

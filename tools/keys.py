@@ -1,4 +1,4 @@
-"""Write the reference pages of YAML keys and of commands, which are in no commit (`make docs`).
+"""Write the reference pages of YAML keys and of commands, which are in no commit (`make setup`).
 
     python tools/keys.py [FOLDER]
 

@@ -26,7 +26,7 @@ def whole_numbers(text: str) -> list[int]:
 
 def values(text: str) -> tuple[str, list[Any]]:
     """Name and values of ``NAME=VALUE,VALUE``."""
-    if not (match := re.fullmatch(r"([a-z][a-z0-9_]*)=(.+)", text)):
+    if not (match := re.fullmatch(r"([a-z][a-z0-9_]*)=([^,]+(?:,[^,]+)*)", text)):
         raise argparse.ArgumentTypeError(f"{text}: must be NAME=VALUE,VALUE, NAME in lower case")
     words = match[2].split(",")
     for kind in (int, float):
@@ -114,12 +114,12 @@ COMMANDS = {command.prog.split()[1]: command for command in (
         (_arg("--ranks", "rank counts, such as 1,2,4; default: 1", "1", type=whole_numbers),
          _arg("--param", "values of a parameter; may be repeated", None, action="append",
               metavar="NAME=V,V", type=values),
-         _arg("--metric", "a number that it prints, the group of the pattern; default: wall time",
+         _arg("--metric", "a number in its output, the group of the pattern; default: wall time",
               None, action="append", metavar="'NAME UNIT lower|higher: PATTERN'", type=metric),
-         _arg("--stamps", "it prints stamps of steps (docs/reference/stamps.md)", False,
+         _arg("--stamps", "the command prints stamps of steps (docs/reference/stamps.md)", False,
               action="store_true"),
          _arg("--repeats", "runs of each point; default: 3", 3, type=int),
-         _arg("--scale", "the parameter that it scales over; default: ranks", "ranks"),
+         _arg("--scale", "the parameter that the command scales over; default: ranks", "ranks"),
          _arg("--scaling", "strong (the same work at each scale, the default), weak (the work "
               "grows), or none", "strong", choices=("strong", "weak", "none")),
          _arg("--out", "folder of campaign, site, benchmark and results; default: sweep", "sweep"),

@@ -24,8 +24,11 @@ def choices(given: object, allowed: Iterable[object]) -> str:
 
 
 def did_you_mean(given: object, allowed: Sequence[str]) -> str:
-    """``did you mean NAME? `` for the allowed name most similar to ``given``, or nothing."""
+    """``did you mean NAME? `` for the allowed name most similar to ``given``, or that begins so, or
+    nothing."""
     import difflib  # on use: nearly no call gets here
 
-    near = difflib.get_close_matches(str(given), allowed, n=1, cutoff=0.7)
+    text = str(given)
+    near = difflib.get_close_matches(text, allowed, n=1, cutoff=0.7)
+    near = near or [it for it in allowed if len(text) > 2 and it.startswith(text)]
     return f"did you mean {near[0]}? " if near else ""

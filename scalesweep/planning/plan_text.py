@@ -228,7 +228,8 @@ def _reasons(plan: Plan, limit: int) -> list[str]:
     for experiment in plan["experiments"]:
         reasons = Counter(excluded["reason"] for excluded in experiment["excluded"])
         reasons.update(dict.fromkeys(experiment.get("idle", ()), 0))
-        lines += [f"excluded in {experiment['name']}: {n}: {why}" for why, n in reasons.items()]
+        where = f"excluded in {experiment['name']}"
+        lines += [f"{where}: {n or 'no point'}: {why}" for why, n in reasons.items()]
         axes = (*experiment["axes"], *experiment["linked"])
         runs: list[PlanRun | PlanProfile] = [*experiment["runs"], *experiment["profiles"]]
         for run in runs:

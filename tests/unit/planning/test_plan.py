@@ -38,7 +38,7 @@ def test_counts_add_up(campaign_of: Callable[..., Campaign]) -> None:
     assert "campaign test on site toy: 6 runs, 1 done, 1 failed, 4 new" in text
     row = next(line for line in text.splitlines() if line.startswith("e "))
     assert row.split()[:10] == ["e", "toy", "none", "3", "6", "4", "1", "1", "1", "1-2"]
-    assert "excluded in e: 1: too big\nexcluded in e: 0: size == 5\n" in text
+    assert "excluded in e: 1: too big\nexcluded in e: no point: size == 5\n" in text
     assert f"failed: TIMEOUT: not done after 60 s: ranks=1, size=8 ({ids[1]})" in text
     rows = list(csv.DictReader(io.StringIO(plan_csv(plan))))
     assert [row["status"] for row in rows].count("new") == 4
