@@ -31,6 +31,7 @@ from scalesweep.experiment.points_table import point_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.table import TABLE as FINDINGS
 from scalesweep.findings.table import findings_table
+from scalesweep.tables.file_rates import LOADING, only_reads
 from scalesweep.tables.machine import Machine, known_machine
 from scalesweep.tables.points import ExperimentData
 from scalesweep.tables.predictable import predicting_machine
@@ -93,9 +94,10 @@ def _parts(summary: pd.DataFrame, plan: Plan, runs: Path) -> dict[str, _Part]:
         named = [name for name in benchmarks_of(entry) if name in meant]
         own.attrs = {"metrics": {name: meant[name] for name in named}}
         own_plan: Plan = {**shared, "experiments": [lasting(entry)]}
-        parts[entry["name"]] = _Part(
-            own_plan, own, runs, machine if entry.get("predict") else measured
-        )
+        known = machine if entry.get("predict") else measured
+        if only_reads(entry):  # what other pipelines reach is held against trainings alone
+            known = replace(known, rates=[it for it in known.rates if it.kind != LOADING])
+        parts[entry["name"]] = _Part(own_plan, own, runs, known)
     return parts
 
 

@@ -4,6 +4,7 @@ trains on, and training on dummy input that costs nothing to read."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Rate:
     state: str | None = None
     bytes_per_sample: float | None = None
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """How its ranks lie on nodes."""
         return Layout.of(self.point)
@@ -115,6 +116,13 @@ def state_of(every: Mapping[str, Any], phase: str) -> str | None:
 def reads_files(experiment: Mapping[str, Any]) -> bool:
     """Whether an experiment is of a benchmark of which the state of the page cache is known."""
     return not {_STATE, _DROPS}.isdisjoint({*experiment["fixed"], *experiment["axes"]})
+
+
+def only_reads(experiment: Mapping[str, Any]) -> bool:
+    """Whether an experiment reads files and nothing trains on what it reads."""
+    of_one = experiment.get("fixed_of", {}).values()
+    names = {*experiment["fixed"], *experiment["axes"], *chain.from_iterable(of_one)}
+    return reads_files(experiment) and "input" not in names
 
 
 def sample_bytes(data: ExperimentData, point: Point) -> float | None:

@@ -6,7 +6,6 @@ nodes: the best of enough undisturbed runs, with its interval (docs/methods/mach
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 from scalesweep.analysis.exchange import Exchange, exchange_seconds
@@ -36,6 +35,7 @@ from scalesweep.tables.file_rates import (
     TRAINING,
     Rate,
     fastest,
+    only_reads,
     reads_files,
     sample_bytes,
     state_of,
@@ -103,17 +103,17 @@ def headroom_rows(inputs: TableInputs) -> Iterator[Headroom]:
     against."""
     data = inputs.data
     entry = data.experiment
-    names = {*entry["fixed"], *data.axes, *chain.from_iterable(entry.get("fixed_of", {}).values())}
+    alone = only_reads(entry)
     main = str(entry.get("main_metric"))
     quantity = data.quantities.get(main)
     trains = quantity is not None and quantity.unit in RATES and quantity.better == "higher"
     for point in inputs.points:
         if reads_files(entry):
             for phase in EPOCH_PHASES:
-                yield from _marked(_reading(inputs, point, phase, "input" in names))
+                yield from _marked(_reading(inputs, point, phase, not alone))
         values = data.repeats(point, (main, "run"))
         layers = any(row in data.notes(LAYERS) for row in point.rows.tolist())
-        if trains and values.size and not layers and ("input" in names or not reads_files(entry)):
+        if trains and values.size and not layers and not alone:
             yield from _marked(_training(inputs, point, main))
 
 

@@ -90,13 +90,13 @@ def rank_rows(point: Point, runs: Sequence[StepRun]) -> Iterator[_OfTime]:
         kept = [run for run in runs if kind in run.times]
         reduced = [rank_times(*run.times[kind]) for run in kept]
         for run, stats in zip(kept, reduced, strict=True):
-            times = run.times[kind][0]
+            times, slow = run.times[kind][0], stats.slow.tolist()
             quantiles = np.quantile(times, [*QUANTILES.values()], axis=0).T.tolist()
             for rank, values in enumerate(quantiles):
                 yield RankRow(
                     **head, run_id=run.run_id, repeat=run.repeat, rank=rank, steps=len(times),
                     host=run.hosts[rank] if run.hosts else None,
-                    slow=float(stats.slow[rank]),
+                    slow=slow[rank],
                     **dict(zip(QUANTILES, values, strict=True)),
                 )  # fmt: skip
         if not any(run.accounted and run.accounted.work.shape[0] >= FEWEST_STEPS for run in kept):

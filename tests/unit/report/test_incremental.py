@@ -25,8 +25,10 @@ def texts(plan: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_only_what_changes_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    of_ranks = [Fake(name, {"ranks": [1, 2]}, "weak", repeats=2) for name in "ab"]
-    root = make_results(tmp_path / "r", [*of_ranks, Fake("c", {"mode": ["x", "y"]}, repeats=2)])
+    reads = {"drop_page_cache": [True]}  # and nothing trains
+    of_ranks = [Fake(name, {"ranks": [1, 2], **reads}, "weak", repeats=2) for name in "ab"]
+    modes = Fake("c", {"mode": ["x", "y"], **reads}, repeats=2)
+    root = make_results(tmp_path / "r", [*of_ranks, modes])
     runs, file = root / "runs" / SITE, root / "plan.json"
 
     def status(run_id: str) -> str:
