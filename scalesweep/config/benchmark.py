@@ -73,7 +73,7 @@ class Benchmark(BenchmarkKeys):
         """Where its file is."""
         return self._file.parent
 
-    @property
+    @cached_property
     def quantities(self) -> frozenset[str]:
         """Parameters that are the experiment's: the program does not know them."""
         return self._quantities
@@ -164,7 +164,8 @@ class Benchmark(BenchmarkKeys):
         """The same with more parameters, and other fields."""
         changed = {"parameters": {**self.parameters, **more}, **fields}
         made = self.model_copy(update=changed)
-        made.__dict__.pop("defaults", None)
+        for cached in ("defaults", "quantities"):
+            made.__dict__.pop(cached, None)
         return made
 
     def scaled_over(self, name: str | None, where: str) -> "Benchmark":
@@ -229,8 +230,7 @@ class Benchmark(BenchmarkKeys):
     def identity_of(self, point: Mapping[str, Any]) -> str:
         """What the ids of a point cover of it: canonical JSON of what is not the default."""
         defaults, own = self.defaults, self.quantities
-        differing = {n: value for n, value in point.items() if value != defaults[n]}
-        return canonical_json({n: v for n, v in differing.items() if n not in own})
+        return canonical_json({n: v for n, v in point.items() if v != defaults[n] and n not in own})
 
 
 def load_benchmark(
