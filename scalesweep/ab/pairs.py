@@ -65,6 +65,8 @@ def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> li
     """
     if campaign.site.launch is None:
         raise UserError(f"{campaign.site.file}: has no 'launch': nothing is measured there")
+    for mend in campaign.pathless.values():
+        raise UserError(mend)
     wanted = int(repeats) if repeats.isascii() and repeats.isdecimal() else 0
     if repeats and wanted < LEAST_PAIRS:
         raise UserError(f"--repeats {repeats}: allowed: numbers from {LEAST_PAIRS}")

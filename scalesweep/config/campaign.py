@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
 from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings
-from scalesweep.config.command_template import Programs
 from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.models import read
 from scalesweep.config.repeats import Run, arranged, runs_of
@@ -36,13 +36,24 @@ class Campaign:
     results: Path
     experiments: tuple[Experiment, ...]
     digest: str
-    programs: Programs
+    programs: Mapping[str, str]
     history: HistorySettings | None = None
 
     @property
     def runs_folder(self) -> Path:
         """Where the runs of this campaign's site live."""
         return self.results / "runs" / self.site.name
+
+    @cached_property
+    def pathless(self) -> dict[str, str]:
+        """Programs that runs start and that have no path, each with what to do, in words."""
+        return {
+            name: f"{self.file}: experiments.{each.name}: benchmark {each.benchmark.name} starts "
+            f"the program '{name}', whose path is unknown; add to {self.site.file}, or to this "
+            f"file, 'programs: {{{name}: /path}}'"
+            for each in (self.experiments if self.site.launch else ())
+            for name in sorted(each.benchmark.command.programs(each.points) - self.programs.keys())
+        }
 
     def unique_runs(self) -> dict[str, tuple[Experiment, Run]]:
         """Every run once, with the first experiment that asks for it, in plan order.
@@ -102,9 +113,6 @@ def load_campaign(
     if keys.concurrent_runs:
         machine = machine.model_copy(update={"concurrent_runs": 1})
     experiments = _experiments(keys, machine, path, profile)
-    programs = Programs({**machine.programs, **keys.programs})
-    if machine.launch:
-        programs.unknown = _without_path(experiments, machine, programs, path)
     # What tables say of metrics is in the files of the benchmarks.
     files = sorted({experiment.benchmark.folder / "benchmark.yaml" for experiment in experiments})
     made_of = [content, *(file.read_text() for file in files)]
@@ -119,7 +127,7 @@ def load_campaign(
         results=Path(results or keys.results),
         experiments=_with_control(experiments, keys, path),
         digest=digest_of([*made_of, machine.name, *([] if profile is None else [profile])]),
-        programs=programs,
+        programs={**machine.programs, **keys.programs},
         history=kept and kept.model_copy(update=stated),
     )
 
@@ -149,20 +157,6 @@ def _experiments(
     # Experiments that share runs with one whose runs are alone are like that one.
     alone = {run.run_id for e in made if e.alone for run in e.runs}
     return tuple(replace(e, alone=not alone.isdisjoint(run.run_id for run in e.runs)) for e in made)
-
-
-def _without_path(
-    experiments: Sequence[Experiment], site: Site, programs: Mapping[str, str], path: Path
-) -> dict[str, str]:
-    """Programs that are started and that have no path, each with what to do, in words. What only
-    plans can do without."""
-    return {
-        name: f"{path}: experiments.{each.name}: benchmark {each.benchmark.name} starts the "
-        f"program '{name}', whose path is unknown; add to {site.file}, or to this file, "
-        f"'programs: {{{name}: /path}}'"
-        for each in experiments
-        for name in sorted(each.benchmark.command.programs(each.points) - programs.keys())
-    }
 
 
 def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Campaign:

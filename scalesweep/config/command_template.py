@@ -91,7 +91,7 @@ class Command(tuple[Part, ...]):
 
         def value(place: "re.Match[str]") -> str:
             if name := place["program"]:
-                return place[0] if programs is None else programs[name]
+                return (programs or {}).get(name, place[0])
             return _as_text(values[place["name"]]) if place["name"] in values else place[0]
 
         words = (word for part in self if part.applies(point) for word in part.words)
@@ -140,17 +140,6 @@ _OF_LAUNCHERS = dict.fromkeys(
 LaunchWords = tuple[Annotated[str, checked(lambda word: unfilled(word, _OF_LAUNCHERS))], ...]
 Templates = dict[Annotated[str, one_of(("single", "multi"))], LaunchWords]  # of launchers
 Both = Annotated[Templates, checked(lambda of: None if len(of) == 2 else "needs single and multi")]
-
-
-class Programs(dict[str, str]):
-    """Paths by name. ``unknown``: what to do about those that runs need and that have none; to ask
-    for one of these raises it as a UserError."""
-
-    unknown: Mapping[str, str] = {}
-
-    def __missing__(self, name: str) -> str:
-        """Raise the UserError of a program without a path."""
-        raise UserError(self.unknown[name])
 
 
 def _located(program: str, *, folder: Path | None = None) -> str:

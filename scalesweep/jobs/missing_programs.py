@@ -23,7 +23,7 @@ def missing_programs(
     ``profile``: the kind of profile that the run is to leave.
     ``here``: runs start on this machine, else on a cluster's nodes, of which less is known.
     """
-    site, missing = campaign.site, dict(campaign.programs.unknown)
+    site, missing = campaign.site, dict(campaign.pathless)
     if missing:
         return missing
     if (why := lacks_framework(site, benchmark)) is not None:

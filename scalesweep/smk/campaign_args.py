@@ -117,7 +117,7 @@ def _load(path: Path, options: Mapping[str, str | None], in_slurm: bool = False)
 
 def warn(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> None:
     """Warn of runs that are in no table though there are records."""
-    for line in campaign.programs.unknown.values():
+    for line in campaign.pathless.values():
         _log.warning("%s before it runs", line)
     if broken := untrusted(states):
         _log.warning("%s", tell_set_aside(broken, to_be=True))
