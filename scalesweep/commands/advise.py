@@ -24,12 +24,10 @@ SHOWN = 20  # candidates that are not chosen
 
 def run(args: argparse.Namespace) -> None:
     """Print what to measure; write it as a table and a campaign file. Nothing is run."""
-    if args.budget is not None and not 0 < args.budget < math.inf:
-        raise UserError(f"--budget {args.budget:g}: must be node-hours above 0, such as 50")
     campaign = open_campaign(args, tell=True)
-    budget = args.budget or campaign.keys.budget_node_hours
-    if budget is None:
-        raise UserError("advise: how much may be spent? Add --budget 50 (node-hours)")
+    budget = campaign.keys.budget_node_hours if args.budget is None else args.budget
+    if budget is None or not 0 < budget < math.inf:
+        raise UserError("advise: how much may be spent? Add --budget 50 (node-hours, above 0)")
     if campaign.site.launch is None:
         raise UserError(f"{campaign.site.file}: has no 'launch'; name a site that has: --site NAME")
     plan, summary = read_now(campaign)
@@ -43,13 +41,12 @@ def run(args: argparse.Namespace) -> None:
     print(f"{advice_text(table)}\nevery candidate: {campaign.results / TABLE}")
     write_atomic(campaign.results / TABLE, table.to_csv(index=False))
     path = campaign.results / CAMPAIGN
+    path.unlink(missing_ok=True)
     if chosen := [(each.experiment, each.point, each.runs) for each in candidates if each.chosen]:
         head = f"What was measured, and what {hours(budget)} node-hours are best spent on."
         content = load_yaml(campaign.file)
         write_advised(advised_campaign(content, campaign, states, chosen, head), path)
         print(f"\nto measure it: snakemake --configfile {path}")
-    else:
-        path.unlink(missing_ok=True)
 
 
 def advice_text(table: pd.DataFrame) -> str:

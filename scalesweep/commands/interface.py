@@ -11,6 +11,8 @@ from textwrap import indent
 from typing import Any, NoReturn
 
 from scalesweep import __version__
+from scalesweep.analysis.device_peaks import DEVICES
+from scalesweep.analysis.model_shape import DTYPES
 from scalesweep.config.overrides import ALLOWED, OVERRIDES
 from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.importers import SOURCES
@@ -198,8 +200,9 @@ COMMANDS = {command.prog.split()[1]: command for command in (
     Command(
         "normal", "normal", "place training rates beside comparable published ones",
         (_arg("folder", "results folder with finished trainings"),
-         _arg("--device", "what ranks compute on, such as h100_sxm, where a benchmark is silent"),
-         _arg("--dtype", "type of numbers in products, such as bfloat16, likewise")),
+         _arg("--device", "what ranks compute on, such as h100_sxm, if the benchmark does not say",
+              choices=DEVICES, metavar="NAME"),
+         _arg("--dtype", "type of numbers in products, likewise", choices=DTYPES)),
         "scalesweep normal results --device h100_sxm"),
     Command(
         "doctor", "doctor", "check what a campaign needs on a machine",

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from scalesweep.analysis.device_peaks import DEVICES
-from scalesweep.analysis.model_shape import DTYPES
 from scalesweep.compare.normal import COLUMNS, place, points_of, sentence
-from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import write_atomic
 from scalesweep.core.formatting import counted
 from scalesweep.core.paths import RESOURCES
@@ -17,9 +14,6 @@ from scalesweep.core.paths import RESOURCES
 
 def run(args: argparse.Namespace) -> None:
     """Write a table into the results folder, and print a sentence for each point."""
-    for option, known in ("device", DEVICES), ("dtype", DTYPES):
-        if (name := getattr(args, option)) and name not in known:
-            raise UserError(f"--{option} {name}: {choices(name, known)}")
     published = pd.read_csv(RESOURCES / "published_rates.csv")
     rows = [place(it, published) for it in points_of(Path(args.folder), args.device, args.dtype)]
     for row in rows:

@@ -15,8 +15,8 @@ def run(args: argparse.Namespace) -> None:
     campaign = open_campaign(args)
     runs = campaign.unique_runs()
     failed: list[str] = []
-    states = take_stock(campaign, runs)
-    rereads = [run_id for run_id, state in states.items() if OTHER_PATTERNS in state.detail]
+    states = take_stock(campaign, runs).items()
+    rereads = [run_id for run_id, state in states if OTHER_PATTERNS in state.detail]
     for run_id in rereads:
         extract = runs[run_id][0].benchmark.extract
         assert extract is not None
