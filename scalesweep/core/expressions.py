@@ -40,12 +40,15 @@ class Expression:
             what = getattr(error, "msg", error)
             if re.search(r"[^=!<>]=[^=]", text):
                 what = "write == to compare"
+            elif re.search(r"&&|\|\||!(?!=)", text):
+                what = "write and, or, not"
             raise UserError(f"{where}: '{text}' is not an expression ({what})") from None
         for node in ast.walk(tree):
             if not isinstance(node, _ALLOWED):
                 raise UserError(
-                    f"{where}: '{text}' uses {type(node).__name__}; allowed: names, numbers, "
-                    "strings, comparisons, and/or/not, in, + - * / // %, x if c else y"
+                    f"{where}: '{text}' uses {ast.unparse(node) or type(node).__name__}; allowed: "
+                    "names, numbers, strings, comparisons, and/or/not, in, + - * / // %, "
+                    "x if c else y"
                 )
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         self.names = frozenset(used - _LITERALS.keys())

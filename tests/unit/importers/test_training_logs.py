@@ -241,7 +241,7 @@ def test_rates_of_all_and_of_a_device_tell_the_ranks(read: Read) -> None:
         ({"values": {"ms": "speed"}}, "speed is no usual metric: unit, better, scope must"),
         ({"values": {"ms": {"metric": "step_time", "way": "sum"}}}, "values.ms.way: allowed: seco"),
         ({"main": "loss"}, "main: allowed: samples_per_second"),
-        ({"derive": {"ranks": "f(x)"}}, "derive.ranks: 'f(x)' uses Call"),
+        ({"derive": {"ranks": "f(x)"}}, "derive.ranks: 'f(x)' uses f(x)"),
     ],
 )
 def test_a_wrong_declaration_is_named(change: dict[str, Any], said: str) -> None:
