@@ -6,7 +6,7 @@ accounting, tables, figures, page. (b) The same steps as the rules call them, wi
 between, each with its seconds. Both where the ten are of one experiment of five (220 runs), and
 where they are spread over all five, so that nothing can be taken from the last report.
 
-    python -m bench.refresh [--repeats 10] [--largest 1024] [--rounds 3]
+    python -m bench.refresh [--repeats 10] [--largest 1024] [--rounds 1]
 """
 
 import contextlib
@@ -47,7 +47,7 @@ def costs(made: Made, new: Sequence[str]) -> tuple[Cost, dict[str, Cost]]:
         return whole, take_steps(made)
 
 
-def measure(repeats: int = 10, largest: int = 1024, rounds: int = 3) -> Iterator[dict[str, Any]]:
+def measure(repeats: int = 10, largest: int = 1024, rounds: int = 1) -> Iterator[dict[str, Any]]:
     """Medians of so many rounds; a tenth of 10,010 runs a repeat, of up to so many ranks."""
     with tempfile.TemporaryDirectory() as scratch:
         made = make(Path(scratch) / "large", repeats, largest)
