@@ -8,6 +8,7 @@ optimiser; ``padded``: that with resnet20 as PyTorch's users write it, padded on
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "benchmarks"))
 
 import torch
-from torch import nn
+from torch import distributed, nn
 
 from harness import ranks
 from torch_training import benchmark, inputs, models
@@ -96,6 +97,10 @@ def own_loops(params: dict[str, Any]) -> dict[str, Callable[[int], Any]]:
 def main() -> None:
     """Answer lines until standard input ends."""
     params = json.loads(sys.argv[1])
+    # As the launcher of a single rank does it; the host's own name need not have an address.
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    alone = distributed.HashStore()
+    distributed.init_process_group("gloo", store=alone, rank=0, world_size=1)
     ranks.use("torch")
     networks = {"plain": models.build(params)}
     if params["model"] == "resnet20":
