@@ -99,8 +99,7 @@ def main() -> None:
     params = json.loads(sys.argv[1])
     # As the launcher of a single rank does it; the host's own name need not have an address.
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    alone = distributed.HashStore()
-    distributed.init_process_group("gloo", store=alone, rank=0, world_size=1)
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
     ranks.use("torch")
     networks = {"plain": models.build(params)}
     if params["model"] == "resnet20":
