@@ -24,10 +24,12 @@ SHOWN = 20  # candidates that are not chosen
 
 def run(args: argparse.Namespace) -> None:
     """Print what to measure; write it as a table and a campaign file. Nothing is run."""
+    if args.budget is not None and not 0 < args.budget < math.inf:
+        raise UserError(f"--budget {args.budget:g}: must be node-hours above 0, such as 50")
     campaign = open_campaign(args, tell=True)
-    budget = campaign.keys.budget_node_hours if args.budget is None else args.budget
-    if budget is None or not 0 < budget < math.inf:
-        raise UserError("advise: how much may be spent? Add --budget 50 (node-hours, above 0)")
+    budget = args.budget or campaign.keys.budget_node_hours
+    if budget is None:
+        raise UserError("advise: how much may be spent? Add --budget 50 (node-hours)")
     if campaign.site.launch is None:
         raise UserError(f"{campaign.site.file}: has no 'launch'; name a site that has: --site NAME")
     plan, summary = read_now(campaign)

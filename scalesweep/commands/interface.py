@@ -200,8 +200,7 @@ COMMANDS = {command.prog.split()[1]: command for command in (
     Command(
         "normal", "normal", "place training rates beside comparable published ones",
         (_arg("folder", "results folder with finished trainings"),
-         _arg("--device", "what ranks compute on, such as h100_sxm, if the benchmark does not say",
-              choices=DEVICES, metavar="NAME"),
+         _arg("--device", "the device, if runs do not say", choices=DEVICES, metavar="NAME"),
          _arg("--dtype", "type of numbers in products, likewise", choices=DTYPES)),
         "scalesweep normal results --device h100_sxm"),
     Command(

@@ -48,9 +48,8 @@ def run(args: argparse.Namespace) -> None:
 
 def rows_text(results: ExperimentResults, rows: Sequence[Prediction]) -> str:
     """The rows of a prediction as text: refusals, then a table."""
-    lines = [f"{results.name}: {results.entry['scaling']} scaling"]
-    refused = dict.fromkeys(_refusal(results, row) for row in rows if row.refused)
-    lines += [f"  refused: {why}" for why in refused]
+    refused = dict.fromkeys(f"  refused: {_refusal(results, it)}" for it in rows if it.refused)
+    lines = [f"{results.name}: {results.entry['scaling']} scaling", *refused]
     tables = {Prediction.TABLE: frame_of(known(rows))}
     if table := prediction_table(ExperimentResults(results.entry, tables), len(rows)):
         runs = table.parameters  # the column of runs, of which there are none

@@ -142,7 +142,7 @@ def test_a_kind_that_contradicts_the_direction_is_refused(project: Project) -> N
 
 # Of each program: the commands that it needs, what it scales over, its size, and the smallest.
 PROGRAMS = {
-    "amdahl": (["mpirun", str(AMDAHL)], "ranks", "work_s", 1),
+    "amdahl": (["mpirun", str(AMDAHL)], "ranks", "work_s", 3),
     "sysbench": (["sysbench"], "threads", "events", 2000),
     "lammps": (["mpirun", "lmp"], "ranks", "cells", 5),
 }
