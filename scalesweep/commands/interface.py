@@ -109,7 +109,7 @@ _COMMITS = (
     _arg("--repeats", "runs of each commit at each point; default: the campaign's"),
     _DRY,
 )
-_PASS_ON = ("sweep", "snakemake_call")  # modules that take what follows after `--`
+_PASS_ON = {"sweep": "put the command after `--`", "snakemake_call": ""}  # of words before it
 COMMANDS = {command.prog.split()[1]: command for command in (
     Command(
         "sweep", "sweep", "measure a command, which follows after `--`, over a grid",
@@ -229,8 +229,8 @@ def read(words: Sequence[str]) -> tuple[str, argparse.Namespace]:
         command.error("an argument is empty; leave it out, or name a value")
     args, unknown = command.parse_known_intermixed_args(own[:at])
     for word in unknown:
-        near = did_you_mean(word, command.names)
-        command.error(f"{word}: unknown{near and f'; {near[:-1]}'}")
+        near = did_you_mean(word, command.names)[:-1] or _PASS_ON.get(command.module, "")
+        command.error(f"{word}: unknown{near and f'; {near}'}")
     args.command, args.words = name, own[at + 1 :]
     return command.module, args
 

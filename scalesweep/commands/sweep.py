@@ -153,7 +153,7 @@ def write_sweep(command: Sequence[str], files: Mapping[str, Any], folder: Path) 
 
 def shown_table(args: argparse.Namespace, values: Values, tables: Path) -> str:
     """A line for each point: its values, what was measured with its 95 % interval, how it scales;
-    without columns that are empty everywhere."""
+    without columns that are empty everywhere. Empty if nothing was measured."""
     import pandas as pd
 
     scaled = tables / "scaling.csv"
@@ -163,7 +163,7 @@ def shown_table(args: argparse.Namespace, values: Values, tables: Path) -> str:
     varied = [name for name, of in values.items() if len(of) > 1 or name == args.scale]
     stats = [f"{metric}_{stat}_run" for stat in ("mean", "low", "high", "speedup", "eff")]
     shown = rows.reindex(columns=[*varied, "repeats", *stats]).dropna(axis="columns", how="all")
-    return shown.to_string(index=False, float_format=number, na_rep="")
+    return shown.to_string(index=False, float_format=number, na_rep="") if any(rows.repeats) else ""
 
 
 def _refuse(text: str) -> NoReturn:

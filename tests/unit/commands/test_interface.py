@@ -44,6 +44,7 @@ def test_help_names_each_option_and_its_examples_parse(
     ("words", "told"),
     [
         (["predict", "a.yaml", "b.yaml"], "scalesweep predict: b.yaml: unknown; see"),
+        (["sweep", "python"], "scalesweep sweep: python: unknown; put the command after `--`; see"),
         (["run", "--results="], "scalesweep run: an argument is empty; leave it out, or name"),
         (["history", "--fail-on", "all"], "scalesweep history: argument --fail-on: invalid choice"),
         *(
