@@ -165,7 +165,7 @@ Pattern = Annotated[Text, checked(is_pattern)]
 Flag = StrictBool
 Whole = StrictInt
 Count = Annotated[StrictInt, Field(ge=1)]
-Positive = Annotated[StrictFloat, Field(gt=0)]
+Positive = Annotated[StrictFloat, Field(gt=0, allow_inf_nan=False)]
 Minutes = Annotated[StrictFloat, Field(gt=0, le=1_000_000)]
 FileName = Annotated[
     str, matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "letters, digits, '.', '_' and '-'")

@@ -24,6 +24,7 @@ from scalesweep.core.record import read_record
 from tests.conftest import ROOT
 from tests.soak.launching import alive, order, start, wait_until
 
+pytestmark = pytest.mark.slow
 RUN = "toy-r2-0123456789ab"
 HOROVODRUN = [sys.executable, str(LAUNCHERS / "horovodrun.py"), "--gloo", "-np", "2", "bash", "-c"]
 LOCAL_RANKS = [sys.executable, str(LAUNCHERS / "local_ranks.py"), "2", "bash", "-c"]
@@ -120,7 +121,6 @@ def test_failures_name_their_cause(tmp_path: Path, changes: Any, cause: str, det
     assert not (tmp_path / RUN / "record.json").exists()
 
 
-@pytest.mark.slow
 def test_a_time_limit_ends_every_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "GRACE_S", 0.1)
     # A program that starts another one and ignores the polite signal.

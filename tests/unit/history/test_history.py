@@ -22,6 +22,7 @@ from scalesweep.judge.change import (
 )
 from tests.fakes.history import FakeSession, alternate_of, make_history, make_session
 
+pytestmark = pytest.mark.slow
 RANKS_2 = {"ranks 2": [1.0, 1.01, 0.99]}
 
 

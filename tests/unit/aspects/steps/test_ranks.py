@@ -16,6 +16,7 @@ from scalesweep.aspects.warm_up import WarmUp, WarmUpCurve, warm_up_table
 from scalesweep.experiment.results import ExperimentResults
 from tests.fakes.training import Point, Training, study_of
 
+pytestmark = pytest.mark.slow
 Array = Any
 Draw = np.random.Generator
 # Times [step, rank] of a run, from a generator, the number of ranks and the repeat.
@@ -200,7 +201,6 @@ def warming(root: Path, drift: float = 0.0) -> ExperimentResults:
     return study_of(root, fake)
 
 
-@pytest.mark.slow
 def test_declared_and_detected_warm_up_reach_table_page_and_figure(tmp_path: Path) -> None:
     results = warming(tmp_path)
     (row,) = results.of(WarmUp)

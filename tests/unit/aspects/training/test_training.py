@@ -35,6 +35,8 @@ from tests.fakes.mllog import T0, run_time, training
 from tests.fakes.planted_steps import planted_study
 from tests.fakes.training import SITE, Training, mae, nt3, study_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
@@ -158,7 +160,6 @@ def test_final_accuracy_over_the_scale(study: ExperimentResults, tmp_path: Path)
     assert rows(study_of(tmp_path / "b", mae(fixed={"input": "dummy"})), "scaling") == []
 
 
-@pytest.mark.slow
 def test_accuracy_is_compared_only_after_the_same_training(tmp_path: Path) -> None:
     # Ranks that train on samples of their own train on more in all, unless to a target.
     more: dict[str, Any] = {"planned": lambda p: 100 * p["ranks"], "scaling": "weak"}
