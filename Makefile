@@ -35,7 +35,7 @@ demo: setup
 torch:
 	@tools/torch.sh
 
-# What starts no TensorFlow, Snakemake, Slurm or browser, and computes for no seconds (CONTRIBUTING.md).
+# Without what is marked slow, or needs Slurm or a browser (CONTRIBUTING.md).
 check: lint
 	@pytest -n 2 --dist loadfile -m "not slow and not slurm and not browser" tests/unit
 

@@ -109,7 +109,7 @@ _COMMITS = (
     _arg("--repeats", "runs of each commit at each point; default: the campaign's"),
     _DRY,
 )
-_PASS_ON = {"sweep": "put the command after `--`", "snakemake_call": ""}  # of words before it
+_PASS_ON = {"sweep": "put the command after `--`", "snakemake_call": ""}  # hints if it is missing
 COMMANDS = {command.prog.split()[1]: command for command in (
     Command(
         "sweep", "sweep", "measure a command, which follows after `--`, over a grid",
