@@ -63,12 +63,18 @@ class Line:
         return " · ".join(share for _, share in self.rows if share)
 
     @property
+    def sure(self) -> dict[str, str]:
+        """Words by state: one for both, or those of scale and loss apart."""
+        both = {self.state: f"scale {self.state}", self.loss_state: f"loss {self.loss_state}"}
+        return both if len({*both} - {""}) > 1 else {self.state: self.state} if self.state else {}
+
+    @property
     def text(self) -> str:
         """The line as a terminal prints it."""
         where = " · ".join("; ".join(filter(None, row)) for row in self.rows)
         said = "; ".join(filter(None, (f"run at {where}" if self.run_at else where, self.loss)))
         noisy = f"{counted(self.disturbed, 'run')} disturbed" if self.disturbed else ""
-        words = "; ".join(filter(None, (self.state, noisy)))
+        words = "; ".join(filter(None, (*self.sure.values(), noisy)))
         return f"{said or 'no result'}{f' ({words})' if words else ''}"
 
 

@@ -90,8 +90,8 @@ def test_the_terminal_says_what_the_first_table_says(root: Path) -> None:
     summary = pd.read_parquet(root / "summary.parquet")
     folders = (root / "tables", root / "figures", root / "runs" / SITE, root / "report.html")
     lines = glance(page_content(plan, [*studies_of(root).values()], summary, *folders))
-    said = "run at 1,024 ranks; 85.1 %; the largest run; barrier 11 % at 1,024 (clear)"
-    assert lines[0] == f"io_weak_scaling  {said}"
+    said = "run at 1,024 ranks; 85.1 %; the largest run; barrier 11 % at 1,024"
+    assert lines[0] == f"io_weak_scaling  {said} (scale clear; loss open)"
     assert len(lines) == 7 and lines[-1] == "and 1 more"
 
 
