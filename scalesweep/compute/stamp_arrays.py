@@ -199,7 +199,8 @@ def read_stamps(
     about: dict[str, Any] = {
         "lines": lines, "damaged": len(damaged), "steps": steps.count, "warmup": steps.warm_up,
     }  # fmt: skip
-    spans = {"method": "printed by the program", "steps_per_epoch": steps.count}
+    # With the warm-up: the benchmark's `work` is of all that it trains on.
+    spans = {"method": "printed by the program", "steps_per_epoch": len(steps.keys)}
     result = Reading(notes={"stamps": about, "spans": spans})
     _add_steps(steps, result)
     _add_spans(steps, result)
@@ -232,13 +233,14 @@ def _add_steps(steps: Steps, result: Reading) -> None:
         arrays[BETWEEN] = steps.between[warm_up:]
         elapsed = elapsed + arrays[BETWEEN].sum(axis=0)
     for name in stamps.AMOUNTS:
-        amounts = steps.known(name)[warm_up:].sum(axis=1)
+        every = steps.known(name).sum(axis=1)
+        amounts = every[warm_up:]
         if lacking := steps.lacking(name):
             result.warnings.append(f"{name}_per_second is not known: {lacking} ({name})")
         elif amounts.any() and elapsed.max() > 0 and not steps.clock_set:
             _put(result, f"{name}_per_second", amounts.sum() / elapsed.max())
         if name == "samples" and amounts.any() and not lacking:
-            result.work["samples_per_epoch"] = round(amounts.sum())
+            result.work["samples_per_epoch"] = round(every.sum())
             if (amounts == amounts[0]).all():
                 result.notes["batch"] = {"global": float(amounts[0])}
 
