@@ -67,11 +67,10 @@ def measure_again(campaign: Campaign, wanted: str, dry: bool) -> str:
     from scalesweep.state.run_state import take_away
     from scalesweep.tables.machine_load import DISTURBED, load_of
 
-    names = {
-        run.run_id: {e.name, e.part_of, "disturbed"}
-        for e in campaign.experiments
-        for run in (*e.runs, *e.profiles)
-    }
+    names: dict[str, set[str]] = {}
+    for e in campaign.experiments:
+        for run in (*e.runs, *e.profiles):
+            names.setdefault(run.run_id, {"disturbed"}).update((e.name, e.part_of))
     known = sorted(set().union(*names.values()) - {""})
     if wanted not in known:
         raise UserError(f"--again: {wanted!r} is no experiment; {choices(wanted, known)}")

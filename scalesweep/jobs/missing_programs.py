@@ -8,6 +8,7 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.profilers import EXECUTABLES, NONE
+from scalesweep.state.programs import folders_of
 from scalesweep.state.stock import lacks_framework
 
 
@@ -45,6 +46,9 @@ def missing_programs(
         path = site.image
         if (path.startswith("/") or path.endswith(".sif")) and not Path("/", path).exists():
             missing[path] = f"{of_image}: no image {path!r} on this machine (an absolute path)"
+    for word in benchmark.command.fill(point, folders_of(benchmark)):
+        if word.startswith(f"{benchmark.folder}/") and not Path(word).exists():
+            missing[word] = f"{benchmark.folder}/benchmark.yaml: command: no file {word}"
     for name in sorted(benchmark.command.programs([point])):
         path = campaign.programs[name]
         if why := missing_program(name, path, here, bool(site.prologue)):

@@ -111,7 +111,7 @@ def scan(
                 continue
             except OSError as error:
                 raise UserError(f"{folder}: {error.strerror}: {error.filename}") from None
-        states[run_id] = _finished(entry, planned is not None and planned.accepts(run_id))
+        states[run_id] = _finished(entry, planned.accepts(run_id)) if planned else entry.state
     if new:
         _write_index(runs_folder, index | new)
     return states

@@ -92,11 +92,11 @@ def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -
     if not stale:
         return ""
     reasons = Counter(state.detail for state in stale.values())
-    others = {i for i, state in stale.items() if OTHER_PATTERNS not in state.detail}
+    others = {i for i, state in stale.items() if state.detail != OTHER_PATTERNS}
     named = [f"{why} ({counted(count, 'run')})" for why, count in reasons.items()]
     are = "is stale: its record is" if len(stale) == 1 else "are stale: their records are"
     ways = []
-    if len(others) < len(stale):
+    if any(OTHER_PATTERNS in state.detail for state in stale.values()):
         ways.append(f"to read their logs again, `scalesweep reread {campaign.file}`")
     if names := list(dict.fromkeys(runs[i][0].part_of or runs[i][0].name for i in sorted(others))):
         again = f"`scalesweep run {campaign.file} --again {names[0]}`"

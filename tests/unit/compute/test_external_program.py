@@ -73,10 +73,15 @@ def test_a_benchmark_has_a_launcher_of_its_own(
     assert found[:6] == [sys.executable, *multi[1:3], "--nproc-per-node=2", *program]
 
 
-def test_a_program_that_nobody_names(foreign: Path, campaign: Callable[..., Campaign]) -> None:
-    planned = campaign("")
+def missing_of(planned: Campaign) -> dict[str, str]:
     (experiment,) = planned.experiments
-    missing = missing_programs(planned, experiment.benchmark, experiment.points[0], True)
+    return missing_programs(planned, experiment.benchmark, experiment.points[0], True)
+
+
+def test_a_program_that_nobody_names(
+    foreign: Path, edited: Callable[..., Benchmark], campaign: Callable[..., Campaign]
+) -> None:
+    missing = missing_of(campaign(""))
     assert missing.keys() == {"speaker"}
     assert missing["speaker"].startswith(f"{foreign}/c.yaml: experiments.e: benchmark foreign")
     assert f"add to {foreign}/sites/toy.yaml" in missing["speaker"]
@@ -85,6 +90,8 @@ def test_a_program_that_nobody_names(foreign: Path, campaign: Callable[..., Camp
     assert words(campaign(""))[1] == str(Path.home() / "speaker.py")
     assert words(campaign("programs: {speaker: ./x/y.py}"))[1] == str(Path("x/y.py").absolute())
     assert words(campaign("programs: {speaker: speaker}"))[1] == "speaker"
+    name = f"{edited(command=['{python}', '{benchmark}/trian.py']).folder}/trian.py"
+    assert missing_of(campaign())[name].endswith(f"benchmark.yaml: command: no file {name}")
     # Where nothing is started, nothing has to be there.
     site.write_text(yaml.safe_dump({k: v for k, v in SITE.items() if k != "launch"}))
     assert campaign("").programs == {}

@@ -15,6 +15,7 @@ from scalesweep.planning.plan import build_plan
 from scalesweep.planning.plan_text import plan_text
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import state_digest, take_stock, tell_stale
+from scalesweep.tables.now import read_now
 from tests.conftest import ROOT
 
 Load = Callable[..., Campaign]
@@ -133,7 +134,18 @@ def test_a_changed_command_is_stale(
     edit(foreign, **changes)
     state = stock(measured())[1]
     assert (state.status, state.cause, state.detail) == ("stale", "changed", detail)
-    assert stock(measured("accept_stale: [theirs]"))[1].status == "done"
+    assert len(read_now(measured("accept_stale: [theirs]"))[1]) == 2
+
+
+def test_what_other_patterns_alone_do_not_explain_is_measured_again(
+    foreign: Path, measured: Load
+) -> None:
+    found = {"metric": "a", "pattern": "a (.*)", "unit": "s", "better": "lower", "scope": "total"}
+    edit(foreign, size=8, result={"extract": [found]}, main_metric="a")
+    campaign = measured()
+    runs = campaign.unique_runs()
+    line = tell_stale(campaign, runs, take_stock(campaign, runs))
+    assert "`scalesweep reread" in line and "--again theirs`" in line and "accept_stale" in line
 
 
 def test_a_changed_program_is_stale_and_code_of_ours_is_not(foreign: Path, measured: Load) -> None:
