@@ -17,6 +17,7 @@ from scalesweep.analysis.prediction import predict, refusals
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.site import Site
+from scalesweep.core.causes import Cause
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import duration, finite, listed, text_of
 from scalesweep.core.plan_format import Plan
@@ -133,18 +134,18 @@ def _holes(source: _Source, states: Mapping[str, RunState]) -> Iterator[Candidat
     for run in source.experiment.runs:
         points.setdefault(id(run.point), []).append(run)
     for runs in points.values():
-        lacking = [run for run in runs if states[run.run_id].status != Status.DONE]
+        lacking = [run for run in runs if not states[run.run_id].settled]
         if not lacking:
             continue
         causes = {states[run.run_id].cause for run in lacking} - {"", None}
         reason = f"no result: {listed(sorted(map(str, causes)), 3)}" if causes else "no result yet"
         limit_s = source.experiment.time_limit_minutes * 60
         known = source.estimates.seconds(source.experiment, lacking[0])
-        known = known or source.longest([*source.data.row_of.values()]) or limit_s
-        yield source.candidate(
-            lacking[0].point, len(runs) - len(lacking), len(lacking),
-            min(UNSEEN * known, limit_s), 1.0, reason,
-        )  # fmt: skip
+        seconds = UNSEEN * (known or source.longest([*source.data.row_of.values()]) or limit_s)
+        if Cause.TIMEOUT not in causes:
+            seconds = min(seconds, limit_s)
+        done = sum(states[run.run_id].status == Status.DONE for run in runs)
+        yield source.candidate(lacking[0].point, done, len(lacking), seconds, 1.0, reason)
 
 
 def _doublings(source: _Source, machine: Any) -> Iterator[Candidate]:

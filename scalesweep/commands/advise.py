@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> None:
         head = f"What was measured, and what {hours(budget)} node-hours are best spent on."
         content = load_yaml(campaign.file)
         write_advised(advised_campaign(content, campaign, states, chosen, head), path)
-        print(f"\nto measure it: snakemake --configfile {path}")
+        cluster = " --profile slurm" if campaign.site.slurm else ""
+        print(f"\nto measure it: snakemake --configfile {path}{cluster}")
 
 
 def advice_text(table: pd.DataFrame) -> str:
@@ -62,6 +63,7 @@ def advice_text(table: pd.DataFrame) -> str:
     )
     rows = shown.astype(str).to_numpy().tolist()
     runs, cost = counted(chosen["more_runs"].sum(), "run"), hours(chosen["node_hours"].sum())
-    total = f"{runs}: {cost} node-hours at most" if len(chosen) else "nothing to measure"
+    none = "nothing that the budget and the time limits allow" if rows else "nothing to measure"
+    total = f"{runs}: about {cost} node-hours" if len(chosen) else none
     lines = aligned([[*shown], *rows], left={0, 1, 6, 7}) if rows else []
     return "\n".join([*lines, total])

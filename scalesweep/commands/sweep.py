@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from scalesweep.commands.reread import run as reread
 from scalesweep.commands.snakemake_call import call
 from scalesweep.commands.study import check_new, write_rules
 from scalesweep.compute.external_program import WALL_TIME
@@ -40,14 +41,19 @@ def run(args: argparse.Namespace) -> None:
     values = {"ranks": args.ranks, **dict(args.param or ())}
     check(args, values)
     folder = Path(args.out).expanduser().absolute()
-    write_sweep(args.words, files_of(args, values), folder)
+    other_patterns = write_sweep(args.words, files_of(args, values), folder)
     print(f"+ cd {shlex.quote(str(folder))}", file=sys.stderr)
     os.chdir(folder)
-    code = call(["snakemake", *(["--profile", "slurm"] if args.slurm else [])])
+    if other_patterns:
+        reread(argparse.Namespace(campaign=None, site=None, results=None))
+    words = ["snakemake", *(["--profile", "slurm"] if args.slurm else [])]
+    code = call(words)
     results = folder / "results"
     if (results / "tables" / EXPERIMENT / "points.csv").is_file():
         print(f"\n{shown_table(args, values, results / 'tables' / EXPERIMENT)}")
-        print(f"report: {results / 'report.html'}\nedit and run again in {folder}: snakemake")
+        print(
+            f"report: {results / 'report.html'}\nedit and run again in {folder}: {' '.join(words)}"
+        )
     sys.exit(code)
 
 
@@ -127,12 +133,13 @@ def _benchmark(args: argparse.Namespace, values: Values) -> dict[str, Any]:
     }
 
 
-def write_sweep(command: Sequence[str], files: Mapping[str, Any], folder: Path) -> None:
-    """Write campaign, site and benchmark; raises UserError for files that somebody edited, and for
-    a folder of another command, whose runs would count as this one's."""
+def write_sweep(command: Sequence[str], files: Mapping[str, Any], folder: Path) -> bool:
+    """Write campaign, site and benchmark; returns whether another benchmark was there. Raises
+    UserError for files that somebody edited, and for a folder of another command, whose runs would
+    count as this one's."""
     note = folder / NOTE
+    past = json.loads(note.read_text()) if note.is_file() else {"files": {}}
     if note.is_file():
-        past = json.loads(note.read_text())
         measured = next((folder / "results" / "runs").glob("*/*/record.json"), None)
         if past["command"] != command and measured:
             _refuse(f"{folder}: has runs of `{shlex.join(past['command'])}`; name another folder")
@@ -149,6 +156,8 @@ def write_sweep(command: Sequence[str], files: Mapping[str, Any], folder: Path) 
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_atomic(folder / path, texts[path])
     write_atomic(note, json.dumps({"command": command, "files": texts}))
+    changed = [path for path, text in past["files"].items() if texts.get(path, text) != text]
+    return any(path.endswith("benchmark.yaml") for path in changed)
 
 
 def shown_table(args: argparse.Namespace, values: Values, tables: Path) -> str:

@@ -140,7 +140,7 @@ def either(wanted: str) -> Discriminator:
 def _share(given: Any) -> float:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", str(given))
     if match is None or not 0 < float(match[1]) <= 100:
-        raise ValueError(_is_not(given, "percent above 0 and up to 100, such as 3 %"))
+        raise ValueError(_is_not(given, "a share with its sign, above 0 % and up to 100 %: 3 %"))
     return float(match[1]) / 100
 
 

@@ -242,7 +242,7 @@ def write_failure(folder: Path, failure: Mapping[str, Any]) -> None:
 
 
 def last_lines(path: Path) -> list[str]:
-    """The last lines of a log, without empty ones; none if it cannot be read."""
+    """The last lines of a log, without empty ones and stamps; none if it cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -250,7 +250,8 @@ def last_lines(path: Path) -> list[str]:
             text = file.read().decode(errors="replace")
     except OSError:
         return []
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
+    lines = [line.rstrip() for line in text.splitlines() if line.strip() and "@spans" not in line]
+    return lines[-LAST_LINES:]
 
 
 def publish(work: Path, folder: Path) -> None:

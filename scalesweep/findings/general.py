@@ -54,7 +54,8 @@ def other_load(results: ExperimentResults) -> list[Finding]:
     rows = sorted(disturbed_runs(results), key=lambda row: -float(row[OTHERS]))
     out = sum(bool(row.get(LEFT_OUT)) for row in rows)
     most = rows[0][OTHERS] if rows else None
-    return _of_runs(results, "other load", rows, f"estimates leave out {out:,}", most=most)
+    said = f"estimates leave out {out:,}" if out else "estimates have all: too few others remain"
+    return _of_runs(results, "other load", rows, said, most=most)
 
 
 def _runs(results: ExperimentResults) -> list[Row]:

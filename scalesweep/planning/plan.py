@@ -332,8 +332,8 @@ def budget_left(plan_jobs: PlanJobs) -> float:
 
 
 def hours(node_hours: float | None) -> str:
-    """Node-hours for people: 0.125, 12.5, 1,250; ``unknown`` for None."""
-    if node_hours is None:
+    """Node-hours for people: 0.125, 12.5, 1,250; ``unknown`` for None and NaN."""
+    if node_hours is None or math.isnan(node_hours):
         return "unknown"
     return f"{node_hours:.3g}" if node_hours < 100 else f"{node_hours:,.0f}"
 

@@ -13,7 +13,7 @@ from scalesweep.aspects.scaling.findings import EITHER, Efficiency, Verdict, ver
 from scalesweep.aspects.steps.findings import main_loss
 from scalesweep.aspects.steps.ledgers import farthest_series, ledgers
 from scalesweep.core.causes import Cause, NextJob, facts_of
-from scalesweep.core.formatting import counted, duration, finite, listed, number, percent
+from scalesweep.core.formatting import counted, duration, finite, listed, number, percent, shorten
 from scalesweep.core.plan_format import Plan
 from scalesweep.core.status import Status
 from scalesweep.experiment.results import ExperimentResults
@@ -138,7 +138,7 @@ def _failures(
     for row in rows:
         # The detail has the error line of the first rank that failed, if there was one.
         said = row["detail"] or next((line for line in reversed(row["lines"]) if line.strip()), "")
-        groups.setdefault((str(row["cause"]), said.strip()[:160]), []).extend(row["runs"])
+        groups.setdefault((str(row["cause"]), shorten(said.strip(), 160)), []).extend(row["runs"])
     alike = sorted(groups.items(), key=lambda item: -len(item[1]))
     return [
         {
@@ -161,11 +161,16 @@ def _cure(cause: str) -> str:
 
 
 def sentences_of(findings: Sequence[Finding]) -> list[Finding]:
-    """At most four sentences: what is sure before what is open, verdict and loss before others;
-    notes only if little else is said."""
-    said = [finding for finding in findings if finding.rule not in _ELSEWHERE]
+    """At most four sentences: what is sure before what is open, of each rule the first, verdict and
+    loss before others; notes only if little else is said."""
     ranks = {rule: place for place, rule in enumerate(_FIRST)}
-    said.sort(key=lambda f: (_ORDER.get(f.state, 9), ranks.get(f.rule, len(ranks))))
+    turns = Counter[tuple[str, str]]()
+    placed = []
+    for finding in (of for of in findings if of.rule not in _ELSEWHERE):
+        turns[finding.state, finding.rule] += 1
+        turn, rank = turns[finding.state, finding.rule], ranks.get(finding.rule, len(ranks))
+        placed.append(((_ORDER.get(finding.state, 9), turn, rank), finding))
+    said = [finding for _, finding in sorted(placed, key=lambda item: item[0])]
     firm = [finding for finding in said if finding.state != NOTE]
     return (firm if len(firm) > 1 else said)[:MOST_SENTENCES]
 

@@ -24,7 +24,7 @@ from scalesweep.analysis.step_work import (
 from scalesweep.aspects.steps import pipeline
 from scalesweep.aspects.steps.breakdown import EfficiencyRow, FirstEpochRow, LedgerRow
 from scalesweep.aspects.steps.causes import NOTABLE
-from scalesweep.aspects.steps.ledgers import Ledger, largest_points, ledgers
+from scalesweep.aspects.steps.ledgers import Ledger, behind, largest_points, ledgers
 from scalesweep.aspects.steps.ranks import StragglerRow
 from scalesweep.aspects.steps.table import CauseRow
 from scalesweep.aspects.steps.terms import OUTSIDE, SLOWER, TERMS
@@ -61,8 +61,8 @@ _PASSING, _WITHIN = ("stalls", "alternating"), frozenset({"sharded", "tensor", "
 
 
 def largest_loss(results: ExperimentResults) -> list[Finding]:
-    """For each series, at its largest scale, the largest loss against the ideal step; of programs
-    that only read, that of the first epoch too.
+    """For each series, at its largest scale, the largest loss against the ideal step, that of the
+    series farthest from it first; of programs that only read, that of the first epoch too.
 
     Nothing if the step is less than 2 % longer than the ideal; a note if more of it is unattributed
     than any term explains. What is claimed is that the term takes longer than at the reference, of
@@ -71,7 +71,9 @@ def largest_loss(results: ExperimentResults) -> list[Finding]:
     largest = [
         ledger
         for table in (EfficiencyRow, FirstEpochRow)
-        for ledger in largest_points(results, ledgers(results, table))
+        for ledger in sorted(
+            largest_points(results, ledgers(results, table)), key=behind, reverse=True
+        )
     ]
     every = tuple(
         _claim(results, term)
@@ -199,13 +201,14 @@ _MOST_RANKS = 4
 
 
 def step_causes(results: ExperimentResults) -> list[Finding]:
-    """The causes of each point that has been looked at, the largest gain first; and all of them
-    together, if steps gain 2 % more without all than without each."""
+    """The causes of each point that has been looked at, the largest gain first, as the points are;
+    and all of them together, if steps gain 2 % more without all than without each."""
     wrong = {results.point_key(ledger.row) for ledger in ledgers(results) if ledger.contradicts}
     findings = []
-    for key, group in groupby(results.of(CauseRow), lambda row: results.point_key(row.row)):
-        *causes, together = group
-        doubt = CONTRADICTED if key in wrong else ""
+    points = groupby(results.of(CauseRow), lambda row: results.point_key(row.row))
+    groups = [[*group] for _, group in points]
+    for *causes, together in sorted(groups, key=lambda of: -of[-1].gain_ms.value / of[-1].step_ms):
+        doubt = CONTRADICTED if results.point_key(together.row) in wrong else ""
         findings += [_cause(results, row, doubt) for row in causes[:MOST_CAUSES]]
         more = together.gain_ms.value - sum(row.gain_ms.value for row in causes)
         if len(causes) > 1 and more >= NOTABLE * together.step_ms:

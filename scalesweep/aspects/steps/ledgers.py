@@ -74,17 +74,18 @@ def ledgers(results: ExperimentResults, table: type[LedgerRow] = EfficiencyRow) 
     return ledgers
 
 
+def behind(ledger: Ledger) -> float:
+    """The step over the ideal one; 0 if there is none."""
+    return ledger.elapsed.ms / ledger.ideal.ms if ledger.ideal else 0.0
+
+
 def farthest_series(results: ExperimentResults, every: Sequence[Ledger]) -> list[Ledger]:
     """The ledgers of the series that is farthest from its ideal at its largest scale."""
     series: dict[tuple[object, ...], list[Ledger]] = {}
     for ledger in every:
         key = (*results.key(ledger.row, results.series_names), ledger.row["source"])
         series.setdefault(key, []).append(ledger)
-
-    def behind(of: list[Ledger]) -> float:
-        return of[-1].elapsed.ms / of[-1].ideal.ms if of[-1].ideal else 0.0
-
-    return max(series.values(), key=behind, default=[])
+    return max(series.values(), key=lambda of: behind(of[-1]), default=[])
 
 
 def largest_points(results: ExperimentResults, every: Sequence[Ledger]) -> list[Ledger]:

@@ -15,6 +15,7 @@ from scalesweep.adaptive.advised_campaign import advised_campaign
 from scalesweep.commands.advise import CAMPAIGN, TABLE, run
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
+from scalesweep.core.record import write_failure
 from scalesweep.state.run_state import RunState
 from tests.unit.adaptive import test_policy as policy
 
@@ -78,6 +79,22 @@ def test_holes_are_candidates(load: Load) -> None:
     assert list(rows) == ["ranks=8"]  # the next doubling is planned, and is a hole
     assert rows["ranks=8"]["reason"] == "no result yet" and rows["ranks=8"]["more_runs"] == "2"
     assert 72 < 3600 * float(rows["ranks=8"]["node_hours"]) < 120
+    # As long as it is not said what else it may take, one at its limit would end there again.
+    last = campaign.runs_folder / [*campaign.unique_runs()][-1]
+    write_failure(last, {"cause": "TIMEOUT", "detail": "not done"})
+    (row,) = advise(load(WEAK + "time_limit_minutes: 0.6\n"))
+    assert row["chosen"] == "False" and "the limit is 36 s" in row["reason"]
+
+
+def test_a_run_that_a_call_would_not_start_is_no_candidate(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = load(WEAK)
+    finish(campaign, falling)
+    stale = dict.fromkeys(campaign.unique_runs(), RunState("stale"))
+    monkeypatch.setattr("scalesweep.commands.advise.take_stock", lambda *_: stale)
+    (row,) = advise(campaign)
+    assert row["reason"].startswith("next doubling")
 
 
 def test_the_next_doubling_is_a_candidate(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +118,7 @@ def test_what_is_not_paid_is_a_row_too(load: Load, capsys: pytest.CaptureFixture
     finish(campaign, falling)
     (row,) = advise(campaign, 0.001)
     assert row["chosen"] == "False" and row["reason"].startswith("next doubling")
-    assert "nothing to measure" in capsys.readouterr().out
+    assert "nothing that the budget and the time limits allow" in capsys.readouterr().out
     assert not (campaign.results / CAMPAIGN).exists()
 
 
