@@ -125,7 +125,8 @@ COMMANDS = {command.prog.split()[1]: command for command in (
          _arg("--scaling", "strong (the same work at each scale, the default), weak (the work "
               "grows), or none", "strong", choices=("strong", "weak", "none")),
          _arg("--out", "folder of campaign, site, benchmark and results; default: sweep", "sweep"),
-         _arg("--slurm", "runs are jobs of Slurm", False, action="store_true"),
+         _arg("--slurm", "runs are jobs of Slurm; srun starts their ranks if {ranks} is not in the "
+              "command", False, action="store_true"),
          _arg("--ranks-per-node", "ranks on a node of Slurm; default: 1", 1, type=int)),
         "scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app\n"
         "scalesweep sweep --param threads=1,2,4 --scale threads"

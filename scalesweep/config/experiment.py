@@ -171,6 +171,7 @@ def _mixed(
         at.extend([scale] if scale not in at else [])
     for amounts in series.values():
         alone = {scales[0]: work for work, scales in amounts.items() if len(scales) == 1}
-        if len(amounts) > 1 and 2 * len(alone) > len(amounts):
+        apart = len(alone) > 1 and all(len(scales) == 1 for scales in amounts.values())
+        if len(amounts) > 1 and (apart or 2 * len(alone) > len(amounts)):
             return "it is " + " and ".join(f"{alone[at]:g} at {at}" for at in sorted(alone)[:2])
     return ""
