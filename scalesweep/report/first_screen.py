@@ -302,7 +302,7 @@ def steps_of(
     ]
     if noisy and (undecided or unsure):
         yield Next(quiet, f"{again} --again disturbed", noisy)
-    yield from _measure(results, undecided, reaches)
+    yield from _measure(results, undecided, [] if unclear else reaches)
     yield from said
 
 
@@ -311,7 +311,8 @@ def _measure(
     undecided: Sequence[tuple[Verdict, Efficiency]],
     reaches: Sequence[Verdict],
 ) -> Iterator[Next]:
-    """What to measure: what decides an open scale, a larger scale, or repeats of single runs."""
+    """What to measure: what decides an open scale, a larger scale than those that are clear to be
+    ``reaches``, or repeats of single runs."""
     for reach, point in undecided:
         if reach.cited.odd or reach.why == SAME or reach.repeats_for(point) is None:
             # More than twice as many repeats: what makes the numbers as they are comes first.
@@ -324,7 +325,7 @@ def _measure(
         counts = ", ".join(str(count) for count in [*results.values(results.scale), 2 * last])
         code = f"experiments:\n  {results.name}:\n    axes:\n      {results.scale}: [{counts}]"
         repeats = 1 + max(run["repeat"] for run in results.entry["runs"])
-        text = "measure a larger scale: nothing has stopped scaling yet"
+        text = "measure a larger scale, if the machine has it: nothing has stopped scaling yet"
         yield Next(text, code, len(reaches) * repeats)
     if not reaches and results.points and all(row.get("repeats") == 1 for row in results.points):
         yield _repeat(results, 2, "they give every point an interval")

@@ -10,8 +10,8 @@ import pytest
 from scalesweep.aspects.find import find
 from scalesweep.core.plan_format import read_plan
 from scalesweep.experiment.results import ExperimentResults
-from scalesweep.findings.base import ATTENTION, Finding, number_of
-from scalesweep.report.first_screen import LOAD, MOST_SENTENCES, first_screen
+from scalesweep.findings.base import ATTENTION, CLEAR, Finding, number_of
+from scalesweep.report.first_screen import LOAD, MOST_SENTENCES, first_screen, sentences_of
 from tests.fakes.imported_table import LAYOUT_ROWS, LAYOUTS, imported
 from tests.fakes.results import Fake, make_results, studies_of
 
@@ -41,6 +41,7 @@ def slower(power: float) -> Any:
          r"run at 1 rank; 100 %; at 2: [\d.]+ %; .*clear", "share cores"),
         (Fake("e", WEAK, "weak", repeats=5), r"run at 4 ranks; 9[\d.]+ %; the largest run.*clear",
          "measure a larger scale"),
+        (Fake("e", WEAK, "weak", repeats=1), "run at 4 ranks.*open", "measure 2 more repeats"),
         (Fake("e", WEAK, "weak", repeats=1, speed=slower(0.5)),
          r"run at 1 rank; 100 %; at 2: [\d.]+ %.*open", "measure 2 more repeats"),
         (Fake("e", WEAK, "weak", fate=lambda p, r: "new" if p["ranks"] == 4 else "done"),
@@ -63,6 +64,14 @@ def test_where_to_run_and_what_next(tmp_path: Path, fake: Fake, line: str, then:
     assert then in (shown["next"].text if shown["next"] else "")
     assert len(shown["sentences"]) <= MOST_SENTENCES
     assert shown["figure"] == "scaling-later"
+
+
+def test_each_rule_has_a_sentence_before_one_has_two() -> None:
+    rules = ["verdict", "verdict", "best", "ratio", "largest loss", "largest loss", "causes"]
+    said = sentences_of([Finding("e", rule, CLEAR, subject=str(n)) for n, rule in enumerate(rules)])
+    assert [(of.rule, of.subject) for of in said] == [
+        ("verdict", "0"), ("best", "2"), ("largest loss", "4"), ("causes", "6")
+    ]  # fmt: skip
 
 
 def test_of_layouts_the_best_of_each_scale_decide(tmp_path: Path) -> None:
