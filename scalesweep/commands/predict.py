@@ -35,7 +35,9 @@ def run(args: argparse.Namespace) -> None:
         data = ExperimentData(summary, entry)
         layouts = ranking_texts(data, wanted)
         texts += layouts
-        if entry["scale"] in entry["axes"] and entry["scaling"] in OF_SAMPLES and not layouts:
+        if not data.row_of:
+            texts.append(f"{entry['name']}: no finished run counts")
+        elif entry["scale"] in entry["axes"] and entry["scaling"] in OF_SAMPLES and not layouts:
             rows = list(prediction_rows(data, wanted, machine))
             texts.append(rows_text(ExperimentResults(entry, {}), rows))
     if not texts:

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from scalesweep.adaptive.policy import RunPlan, plan_runs
 from scalesweep.config.campaign import Campaign, load_campaign
@@ -103,16 +104,9 @@ def claim_results(
     claim_folder(campaign.results, where, write, None if named else campaign.file)
 
 
-def _load(path: Path, options: Mapping[str, str | None], in_slurm: bool = False) -> Campaign:
-    return load_campaign(
-        path,
-        options.get("site"),
-        options.get("results"),
-        cluster=in_slurm,
-        profile=options.get("profile"),
-        history=options.get("history"),
-        baseline=options.get("baseline"),
-    )
+def _load(path: Path, options: Mapping[str, Any], in_slurm: bool = False) -> Campaign:
+    own = {key: options.get(key) for key in ("site", "results", "profile", "history", "baseline")}
+    return load_campaign(path, cluster=in_slurm, **own)
 
 
 def warn(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -> None:

@@ -4,7 +4,6 @@ The terminal gets a line for each job, where Snakemake prints ten; its log file 
 """
 
 import contextlib
-import json
 import logging
 import re
 import sys
@@ -18,7 +17,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from scalesweep.compute.job_spec import LAUNCHER_LOG
 from scalesweep.core.causes import Cause
 from scalesweep.core.files import natural_order
-from scalesweep.core.formatting import counted, duration, listed, number
+from scalesweep.core.formatting import counted, duration, listed
 from scalesweep.core.record import FAILURE, RECORD
 from scalesweep.core.visible import visible
 from scalesweep.jobs.failure_groups import Failure, failure_lines
@@ -45,16 +44,6 @@ _OF_ITS_WORK = (
 _MEANWHILE = "Warning: the following output files of rule"
 
 
-def _rate(record: Path) -> str:
-    """The first rate that a run states, ``301 images/s``; empty if it states none."""
-    try:
-        metrics = json.loads(record.read_bytes())["metrics"].values()
-    except (OSError, ValueError, LookupError):
-        return ""
-    rates = [metric for metric in metrics if str(metric["unit"]).endswith("/s")]
-    return f"{number(rates[0]['value'])} {rates[0]['unit']}" if rates else ""
-
-
 class Progress:
     """The pending runs of a campaign: those that are open, done and failed."""
 
@@ -66,16 +55,14 @@ class Progress:
         self._failed: set[str] = set()
         self._pending = frozenset(context.pending)
         self._since = time.time()
-        self._rate = ""
         self._jobs: dict[int, str] = {}  # of Snakemake
         self._said = 0.0
 
     def begins(self, job: int, run_id: str) -> str:
-        """Note the run of a job; what the last run reached, how many have failed and the time that
-        is left, for the line of the run; empty at first."""
+        """Note the run of a job; how many have failed and the time that is left, for the line of
+        the run; empty at first."""
         self._jobs[job] = run_id
-        last = f", last: {self._rate}" if self._rate else ""
-        return last + self._count_failed() + self._left()
+        return self._count_failed() + self._left()
 
     def ends(self, job: int) -> str:
         """Note the end of a job; a line on jobs of Slurm, or nothing."""
@@ -89,14 +76,12 @@ class Progress:
         return f"{self._line()}{self._context.submission.in_queue}"
 
     def _look_at(self, run_id: str) -> None:
-        record = self._folder / run_id / RECORD
         if run_id in self._done or run_id not in self._pending:
             return
         submission = self._context.submission
-        if record.exists():
+        if (self._folder / run_id / RECORD).exists():
             self._done.add(run_id)
             self._failed.discard(run_id)
-            self._rate = _rate(record)
         elif run_id in submission.given_up if submission else self._is_new(run_id, FAILURE):
             self._failed.add(run_id)  # and is not about to be tried again
 

@@ -228,7 +228,7 @@ class Submission:
         ends = self.watch.ended(list(jobs))
         seen = [self.watch.seen[i].state for i in jobs if i in self.watch.seen]
         queued, running = seen.count("PENDING"), seen.count("RUNNING")
-        self.in_queue = f", {queued} queued, {running} running" if seen else ""
+        self.in_queue = f", {queued} queued, {running} running" if queued + running else ""
         return {
             i: (True, "") if self._is_made(jobs[i], end) else self.judge(jobs[i], end)
             for i, end in ends.items()
