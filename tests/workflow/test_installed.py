@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.fakes.torch_python import TORCH, needs_torch
 from tests.fakes.tracked import commit
 
 pytestmark = pytest.mark.slow
@@ -19,21 +18,6 @@ pytestmark = pytest.mark.slow
 UV = ROOT / ".tools" / "bin" / "uv"
 SHIPPED = ("Snakefile", "workflow", "profiles", "resources", "config")
 NO_NETWORK = ("error sending request", "dns error", "Failed to fetch", "Could not connect")
-TRAINING = """\
-campaign: training
-site: mine
-experiments:
-  training:
-    benchmark: torch_training
-    fixed: {ranks: 2, ranks_per_node: 2, model: mlp, batch_size: 8, warmup_batches: 1, batches: 4}
-"""
-SITE = """\
-site: mine
-nodes: 1
-oversubscribe: true
-python: {torch: TORCH}
-launch: {single: [], multi: ["{python}", "{launchers}/local_ranks.py", "{ranks}"]}
-"""
 
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -72,18 +56,6 @@ def call(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Call:
     return call
 
 
-@pytest.fixture
-def study(call: Call, tmp_path: Path) -> Path:
-    """A study that its user has made."""
-    made = call(tmp_path, "scalesweep", "study", "mine")
-    assert (made.returncode, made.stderr) == (0, "")
-    return tmp_path / "mine"
-
-
-def records(study: Path) -> list[dict[str, object]]:
-    return [json.loads(path.read_text()) for path in study.glob("results/runs/*/*/record.json")]
-
-
 def test_the_wheel_has_every_file_of_the_checkout(wheel: Path) -> None:
     words = ("git", "ls-files", "-co", "--exclude-standard", "scalesweep", "plugins", *SHIPPED)
     files = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -92,10 +64,13 @@ def test_the_wheel_has_every_file_of_the_checkout(wheel: Path) -> None:
     assert inside == {name.removeprefix("plugins/") for name in names}
 
 
-def test_a_study_of_an_external_program(call: Call, study: Path) -> None:
+def test_a_study_of_an_external_program(call: Call, tmp_path: Path) -> None:
+    made, study = call(tmp_path, "scalesweep", "study", "mine"), tmp_path / "mine"
+    assert (made.returncode, made.stderr) == (0, "")
     done = call(study, "snakemake")
     assert done.returncode == 0, done.stderr
-    assert [record["git"] for record in records(study)] == [None] * 6
+    records = [json.loads(p.read_text()) for p in study.glob("results/runs/*/*/record.json")]
+    assert [record["git"] for record in records] == [None] * 6
     assert (study / "results" / "report.html").stat().st_size > 100_000
     with (study / "results" / "tables" / "weak_scaling" / "scaling.csv").open() as file:
         assert [row["ranks"] for row in csv.DictReader(file)] == ["1", "2"]
@@ -104,12 +79,3 @@ def test_a_study_of_an_external_program(call: Call, study: Path) -> None:
     assert plan.returncode == 0 and "sbatch --nodes=1 --ntasks=2" in plan.stdout, plan.stderr
     doctor = call(study, "scalesweep", "doctor")
     assert doctor.returncode == 0 and "2 ranks on" in doctor.stdout, doctor.stdout
-
-
-@needs_torch
-def test_a_study_of_pytorch_in_an_environment_of_the_user(call: Call, study: Path) -> None:
-    (study / "config" / "config.yaml").write_text(TRAINING)
-    (study / "config" / "sites" / "mine.yaml").write_text(SITE.replace("TORCH", str(TORCH)))
-    done = call(study, "snakemake", "--until", "run")
-    assert done.returncode == 0, done.stderr
-    assert len(records(study)) == 1

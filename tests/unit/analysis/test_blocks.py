@@ -20,10 +20,6 @@ def in_blocks(logs: Floats) -> Errors:
     return Errors(dict(enumerate(table)), [(range(len(table)), table)])
 
 
-def apart(logs: Floats, **more: bool) -> Errors:
-    return Errors(dict(enumerate(np.exp(logs))), **more)
-
-
 def test_shared_variance_is_that_of_least_squares_on_points_and_blocks() -> None:
     points, repeats = LOGS.shape
     rows, columns = np.indices(LOGS.shape)
@@ -39,7 +35,8 @@ def test_shared_variance_is_that_of_least_squares_on_points_and_blocks() -> None
     assert error is not None and error.error == pytest.approx(math.sqrt((own[0] + own[1]) / 3))
     assert error.degrees == 6  # as many as all residuals have
     # Of a mean what blocks differ by counts too.
-    mean, alone = in_blocks(LOGS).mean(2), apart(LOGS, shared=False).mean(2)
+    alone = Errors(dict(enumerate(np.exp(LOGS))), shared=False).mean(2)
+    mean = in_blocks(LOGS).mean(2)
     assert mean.error == pytest.approx(alone.error, rel=0.1) and 2 < mean.degrees < 6
 
 

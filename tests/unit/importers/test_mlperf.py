@@ -33,10 +33,6 @@ def test_a_closed_run(read: Read) -> None:
     assert set(run.notes["assumed"]) == {"ranks", "target_mae", "decay_factors"}
 
 
-def as_python(lines: list[str]) -> list[str]:
-    return [f":::MLLOG {json.loads(text[9:])!r}\n" for text in lines]
-
-
 def two_ranks(label: str) -> Callable[[list[str]], list[str]]:
     """Lines of two ranks, of which rank 1 is a second late and wrong."""
 
@@ -59,7 +55,7 @@ STYLES: dict[str, Callable[[list[str]], list[str]]] = {
          for text in lines],
         '"block_stop"', '"block_stop"',
     ),
-    "Python's dicts": as_python,
+    "Python's dicts": lambda lines: [f":::MLLOG {json.loads(it[9:])!r}\n" for it in lines],
     "srun's labels": two_ranks("{}: "),
 }  # fmt: skip
 

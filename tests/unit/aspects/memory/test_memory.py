@@ -109,12 +109,8 @@ def test_a_point_is_judged_without_its_own_peak(tmp_path: Path) -> None:
     assert ratios[-2] < 1.15
 
 
-def said(results: ExperimentResults) -> dict[str, str]:
-    return {f.rule: rules()[f.rule].say(f).sentence for f in memory_notes(results)}
-
-
 def test_what_the_findings_say(layouts: ExperimentResults) -> None:
-    near, failed = said(layouts).values()
+    near, failed = (rules()[f.rule].say(f).sentence for f in memory_notes(layouts))
     assert near.startswith("Of 30 memory peaks, each predicted without itself, the median is off")
     assert failed.endswith("; the memory model calls 6 of them too large and 0 fitting.")
     table = memory_table(layouts, 10)
