@@ -9,7 +9,7 @@ from itertools import groupby
 from scalesweep.analysis import rank_stats
 from scalesweep.analysis.multiple import STEP
 from scalesweep.analysis.stats import SIGNIFICANT
-from scalesweep.analysis.step_account import EPOCHS, NOEXCHANGE, REST, STEP_WORDS
+from scalesweep.analysis.step_account import EPOCHS, NOEXCHANGE, REST, STEP_WORDS, STEPS
 from scalesweep.analysis.step_delays import EVERY
 from scalesweep.analysis.step_work import (
     BETWEEN,
@@ -183,6 +183,27 @@ def _claim(results: ExperimentResults, term: LedgerRow) -> Claim:
     return claim_of(term.claimed, LOSS, term.TABLE, term.term, *results.point_key(term.row))
 
 
+BOUND, BOUND_FROM = "input wait", 0.2  # of a step, as TensorFlow's profiler calls it input-bound
+
+
+def input_wait(results: ExperimentResults) -> list[Finding]:
+    """The point whose steps wait for their input for the largest share of their time, if that is a
+    fifth: where all ranks wait alike, no loss against an ideal shows it."""
+    known = [of for of in ledgers(results) if of.form == STEPS and INPUT in of.parts]
+    shares = [of.parts[INPUT].ms / of.elapsed.ms for of in known]
+    if max(shares, default=0.0) < BOUND_FROM:
+        return []
+    share, most = max(zip(shares, known, strict=True), key=lambda item: item[0])
+    at = f"At {results.describe(most.row)}, " if results.axes else ""
+    return [
+        Finding(
+            results.name, BOUND, ATTENTION, words={"at": at, "share": f"{100 * share:.0f} %"},
+            numbers=(number_of("waits", share, "1"),),
+            evidence=declared_evidence(results, most.parts[INPUT]),
+        )
+    ]  # fmt: skip
+
+
 CAUSES = "causes"
 MOST_CAUSES = 4  # causes of a point
 # What a cause is called, and what to do about it.
@@ -309,6 +330,10 @@ RULES = (
         CAUSES, step_causes, part=STEP,
         says={CLEAR: "{at}{what}; without {it} a step is {gain} shorter."},
         next={CLEAR: "{then}", OPEN: "repeat the runs"},
+    ),
+    Rule(
+        BOUND, input_wait, says={ATTENTION: "{at}{share} of a step is a wait for input."},
+        next={ATTENTION: "give all ranks more readers, or files in a faster place"},
     ),
     Rule(
         STRAGGLERS, slow_ranks,

@@ -111,6 +111,12 @@ def test_a_single_stall_is_clear_only_in_the_same_step_of_each_run(
     assert ("may be noise" in cause.reason) != sure
 
 
+def test_a_wait_for_input_that_all_ranks_share_is_said(tmp_path: Path) -> None:
+    for ms, said in ((40, ["At 2 ranks, 39 % of a step is a wait for input."]), (4, [])):
+        _, _, found = measured(tmp_path / str(ms), faulty(input=always(ms, 0, 1)))
+        assert [one.sentence for one in found if one.rule == "input wait"] == said
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [({"repeats": 1}, "one run"), ({"notes": {"mode": {"synchronous": False}}}, "")],
