@@ -121,6 +121,7 @@ COMMANDS = {command.prog.split()[1]: command for command in (
          _arg("--stamps", "the command prints stamps of steps (docs/reference/stamps.md)", False,
               action="store_true"),
          _arg("--repeats", "runs of each point; default: 3", 3, type=int),
+         _arg("--time-limit", "minutes after which a run is ended; default: 60", 60.0, type=float),
          _arg("--scale", "the parameter that the command scales over; default: ranks", "ranks"),
          _arg("--scaling", "strong (the same work at each scale, the default), weak (the work "
               "grows), or none", "strong", choices=("strong", "weak", "none")),

@@ -91,6 +91,7 @@ def files_of(args: argparse.Namespace, values: Values) -> dict[str, dict[str, An
         "scale": args.scale,
         "axes": {axis: list(of) for axis, of in values.items()},
         "repeats": args.repeats,
+        "time_limit_minutes": args.time_limit,
     }
     site = _SITE | {"oversubscribe": True}
     if args.slurm:
@@ -170,9 +171,20 @@ def shown_table(args: argparse.Namespace, values: Values, tables: Path) -> str:
     metric = "samples_per_second" if args.stamps else WALL_TIME
     metric = args.metric[0]["metric"] if args.metric else metric
     varied = [name for name, of in values.items() if len(of) > 1 or name == args.scale]
-    stats = [f"{metric}_{stat}_run" for stat in ("mean", "low", "high", "speedup", "eff")]
+    names = {
+        "mean": metric,
+        "low": "low",
+        "high": "high",
+        "speedup": "speedup",
+        "eff": "efficiency",
+    }
+    stats = {f"{metric}_{stat}_run": name for stat, name in names.items()}
     shown = rows.reindex(columns=[*varied, "repeats", *stats]).dropna(axis="columns", how="all")
-    return shown.to_string(index=False, float_format=number, na_rep="") if any(rows.repeats) else ""
+    return (
+        shown.rename(columns=stats).to_string(index=False, float_format=number, na_rep="")
+        if any(rows.repeats)
+        else ""
+    )
 
 
 def _refuse(text: str) -> NoReturn:

@@ -67,7 +67,7 @@ class SlurmSite(Model):
     max_attempts: Annotated[Count, Field(le=20)] = 3
     """jobs of one run in one call of Snakemake, if another may succeed ([causes](causes.md))"""
     max_minutes: Positive | None = None
-    """longest limit that is requested after TIMEOUT; default: four times `time_limit_minutes`"""
+    """longest limit requested after TIMEOUT; default: four times the site's `time_limit_minutes`"""
     staging_minutes: Positive = 60.0
     """limit of a job that makes a data set, a task with `stage_workers` CPUs"""
     staging_memory_gib: Positive = 4.0

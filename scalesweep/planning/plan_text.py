@@ -203,7 +203,7 @@ def _jobs(jobs: PlanJobs | None) -> list[str]:
         lines.append(
             f"{counted(sum(shape['jobs'] for shape in shapes), 'job')}: "
             f"{hours(jobs['node_hours_expected'])} node-hours expected, "
-            f"{hours(jobs['node_hours_limit'])} at most"
+            f"{hours(jobs['node_hours_limit'])} at most, retries aside"
         )
     spent = f"{hours(jobs['spent_node_hours'])} node-hours spent{_budget(jobs)}"
     return [*lines, spent] if shapes else ["", *lines, spent]

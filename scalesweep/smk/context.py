@@ -189,14 +189,14 @@ class SnakemakeContext:
         again = again if self.campaign.site.launch else "import again"
         return f"{tell_set_aside(broken)}; {again}"
 
-    def report_line(self) -> str:
-        """What the report says first and where it is, or how to have it; empty while another call
-        makes it."""
+    def report_line(self, since: float = 0.0) -> str:
+        """What the report says first and where it is, or how to have it if it is older than
+        ``since``; empty while another call makes it."""
         if self.round in (FIRST, LATER):
             return ""
         page, summary = Path(self.results, "report.html"), Path(self.results, "summary.parquet")
         with contextlib.suppress(OSError):
-            if page.stat().st_mtime >= summary.stat().st_mtime:
+            if page.stat().st_mtime >= max(summary.stat().st_mtime, since):
                 said = Path(self.results, "logs", "report.log").read_text()
                 return visible(f"{said}report: {page}")
         return "no report of this call: `snakemake report` makes it"

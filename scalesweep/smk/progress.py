@@ -54,7 +54,7 @@ class Progress:
         self._done: set[str] = set()
         self._failed: set[str] = set()
         self._pending = frozenset(context.pending)
-        self._since = time.time()
+        self.since = time.time()
         self._jobs: dict[int, str] = {}  # of Snakemake
         self._said = 0.0
 
@@ -88,18 +88,18 @@ class Progress:
     def _is_new(self, run_id: str, name: str) -> bool:
         """Whether a file of a run was written in this call."""
         with contextlib.suppress(OSError):
-            return (self._folder / run_id / name).stat().st_mtime >= self._since
+            return (self._folder / run_id / name).stat().st_mtime >= self.since
         return False
 
     def _line(self) -> str:
         done = f"runs: {len(self._done)} of {len(self._pending)} done{self._count_failed()}"
-        return f"{done}, elapsed {duration(time.time() - self._since)}{self._left()}"
+        return f"{done}, elapsed {duration(time.time() - self.since)}{self._left()}"
 
     def _count_failed(self) -> str:
         return f", {len(self._failed)} failed" if self._failed else ""
 
     def _left(self) -> str:
-        ended, elapsed = len(self._done) + len(self._failed), time.time() - self._since
+        ended, elapsed = len(self._done) + len(self._failed), time.time() - self.since
         left = len(self._pending) - ended
         return f", about {duration(elapsed / ended * left)} left" if left > 0 and ended else ""
 

@@ -95,11 +95,13 @@ def tell_stale(campaign: Campaign, runs: Runs, states: Mapping[str, RunState]) -
     others = {i for i, state in stale.items() if state.detail != OTHER_PATTERNS}
     named = [f"{why} ({counted(count, 'run')})" for why, count in reasons.items()]
     are = "is stale: its record is" if len(stale) == 1 else "are stale: their records are"
-    ways = []
+    ways, file = [], str(campaign.file)
+    if campaign.results != Path(campaign.keys.results):
+        file += f" --results {campaign.results}"
     if any(OTHER_PATTERNS in state.detail for state in stale.values()):
-        ways.append(f"to read their logs again, `scalesweep reread {campaign.file}`")
+        ways.append(f"to read their logs again, `scalesweep reread {file}`")
     if names := list(dict.fromkeys(runs[i][0].part_of or runs[i][0].name for i in sorted(others))):
-        again = f"`scalesweep run {campaign.file} --again {names[0]}`"
+        again = f"`scalesweep run {file} --again {names[0]}`"
         ways.append(f"to measure them again, {again}, or raise the benchmark's 'version'")
         ways.append(f"to count them, add 'accept_stale: [{', '.join(names)}]' to {campaign.file}")
     return (

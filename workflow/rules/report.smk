@@ -92,5 +92,7 @@ onerror:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(128 + signal.SIGTERM)
-    if (PROGRESS.finish() or SWEEP.round) and (where := SWEEP.report_line()):
+    if (PROGRESS.finish() or SWEEP.round) and (
+        where := SWEEP.report_line(PROGRESS.since)
+    ):
         print(where, file=sys.stderr)

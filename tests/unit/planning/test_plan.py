@@ -128,7 +128,7 @@ def test_jobs_by_shape(campaign_of: Callable[..., Campaign]) -> None:
     (row,) = [line for line in lines if " ".join(shape_of(1).sbatch_words()) in line]
     words = ["2", "1", "min", "30", "s", "same", "point", "6", "min", "00", "s", "0.0525", "0.2"]
     assert row.split()[:13] == words
-    assert "4 jobs: 0.196 node-hours expected, 1 at most" in lines
+    assert "4 jobs: 0.196 node-hours expected, 1 at most, retries aside" in lines
     assert lines[-1] == (
         "0.812 node-hours spent of a budget of 2: 1.19 left; these jobs take up to 1"
     )
