@@ -11,7 +11,8 @@ Points = Sequence[Mapping[str, Any]]
 
 def planned_points(experiment: PlanExperiment) -> list[PointValues]:
     """Every planned point of an experiment once."""
-    return [run["point"] for run in experiment["runs"] if not run.get("repeat")]
+    # Of two imported experiments with the same points, the second has no repeat 0.
+    return list({canonical_json(run["point"]): run["point"] for run in experiment["runs"]}.values())
 
 
 def _mark(value: Any) -> Hashable:

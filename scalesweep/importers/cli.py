@@ -10,6 +10,7 @@ from pathlib import Path
 from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
+from scalesweep.core.record import last_lines
 from scalesweep.core.visible import visible
 from scalesweep.importers import detect_logs
 from scalesweep.importers.imported_run import COPY, REFUSED, ImportedRun, Item
@@ -92,7 +93,8 @@ def _write_campaign(
     doubts = doubtful(runs)
     for doubt in doubts:
         _log.warning("%s", doubt)
-    campaign = Path(args.results) / CAMPAIGN
+    results = Path(args.results)
+    campaign = results / CAMPAIGN
     former = former_rules(load_yaml(campaign), runs) if campaign.is_file() else {}
     known = {**former, **detect_logs.RULES, **rules}
     content = campaign_of(runs, known, args.site, args.results)
@@ -109,9 +111,18 @@ def _write_campaign(
     command = report_command(campaign, args.site, args.results, named)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise UserError(f"the report failed: {done.stderr[-500:] or done.stdout[-500:]}")
+        raise UserError(f"the report failed: {why_failed(done.stderr, results / 'logs')}")
     # What the first screen says, an experiment a line.
-    said = (Path(args.results) / "logs" / "report.log").read_text()
-    print(f"{visible(said)}report: {Path(args.results) / 'report.html'}")
+    said = (results / "logs" / "report.log").read_text()
+    print(f"{visible(said)}report: {results / 'report.html'}")
     if any(e.get("scaling", "none") != "none" for e in content["experiments"].values()):
         print(f"predict other counts: scalesweep predict {campaign} --ranks N")
+
+
+def why_failed(said: str, logs: Path) -> str:
+    """Why a report failed: what Snakemake printed after the line on its profile; of a step that
+    crashed, the last line of its log, which is the newest."""
+    if told := said.partition("\n")[2].strip():
+        return told
+    log = max(logs.glob("*.log"), key=lambda path: path.stat().st_mtime)
+    return f"{last_lines(log)[-1]} ({log})"

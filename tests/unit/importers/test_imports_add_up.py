@@ -15,6 +15,7 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
 from scalesweep.importers import COSMOFLOW, LOGS, TABLE
+from scalesweep.importers.cli import why_failed
 from scalesweep.importers.detect_logs import RULES, read_items
 from scalesweep.importers.imported_run import COPY, NOT_READ, REFUSED, Refusal, not_read
 from scalesweep.importers.rank_map import RankMap, read_ranks
@@ -271,3 +272,9 @@ def test_repeats_in_order_and_copies(read: Read, tmp_path: Path) -> None:
     runs, _ = read(fake.one(1001.0))  # another one of this point is one more repeat
     written, refusals = import_runs(runs, tmp_path / "runs" / "imported")
     assert ([entry.repeat for entry in written], refusals) == ([3, 2, 1], [])
+
+
+def test_a_report_that_failed_says_why(tmp_path: Path) -> None:
+    (tmp_path / "tables.log").write_text("Traceback ...\nValueError: empty\n")
+    assert why_failed("Using ...\nerror: a key\n", tmp_path) == "error: a key"
+    assert why_failed("Using ...\n", tmp_path) == f"ValueError: empty ({tmp_path}/tables.log)"

@@ -65,6 +65,9 @@ def test_devices_scale_whether_they_are_ranks_or_not() -> None:
     made = study(points)
     assert series_parameters(made.entry) == ["mode"]
     assert fold_axes(made.entry)[0] == ["devices", "mode"]
+    # Repeats of another import may go before.
+    made.entry["runs"] = [{**run, "repeat": 3} for run in made.entry["runs"]]
+    assert fold_axes(made.entry)[0] == ["devices", "mode"]
     scaling: Any = made.tables["scaling"]
     assert scaling["devices"].tolist() == [1, 2, 1, 2]
     assert scaling[f"{MAIN}_eff_run"].tolist() == pytest.approx([1, 0.75, 1, 0.75])
