@@ -21,6 +21,7 @@ from scalesweep.core.record import RECORD, parse_record
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.history.store import PART, SPEEDUP, TERM, frame_of
 from scalesweep.history.tracked import Tracked, tracked_of
+from scalesweep.importers.write_records import SOURCE_DIGEST
 from scalesweep.judge.facts import facts_of
 from scalesweep.judge.metrics import metrics_of
 from scalesweep.tables.bookkeeping import ACCOUNT, PARTS
@@ -60,10 +61,12 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
             taken.add(run_id)
             benchmark = by_name[entry["name"]].benchmark
             head = head_of(campaign, entry, record, run["point"])
-            head |= _commit_of(
-                campaign, tracked_of(record, benchmark, campaign.keys.track.repository)
-            )
-            profiler = str((record.get("notes") or {}).get("importer") or "run")
+            tracked = tracked_of(record, benchmark, campaign.keys.track.repository)
+            head |= _commit_of(campaign, tracked)
+            notes = record["notes"]
+            source = notes.get(SOURCE_DIGEST)
+            head["read_from"] = digest_of([source, tracked.commit], 8) if source else ""
+            profiler = str(notes.get("importer") or "run")
             # Two tools see different parts.
             rows += [
                 {**head, **row, "run_id": run_id, "phase": row["phase"] or profiler}

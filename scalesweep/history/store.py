@@ -29,14 +29,14 @@ TERM, PART, SPEEDUP = "term", "part", "speedup"
 
 _TEXT, _TIME = pa.string(), pa.timestamp("ms", "UTC")
 # docs/reference/files.md says what they mean. ``group``: of what its runs are a session (campaign,
-# folder, commit).
+# folder, commit). ``read_from``: of an import a digest of source and commit.
 SCHEMA = pa.schema(
     [
         *((name, _TEXT) for name in ("session", "group", "campaign", "site", "source", "results")),
         *((name, _TEXT) for name in ("experiment", "benchmark")),
         ("version", pa.int64()),
         *((name, _TEXT) for name in ("scaling", "device", "identity", "point", "label")),
-        *(("workers", pa.int64()), ("run_id", _TEXT), ("repeat", pa.int64())),
+        *(("workers", pa.int64()), ("run_id", _TEXT), ("read_from", _TEXT), ("repeat", pa.int64())),
         *(("started", _TIME), ("ended", _TIME), ("commit", _TEXT), ("dirty", pa.bool_())),
         *(("commit_time", _TIME), ("subject", _TEXT), ("tags", _TEXT), ("repository", _TEXT)),
         *((name, _TEXT) for name in ("program", "hosts", "launcher", "facts")),
@@ -47,8 +47,9 @@ SCHEMA = pa.schema(
         *((name, pa.float64()) for name in ("low", "high", "share")),
     ]
 )
-# A run by site, id and start: measured again, it is another one.
-RUN = ["site", "run_id", "started"]
+# A run by site, id and start: measured again, it is another one. The start of an import may be its
+# file's age, which many files share.
+RUN = ["site", "run_id", "started", "read_from"]
 # What distinguishes a point, and a line of its sessions.
 POINT = ["site", "source", "benchmark", "version", "device", "identity"]
 KEY = [*POINT, "kind", "metric", "phase"]
@@ -82,7 +83,7 @@ def append(folder: Path, rows: pd.DataFrame) -> list[Path]:
                 continue
             same = kept[(kept["group"] == group) & _keys(kept).isin(_keys(own))]["session"]
             first = f"{own['started'].min():%Y%m%dT%H%M%SZ}"
-            fresh = f"{first}-{digest_of([group, first], 3)}"
+            fresh = f"{first}-{digest_of([group, first, min(own['read_from'])], 3)}"
             session = same.iloc[0] if len(same) else fresh
             runs = sorted(map(str, _keys(new).unique()))
             path = place / f"{session}-{digest_of(runs, 4)}.parquet"

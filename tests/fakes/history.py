@@ -59,7 +59,7 @@ def make_session(fake: FakeSession) -> pd.DataFrame:
                 "version": 1, "scaling": fake.scaling, "device": fake.device,
                 "identity": json.dumps({"p": label}), "point": json.dumps({"ranks": 1, "p": label}),
                 "label": label, "workers": workers, "run_id": run_id, "repeat": repeat,
-                "started": started, "ended": started + timedelta(seconds=1),
+                "started": started, "ended": started + timedelta(seconds=1), "read_from": "",
                 "commit": commit_of(fake.day), "dirty": False, "better": "lower",
                 "commit_time": DAY_0 + timedelta(days=fake.day),
                 "subject": f"Change {fake.day}", "tags": fake.tags, "repository": "/src/program",

@@ -44,6 +44,9 @@ def test_appending_twice_adds_nothing_and_a_session_grows(tmp_path: Path) -> Non
     assert len(append(tmp_path, more)) == 1
     rows = load(tmp_path)
     assert len(rows) == 4 and rows["session"].nunique() == 1
+    # Another file of the same age, imported into the same folder.
+    assert len(append(tmp_path, more.assign(read_from="x"))) == 1
+    assert load(tmp_path)["session"].nunique() == 2
     assert not [path for path in (tmp_path / "sessions").iterdir() if path.name[0] == "."]
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from scalesweep.analysis.table_io import read_table, write_parquet
 from scalesweep.config.benchmark import Benchmark
-from scalesweep.config.campaign import Campaign
 from scalesweep.config.campaign_keys import HistorySettings, TrackKeys
 from scalesweep.core.paths import BENCHMARKS
-from scalesweep.history.session import sessions_of
+from scalesweep.history import session
+from scalesweep.history.session import sessions_of, usable_record
 from scalesweep.history.store import SCHEMA
-from scalesweep.history.tracked import UNTRACKED, tracked_of
+from scalesweep.history.tracked import UNTRACKED, Tracked, tracked_of
 from tests.fakes.results import SITE, Fake, make_results
 from tests.fakes.tracked import commit, git
 
@@ -58,7 +58,7 @@ def test_a_named_repository_counts_if_it_has_not_moved(repository: Path, tmp_pat
     assert tracked_of(record_of(), SHIPPED, tmp_path) == UNTRACKED  # no repository
 
 
-def test_finished_runs_become_rows(tmp_path: Path) -> None:
+def test_finished_runs_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_results(tmp_path / "results", [Fake("io", {"ranks": [1, 2]})], "study")
     summary = tmp_path / "results" / "summary.parquet"
     frame = read_table(summary)
@@ -67,7 +67,7 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     benchmark = SimpleNamespace(
         name="data_loading", folder=SHIPPED.folder, extract=None, framework=None
     )
-    campaign = SimpleNamespace(
+    campaign: Any = SimpleNamespace(
         name="study", results=tmp_path / "results",
         history=HistorySettings(folder=tmp_path / "kept"),
         keys=SimpleNamespace(track=TrackKeys()),
@@ -75,7 +75,7 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
         site=SimpleNamespace(name=SITE, launch=None, launch_for=lambda _: {}),
         runs_folder=tmp_path / "results" / "runs" / SITE,
     )  # fmt: skip
-    frame = sessions_of(cast(Campaign, campaign))
+    frame = sessions_of(campaign)
     rows = frame.to_dict("records")
     assert list(frame) == SCHEMA.names and frame["run_id"].notna().all()
     parts = {(row["metric"], row["value"], row["unit"]) for row in rows if row["kind"] == "part"}
@@ -89,3 +89,12 @@ def test_finished_runs_become_rows(tmp_path: Path) -> None:
     assert ("total_throughput", "later") in judged and ("total_throughput", "init") not in judged
     assert {row["label"] for row in rows} == {"ranks 1", "ranks 2"}
     assert {row["workers"] for row in rows} == {1, 2} and {row["device"] for row in rows} == {"cpu"}
+    assert set(frame["read_from"]) == {""}
+    # Imports of one file's age are told apart by what they were read from, and of which commit.
+    digests = set[str]()
+    for number in range(4):
+        record = {"source": "imported", "notes": {"source_blake2b": f"{number % 2}"}}
+        monkeypatch.setattr(session, "usable_record", lambda it, of=record: usable_record(it) | of)
+        monkeypatch.setattr(session, "tracked_of", lambda *_, n=number: Tracked(f"{n // 2}"))
+        digests |= set(sessions_of(campaign)["read_from"])
+    assert len(digests) == 4
