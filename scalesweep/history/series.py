@@ -147,7 +147,7 @@ def _values(rows: pd.DataFrame) -> pd.DataFrame:
     values["where"] = values["label"].replace("", "the only point")
     source = (" (" + values["source"] + ")").mask(values["source"] == "measured", "")
     scaling = (", " + values["scaling"] + " scaling").mask(values["scaling"] == "none", "")
-    device = ", " + values["device"].str.upper()
+    device = (", " + values["device"].str.upper()).mask(values["device"] == "", "")
     values["place"] = values["benchmark"] + " on " + values["site"] + source + device + scaling
     return _with_shares(values)
 

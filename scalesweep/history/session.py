@@ -21,7 +21,8 @@ from scalesweep.core.record import RECORD, parse_record
 from scalesweep.core.record_check import BadRecordError
 from scalesweep.history.store import PART, SPEEDUP, TERM, frame_of
 from scalesweep.history.tracked import Tracked, tracked_of
-from scalesweep.importers.write_records import SOURCE_DIGEST
+from scalesweep.importers.imported_run import GPU
+from scalesweep.importers.write_records import IMPORTED, SOURCE_DIGEST
 from scalesweep.judge.facts import facts_of
 from scalesweep.judge.metrics import metrics_of
 from scalesweep.tables.bookkeeping import ACCOUNT, PARTS
@@ -169,8 +170,11 @@ def head_of(
     launch = program.get("launch") or campaign.site.launch_for(frameworks.get(record["benchmark"]))
     files = (program.get("files") or {}).values()
     digests = [file.get("blake2b") for file in files if file.get("blake2b")]
-    gpus = known.get("GPUs") or known.get("GPU")
     device = point.get("device")
+    if device not in ("cpu", "gpu"):
+        device = "gpu" if known.get("GPUs") or known.get("GPU") else "cpu"
+        if record["source"] == IMPORTED:  # of which nothing says that it is a CPU
+            device = "gpu" if GPU in record["notes"].get("variant", ()) else ""
     return {
         "campaign": campaign.name,
         **{name: record[name] for name in ("site", "source", "benchmark", "version", "repeat")},
@@ -182,7 +186,7 @@ def head_of(
         "label": ", ".join(f"{name} {text_of(planned.get(name))}" for name in entry["axes"]),
         "started": _time(record["started"]),
         "ended": _time(record["ended"]),
-        "device": device if device in ("cpu", "gpu") else "gpu" if gpus else "cpu",
+        "device": device,
         "hosts": " ".join(sorted(run.hosts)),
         "launcher": " ".join((launch.get("multi") or launch.get("single") or [""])[:1]),
         "program": digest_of(sorted(digests), 6) if digests else "",

@@ -115,7 +115,7 @@ def _made(sessions: int) -> "tempfile.TemporaryDirectory[str]":
         fakes.append(
             FakeSession(day, {"ranks 1": around(0.1)}, device="gpu", scaling="strong", site="gpus")
         )
-    fakes.append(FakeSession(0, {"ranks 1": [1.0, 1.1]}, site="new"))
+    fakes.append(FakeSession(0, {"ranks 1": [1.0, 1.1]}, site="new", device=""))
     append(Path(folder.name), pd.concat(map(make_session, fakes)))
     return folder
 

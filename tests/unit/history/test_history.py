@@ -84,6 +84,8 @@ def test_verdicts_of_a_history(tmp_path: Path) -> None:
     assert verdict(history, "ranks 16") == INCONCLUSIVE
     assert verdict(history, "ranks 1", "new") == TOO_EARLY
     assert verdict(history, "ranks 1", "gpus") == NO_CHANGE
+    places = {(one.head["site"], one.head["place"]) for one in history.judged}
+    assert {("gpus", "b on gpus, GPU, strong scaling"), ("new", "b on new, weak scaling")} < places
 
 
 def test_terms_are_lines_of_the_same_table(tmp_path: Path) -> None:

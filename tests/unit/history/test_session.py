@@ -91,10 +91,13 @@ def test_finished_runs_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert {row["workers"] for row in rows} == {1, 2} and {row["device"] for row in rows} == {"cpu"}
     assert set(frame["read_from"]) == {""}
     # Imports of one file's age are told apart by what they were read from, and of which commit.
-    digests = set[str]()
+    # None says that it was a CPU.
+    digests, devices = set[str](), []
     for number in range(4):
-        record = {"source": "imported", "notes": {"source_blake2b": f"{number % 2}"}}
+        notes = {"source_blake2b": f"{number % 2}", "variant": {"GPU": "H100"} if number else {}}
+        record = {"source": "imported", "notes": notes}
         monkeypatch.setattr(session, "usable_record", lambda it, of=record: usable_record(it) | of)
         monkeypatch.setattr(session, "tracked_of", lambda *_, n=number: Tracked(f"{n // 2}"))
         digests |= set(sessions_of(campaign)["read_from"])
-    assert len(digests) == 4
+        devices += sessions_of(campaign)["device"].unique().tolist()
+    assert len(digests) == 4 and devices == ["", "gpu", "gpu", "gpu"]
