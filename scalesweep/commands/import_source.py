@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> None:
     if args.baseline and not args.history:
         raise UserError("--baseline: is of a history; add --history FOLDER")
     if args.history:
+        if not args.report:
+            raise UserError("--history: is written with the report; leave out --no-report")
         claim_folder(Path(args.history), "--history", write=False)
     if kind == TABLE and not args.map:
         _print_draft(Path(args.source), Path(args.results))

@@ -30,8 +30,8 @@ def test_a_profile_of_each_commit_is_a_session(project: Project) -> None:
         total = 1_569_000 + probe
         text = PPROF.format(own=total - probe, total=total, probe=probe, share=100 * probe / total)
         project.write("pprof.txt", text)
-        words = ["--ranks", "8", "--history", "kept", "--commit", "HEAD", "--repository", "program"]
-        words += [] if number else ["--no-report"]
+        words = ["--ranks", "8", "--commit", "HEAD", "--repository", "program"]
+        words += ["--history", "kept"] if number else ["--no-report"]
         done = project.scalesweep("import", "pprof.txt", *words)
         assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("history: kept/history.html\n")
