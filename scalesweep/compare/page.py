@@ -41,8 +41,8 @@ _LEVELS = {IMPROVEMENT: "confirmed", REGRESSION: "warning"}
 class Comparison:
     """Two sides compared: their points and the ratios, and what differs around the joined runs.
 
-    ``shared``: runs that both sides have, which are one and the same; ``subject``: the commit of
-    the measured program, if the sides differ.
+    ``recorded``: names of all facts; ``shared``: runs that both sides have, which are one and the
+    same; ``subject``: the commit of the measured program, if the sides differ.
     """
 
     base: Side
@@ -50,6 +50,7 @@ class Comparison:
     joined: Joined
     rows: pd.DataFrame
     differences: list[Difference]
+    recorded: str
     shared: int
     subject: Difference | None
 
@@ -67,7 +68,7 @@ def compare_sides(base: Side, new: Side) -> Comparison:
             {each for each in zip(rows["run_id"], rows["started"], strict=True) if each[1]}
         )
     known = [[facts_of(run) for run in side] for side in facts]
-    every = {name for side in known for run in side for name in run}
+    every = [*dict.fromkeys(name for side in known for run in side for name in run)]
     unlike = differences(known[0], known[1])
     # Of an external program its repository's commit, else the study's or scalesweep's.
     subjects = (PROGRAM,) if PROGRAM in every else (STUDY, GIT)
@@ -76,7 +77,7 @@ def compare_sides(base: Side, new: Side) -> Comparison:
     return Comparison(
         base, new, joined, ratios(joined, base, new),
         differences=[*([apart] if apart else []), *unlike],
-        shared=len(started[0] & started[1]),
+        recorded=listed(every, 20), shared=len(started[0] & started[1]),
         subject=next((by_fact[name] for name in subjects if name in by_fact), None),
     )  # fmt: skip
 

@@ -65,6 +65,8 @@ NOT_ARRAYS = (
 # What NumPy, json and formatting raise besides for content of the wrong kind.
 NO_USE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError)
 
+# The note of an imported record that names commit and repository.
+MEASURED_COMMIT = "measured_commit"
 # In ``notes.dates`` of an imported record whose dates are the age of a file.
 LAST_MODIFIED = "last modified"
 

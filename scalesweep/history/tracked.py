@@ -13,7 +13,7 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.core.errors import UserError
 from scalesweep.core.host import git_state
 from scalesweep.core.paths import BENCHMARKS, CHECKOUT
-from scalesweep.importers.imported_run import MEASURED_COMMIT
+from scalesweep.core.record import MEASURED_COMMIT
 from scalesweep.importers.write_records import IMPORTED
 
 

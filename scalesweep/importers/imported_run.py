@@ -11,7 +11,7 @@ from scalesweep.analysis.types import Floats
 from scalesweep.core.errors import UserError
 from scalesweep.core.files import natural_order
 from scalesweep.core.formatting import finite
-from scalesweep.core.record import LAST_MODIFIED
+from scalesweep.core.record import LAST_MODIFIED, MEASURED_COMMIT
 from scalesweep.core.visible import visible
 from scalesweep.importers.made_benchmark import Made, declared
 
@@ -19,8 +19,6 @@ from scalesweep.importers.made_benchmark import Made, declared
 REFUSED, COPY, NOT_READ = "refused", "copy", "not read"
 # Entries of ``variant``: the kind of GPU, and the commit that was measured.
 GPU, COMMIT = "GPU", "commit"
-# The note of a record that names commit and repository.
-MEASURED_COMMIT = "measured_commit"
 FILE_DATES = f"started and ended are the time the source was {LAST_MODIFIED}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from scalesweep.core.rank_columns import machine_names, values_of
-from scalesweep.core.record import dates_of
+from scalesweep.core.record import MEASURED_COMMIT, dates_of
 from scalesweep.tables.hardware import Hardware, hosts_of
 
 FACTS = "_facts"  # the column of the summary that keeps them, as JSON text
@@ -124,7 +124,7 @@ def _environment(
         facts["GPUs"] = ", ".join(f"{gpus.count(gpu)} x {gpu}" for gpu in dict.fromkeys(gpus))
     facts |= environment.get("versions") or {}
     program = (record.get("program") or {}).get("files") or {}
-    measured = (file.get("git") for file in program.values())
+    measured = [noted(record, MEASURED_COMMIT), *(file.get("git") for file in program.values())]
     commits = {
         GIT: record.get("git"),
         STUDY: record.get("study"),

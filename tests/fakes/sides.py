@@ -92,7 +92,7 @@ def _record(fake: FakeSide, one: FakePoint, repeat: int) -> dict[str, Any]:
         "environment": {
             "ranks": ranks, "versions": dict(fake.versions), "variables": dict(fake.variables),
         },
-        "git": {"commit": fake.commit, "dirty": False},
+        "git": {"commit": fake.commit, "dirty": False} if fake.commit else None,
     }  # fmt: skip
 
 

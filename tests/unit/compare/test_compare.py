@@ -11,7 +11,9 @@ from scalesweep.compare.joined import join
 from scalesweep.compare.page import compare_sides, make_tables, render_comparison, sentences
 from scalesweep.compare.ratios import ONLY_BASE, ONLY_NEW
 from scalesweep.compare.sides import Side
+from scalesweep.core.record import MEASURED_COMMIT
 from scalesweep.judge.change import CHANGED, IMPROVEMENT, INCONCLUSIVE, REGRESSION
+from scalesweep.tables.provenance import PROGRAM, run_facts
 from tests.fakes.sides import CPU, RATE, VERSIONS, FakePoint, FakeSide, make_side, rates
 
 BASE = [100.0, 101.0, 99.0]
@@ -156,7 +158,14 @@ def test_what_differs_around_the_runs() -> None:
     assert not facts["OMP_NUM_THREADS"].known and facts["CPU"].known
     assert around.subject is not None and around.subject.fact == "git commit"
     assert "hosts (node1 → node2), CPU (CPU A → CPU B)" in page(base, new)
-    assert not compare_sides(*sides(BASE, BASE)).differences
+    assert "same on both sides: CPU, CPUs, governor, memory, " in page(*sides(BASE, BASE))
+    # Of imports only the commit may be known.
+    bare: Any = {"hardware": {}, "versions": {}, "commit": "", "host": ""}
+    points = [FakePoint({"ranks": 4}, rates(BASE))]
+    base, new = two(*(FakeSide(name, points, **bare) for name in ("base", "new")))
+    assert "Not known: neither side" in page(base, new)
+    noted = {"notes": {MEASURED_COMMIT: {"commit": "a" * 40}}}
+    assert run_facts(noted).environment == ((PROGRAM, "a" * 12),)
 
 
 def test_the_page_escapes_and_the_tables_have_every_number() -> None:
