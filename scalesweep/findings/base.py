@@ -148,6 +148,8 @@ class Rule:
         template = self.says.get(finding.state) or self.says.get(CLEAR, "")
         said = _filled(template, known) if template else finding.sentence
         then = finding.next or self.next.get(finding.state, "").format_map(known)
+        if then == REPEAT[OPEN] and "imported" in finding.flags:
+            then = "import more repeats of each point"
         return replace(finding, sentence=said, next=then, words={})
 
 

@@ -130,10 +130,12 @@ def coverage(results: ExperimentResults) -> list[Finding]:
             numbers=counts_of(done=counts[Status.DONE], planned=len(runs), **lacking, **failed),
             reason=causes, flags=("accepted although stale",) if accepted else (),
             evidence={"table": "runs", "key": {}},
+            next=_START if any(run["to_run"] for run in runs) else "",
         )
     ]  # fmt: skip
 
 
+_START = "`scalesweep run` starts what is pending or has failed"
 _REPEAT = "`scalesweep run --again disturbed` measures them again"
 RULES = (
     Rule(
@@ -172,6 +174,5 @@ RULES = (
             NOTE: "Runs done: {done} of {planned}.",
             ATTENTION: "Runs done: {done} of {planned}{lacking}.",
         },
-        next={ATTENTION: "`scalesweep run` starts what is pending or has failed"},
     ),
 )  # fmt: skip

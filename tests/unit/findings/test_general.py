@@ -6,6 +6,7 @@ import pytest
 
 from scalesweep.aspects.find import find
 from scalesweep.experiment.results import ExperimentResults
+from scalesweep.findings.base import OPEN, REPEAT, Finding, Rule
 from scalesweep.findings.general import (
     coverage,
     disturbed_runs,
@@ -78,8 +79,9 @@ def test_coverage_counts_everything() -> None:
     s = study("a", range(4))
     found = only(coverage(s))
     assert (found.state, found.sentence) == ("note", "Runs done: 4 of 4.")
-    s.entry["runs"][0].update(status="failed", cause="TIMEOUT")
-    s.entry["runs"][1].update(status="new")
+    s.entry["runs"][0].update(status="failed", cause="TIMEOUT", to_run=False)  # of an import
+    assert only(coverage(s)).next == ""
+    s.entry["runs"][1].update(status="new", to_run=True)
     s.entry["runs"][2].update(status="stale", cause="program changed", detail="x was edited since")
     s.entry["runs"][3].update(detail="accepted although size was 1, is 2")
     s.entry["refused"] = 2  # by an import
@@ -87,6 +89,13 @@ def test_coverage_counts_everything() -> None:
     assert found.state == "attention" and found.flags == ("accepted although stale",)
     assert found.sentence == "Runs done: 1 of 4, 1 failed, 1 pending, 1 stale, 2 refused."
     assert found.reason == "TIMEOUT 1" and "`scalesweep run`" in found.next
+
+
+def test_imports_are_repeated_by_importing_more() -> None:
+    rule = Rule("x", None, {OPEN: "X."}, REPEAT)
+    assert rule.say(Finding("e", "x", OPEN)).next.startswith("add repeats: `repeats` in the")
+    imported = rule.say(Finding("e", "x", OPEN, flags=("imported",)))
+    assert imported.next == "import more repeats of each point"
 
 
 def test_oversubscribed_points_are_named() -> None:
