@@ -30,8 +30,9 @@ COLUMNS = (
     "ratio", "verdict", "reason", "left_out",
 )  # fmt: skip
 _LACKS = {
+    # Without its size no tokens/s are worked out.
+    "parameters": "the number of its parameters is not stated (transformer.parameters)",
     "tokens": "its tokens/s are not known",
-    "parameters": "it declares no transformer with its size (transformer.parameters)",
     "dtype": "the type of its numbers is not stated (transformer.dtype, or --dtype)",
     "device": "its device is not stated (transformer.device, or --device)",
 }
@@ -59,7 +60,9 @@ def points_of(results: Path, device: str = "", dtype: str = "") -> Iterator[dict
             (loaded.key(row.point), row.source): row.rank_tokens for row in loaded.of(Utilisation)
         }
         for row in loaded.points:
-            key, source = loaded.key(row), str(row.get("source") or "")
+            if not (source := str(row.get("source") or "")):
+                continue  # none of its runs has finished
+            key = loaded.key(row)
             every = parameters_at(entry, planned[key])
             shape = planned_shape(entry, every)
             tokens, low, high = numbers_of(rates.get((key, source)))

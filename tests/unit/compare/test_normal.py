@@ -1,11 +1,13 @@
 """A training's rate beside comparable published ones: what is said, and where nothing is."""
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from scalesweep.compare.normal import ABOVE, BELOW, UNCLEAR, WITHIN, place, sentence
+from scalesweep.compare.normal import ABOVE, BELOW, UNCLEAR, WITHIN, place, points_of, sentence
+from tests.fakes.results import Fake, make_results
 
 SHAPE = {"parameters": 6.7e9, "dtype": "bfloat16", "device": "h100_sxm", "sequence": 2048}
 
@@ -60,7 +62,7 @@ def test_what_is_not_comparable_is_left_out_with_reason(change: dict[str, Any], 
     [
         ({"device": ""}, "its device is not stated"),
         ({"dtype": ""}, "the type of its numbers is not stated"),
-        ({"parameters": None}, "it declares no transformer with its size"),
+        ({"parameters": None, "tokens": None}, "the number of its parameters is not stated"),
         ({"source": "simulated"}, "it is simulated"),
         ({"tokens": None}, "its tokens/s are not known"),
     ],
@@ -68,3 +70,11 @@ def test_what_is_not_comparable_is_left_out_with_reason(change: dict[str, Any], 
 def test_what_cannot_be_compared(lack: dict[str, Any], reason: str) -> None:
     placed = place({**point(1.0), **lack}, PUBLISHED)
     assert "verdict" not in placed and reason in placed["reason"] and not placed["published"]
+
+
+def test_points_without_a_result_are_left_out(tmp_path: Path) -> None:
+    def fate(point: Any, _repeat: int) -> str:
+        return "done" if point["ranks"] == 1 else "TIMEOUT"
+
+    make_results(tmp_path, [Fake("io", {"ranks": [1, 2]}, fate=fate)])
+    assert [it["ranks"] for it in points_of(tmp_path)] == [1]
