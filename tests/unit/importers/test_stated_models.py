@@ -8,7 +8,7 @@ import pytest
 
 from scalesweep.config.benchmark import load_benchmark
 from tests.fakes.imported_runs import Read, import_runs
-from tests.fakes.training_logs import LOGS, STAMP, megatron, titan
+from tests.fakes.training_logs import LOGS, STAMP, megatron, titan, titan_steps
 
 
 def dump(**values: Any) -> str:
@@ -97,6 +97,7 @@ SHAPE = {"layers": 32, "width": 4096, "heads": 32, "kv_heads": 8, "vocabulary": 
 FLOAT8 = f"{STAMP}Float8 tensorwise scaled training active\n{STAMP}Swapped to Float8Linear layers\n"
 FAILED = f"{STAMP}Failed to swap to Float8Linear because float8 is not supported\n"
 SPARSE = f"{STAMP}Total parameter count: dense 8, sparse 9,840,640, active 28,098,816\n"
+MESH = f"{STAMP}Building {{}}-D device mesh with [{{}}], [{{}}]\n{titan_steps(9)}"
 HEAD = "01/02/2026 03:04:05 [INFO|DP=0|PP=0|TP=0]: "
 NANOTRON = (
     f"{HEAD}model=ModelArgs(model_config=LlamaConfig(hidden_size=2048, intermediate_size=8192, "
@@ -122,6 +123,8 @@ EXPERTS = {"family": "mixture of experts"}
         (FLOAT8 + titan(9), {"quantization": "float8"}),
         (FAILED + titan(9), {"quantization": None}),
         (SPARSE + titan(9), EXPERTS),
+        (MESH.format("1", "'dp_shard'", "8"), {"ranks": 8, "tp": 1, "data_parallel": "fsdp"}),
+        (MESH.format("3", "'pp', 'dp', 'tp'", "2, 4, 16"), {"ranks": 128, "pp": 2, "tp": 16}),
         (maxtext(), {
             **SHAPE, "model_parameters": 8_030_000_000, "ffn_width": 14336, "gated": True,
             "tied": False, "learned_positions": False, "recompute": "full", "quantization": None,
