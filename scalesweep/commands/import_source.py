@@ -97,8 +97,6 @@ def _table(args: argparse.Namespace) -> Found:
     table = rows_of(table_map)
     for note in table.notes:
         print(f"note: {note}")
-    if table.empty:
-        print(f"without a value: {table.empty} of the runs that rows and columns could hold")
     if not any(each.metrics for each in table.runs):
         why = f": {table.refusals[0].message}" if table.refusals else ""
         raise UserError(f"{args.source}: no row has a number that could be imported{why}")

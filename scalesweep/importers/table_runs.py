@@ -25,15 +25,11 @@ _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
 
 @dataclass
 class TableRuns:
-    """The runs of a table; ``empty`` counts the rows and values side by side without a number.
-
-    ``made`` is what its benchmark is.
-    """
+    """The runs of a table; ``made`` is what its benchmark is."""
 
     runs: list[ImportedRun]
     refusals: list[Refusal]
     notes: list[str]
-    empty: int
     made: Made
 
 
@@ -79,6 +75,11 @@ def runs_of(table_map: TableMap) -> TableRuns:
     runs = [_run(table_map, entry) for entry in _distinct(table_map, whole, refusals)]
     if unread := [name for name in table.columns if name not in table_map.columns]:
         notes.append(f"columns that the map does not name: {', '.join(unread)}")
+    if empty:
+        without = f"without a value: {empty} of the runs that rows and columns could hold"
+        name = next(name for it in table_map.metrics.values() for name in it.columns)
+        hint = f'; if they failed, write `failed: {{column: {name}, values: [""]}}` in the map'
+        notes.append(without + ("" if file.failed or file.side_by_side else hint))
     metrics = {
         name: {"definition": it.doc, "kind": it.kind} if it.kind else it.doc
         for name, it in file.metrics.items()
@@ -91,7 +92,7 @@ def runs_of(table_map: TableMap) -> TableRuns:
         if name != PER_NODE
     }
     made = Made(summary, entries_of(parameters), metrics, table_map.declared, file.scale, work)
-    return TableRuns(runs, refusals, notes, empty, made)
+    return TableRuns(runs, refusals, notes, made)
 
 
 def _types(table_map: TableMap, entries: Sequence[_Entry]) -> dict[str, str]:
@@ -142,7 +143,7 @@ def _failure(table_map: TableMap, row: Row) -> tuple[str, str]:
     for name, causes in looked:
         word = str(row.cells[name] if row.cells[name] is not None else "").strip()
         if (cause := causes.get(word.lower())) is not None:
-            return f"column {name}: {word[:80]}", str(cause)
+            return f"column {name}: {word[:80] or 'empty'}", str(cause)
     return "", ""
 
 

@@ -193,8 +193,17 @@ def test_scales_in_the_headings_and_missing_values(read: Import, tmp_path: Path)
     draft["metrics"]["value"] |= {"unit": "images/s", "better": "higher"}
     found = read(text, draft)
     points = [(run.point["method"], run.point["ranks"]) for run in found.runs]
-    assert points == [("lora", 1), ("lora", 4), ("full", 4)] and found.empty == 1
+    assert points == [("lora", 1), ("lora", 4), ("full", 4)]
+    # The column's cell would make a failed run of each value in its row.
+    assert [*found.notes] == ["without a value: 1 of the runs that rows and columns could hold"]
     assert values(found.runs, "value") == [100, 360, 180]
+
+
+def test_a_row_without_a_value_may_have_failed(read: Import) -> None:
+    text = "ranks,rate\n1,100\n2,\n"
+    (note,) = read(text, map_of()).notes
+    content = map_of(**yaml.safe_load(note.split("`")[1]))
+    assert [run.failed for run in read(text, content).runs] == ["", "NOT_STATED"]
 
 
 def test_one_point_in_several_rows(read: Import) -> None:
