@@ -74,7 +74,8 @@ def _no_table(source: Path) -> str | None:
     if source.is_dir() and len({file.suffix for file in files}) != 1:
         return "not recognised: a folder of no logs and no profiles, and not of tables of one form"
     try:
-        read_table(source)
+        if not read_table(source).rows:
+            return "holds no row that can be read"
     except UserError as error:
         return str(error).removeprefix(f"{source}: ")
     return None

@@ -95,7 +95,7 @@ def test_every_form_of_a_table(tmp_path: Path, name: str) -> None:
         (b"PK\x03\x04 rest", "save the sheet as CSV"), (b"", "is empty"),
         (b"PAR1xx", "not a whole"), ("ranks,x\n1,é\n".encode("latin-1"), ":2: not UTF-8"),
         (b"[1, 2]", "no object of JSON"), (b"a,a\n1,2\n", "two columns are named 'a'"),
-        (b"just words\n", "no table"),
+        (b"just words\n", "no table"), (b"a trainer, on 8\nstep 1\n", "no row .*--reader FILE"),
         (b"a\x1b[2J,value\n1,2\n", "column 1 has no name that can be printed"),
         (b"a|b\n-|-\n1|2\n\nc|d\n-|-\n3|4\n", "several headings .lines 1, 5."),
         (b"{'loss': 2.1, 'epoch': 1}\nx\n", "import the trainer_state.json"),
