@@ -50,9 +50,8 @@ def run(args: argparse.Namespace) -> None:
     args.measured = measured_commit(args.commit, args.repository)
     claim_folder(Path(args.results), "--results", write=False)
     campaign = Path(args.results) / cli.CAMPAIGN
-    there = load_yaml(campaign) if campaign.is_file() else {"site": args.site}
-    if there["site"] != args.site:
-        raise UserError(f"{campaign}: is of site {there['site']}; add --results FOLDER, another")
+    if campaign.is_file() and (site := load_yaml(campaign)["site"]) != args.site:
+        raise UserError(f"{campaign}: is of site {site}; add --results FOLDER, another")
     if args.baseline and not args.history:
         raise UserError("--baseline: is of a history; add --history FOLDER")
     if args.history:

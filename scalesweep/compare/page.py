@@ -140,13 +140,11 @@ def render_comparison(made: Comparison) -> str:
     context = {
         "base": made.base,
         "new": made.new,
-        "sides": [("Base", made.base), ("New", made.new)],
         "both": len(joined.both),
         "made": made,
         "warnings": _warnings(made),
         "sentences": [words for _, group in claims for words in sentences(group)],
         "tested": tested,
-        "by_chance": 0.05 * tested,
         "experiments": [_experiment(name, group, joined.pairs) for name, group in experiments],
         "alone": _alone(joined.alone),
         "differences": page_table(
@@ -197,11 +195,9 @@ def _warnings(made: Comparison) -> list[str]:
         warnings.append(
             f"{counted(made.shared, 'run')} of both sides {are} the same: they show no change."
         )
-    known = [d for d in made.differences if d.known and d is not made.subject]
-    if known:
+    if known := [d for d in made.differences if d.known and d is not made.subject]:
         warnings.append(f"Differs between the sides: {listed([str(d) for d in known], 5)}.")
-    unknown = [d.fact for d in made.differences if not d.known]
-    if unknown:
+    if unknown := [d.fact for d in made.differences if not d.known]:
         warnings.append(f"Recorded on one side only: {listed(unknown, 8)}.")
     return warnings
 

@@ -82,8 +82,7 @@ def _entries(side: Side) -> Iterator[PlanExperiment]:
     others = side.summary[~side.summary["run_id"].isin(planned)]
     for benchmark, own in others.groupby("benchmark"):
         runs = [{"run_id": run_id} for run_id in own["run_id"]]
-        entry = {"benchmark": benchmark, "runs": runs, "main_metric": None}
-        yield cast(PlanExperiment, entry)
+        yield cast(PlanExperiment, {"benchmark": benchmark, "runs": runs, "main_metric": None})
 
 
 def _corrected(correct: Any, rows: pd.DataFrame, family: Any) -> "pd.Series[float]":

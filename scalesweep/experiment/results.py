@@ -41,8 +41,7 @@ class PointState:
         there = {run["status"]: None for run in self.runs}
         if Status.DONE in there:
             return Status.DONE
-        failed = [r for r in self.runs if r["status"] in (Status.FAILED, Status.UNSUPPORTED)]
-        if failed:
+        if failed := [r for r in self.runs if r["status"] in (Status.FAILED, Status.UNSUPPORTED)]:
             return " ".join(sorted({str(run.get("cause") or Status.FAILED) for run in failed}))
         return next((s for s in (Status.STALE, Status.UNFINISHED) if s in there), "pending")
 
@@ -220,8 +219,7 @@ class ExperimentResults:
                 parts.append(self.scaled(self.scale_of(point)))
             else:
                 parts.append(f"{name} {text_of(point.get(name))}")
-            follow = [f for f in self.followers.get(name, []) if f in point]
-            if follow:
+            if follow := [f for f in self.followers.get(name, []) if f in point]:
                 parts[-1] += f" ({', '.join(f'{f} {text_of(point[f])}' for f in follow)})"
         return ", ".join(parts) if parts else "the only point"
 

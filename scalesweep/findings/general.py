@@ -136,7 +136,6 @@ def coverage(results: ExperimentResults) -> list[Finding]:
 
 
 _START = "`scalesweep run` starts what is pending or has failed"
-_REPEAT = "`scalesweep run --again disturbed` measures them again"
 RULES = (
     Rule(
         "main metric", other_main_metric,
@@ -156,7 +155,7 @@ RULES = (
         "other load", other_load,
         says={ATTENTION: "Other processes disturbed {runs} of {of} runs, taking up to {most:%} of "
               "the cores."},
-        next={ATTENTION: _REPEAT},
+        next={ATTENTION: "`scalesweep run --again disturbed` measures them again"},
     ),
     Rule(
         "warnings", warnings, says={ATTENTION: "Runs to look at: {runs} of {of}."},

@@ -77,8 +77,7 @@ def runs_of(results: ExperimentResults, evidence: Mapping[str, Any]) -> list[str
     """Ids of the finished runs that a sentence rests on; none are named where it is all of them."""
     rows = [evidence, evidence.get("runner_up") or {}]
     keys = [row["key"] for row in rows if row.get("key")]
-    named = [key["run_id"] for key in keys if "run_id" in key]
-    if named:
+    if named := [key["run_id"] for key in keys if "run_id" in key]:
         return [run_id for ids in named for run_id in (ids if isinstance(ids, list) else [ids])]
     points = [{name: key[name] for name in results.axes if name in key} for key in keys]
     points = [point for point in points if point]

@@ -82,8 +82,7 @@ def told_of(line: Line) -> str:
     since, head = line.since, line.head
     if since and line.change.new and (subject := line.new["subject"].iloc[0]):
         since += f" ({subject})"
-    what = f"{head['place']}, {head['where']}: {head['title']}"
-    return sentence(what, line.change, since)
+    return sentence(f"{head['place']}, {head['where']}: {head['title']}", line.change, since)
 
 
 def verdict_table(history: History) -> pd.DataFrame:
@@ -108,7 +107,6 @@ def verdict_table(history: History) -> pd.DataFrame:
 def render_history(history: History, folder: Path, out: Path) -> str:
     """The page as HTML, to be written to ``out``; everything from sessions is escaped."""
     order = ranked(history.judged)
-    changed = [line for line in order if line.change.verdict in _LEVELS]
     sessions = history.values.drop_duplicates("session").sort_values("began", ascending=False)
     counts = Counter(line.change.verdict for line in order)
     links = links_from(out)
@@ -117,7 +115,7 @@ def render_history(history: History, folder: Path, out: Path) -> str:
         "history": history,
         "spans": [sessions["began"].iloc[n] for n in (-1, 0)] if len(sessions) else [],
         "points": len({tuple(line.head[POINT]) for line in order}),
-        "changed": [_finding(line) for line in changed],
+        "changed": [_finding(line) for line in order if line.change.verdict in _LEVELS],
         "counts": ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]),
         "table_of_points": _line_table(order),
         "data": chart_data(history, order, links),
@@ -157,8 +155,7 @@ def _line_table(order: Sequence[Line]) -> dict[str, Any]:
         "Sessions": [len(line.rows) for line in shown],
         "Noise": [number_cell(n, percent(n) if finite(n) else "–") for n in noise],
     }
-    more = ("row", f"{TABLES}/verdicts.csv")
-    return page_table("Points", columns, len(order), more)
+    return page_table("Points", columns, len(order), ("row", f"{TABLES}/verdicts.csv"))
 
 
 def _alternate_table(rows: pd.DataFrame) -> dict[str, Any]:

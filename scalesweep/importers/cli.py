@@ -107,8 +107,7 @@ def _write_campaign(
     if not args.report:
         return
     options = {"history": args.history, "baseline": args.baseline}
-    named = {key: text for key, text in options.items() if text}
-    command = report_command(campaign, args.site, args.results, named)
+    command = report_command(campaign, args.site, args.results, options)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"the report failed: {why_failed(done.stderr, results / 'logs')}")
@@ -120,9 +119,9 @@ def _write_campaign(
 
 
 def why_failed(said: str, logs: Path) -> str:
-    """Why a report failed: what Snakemake printed after the line on its profile; of a step that
-    crashed, the last line of its log, which is the newest."""
-    if told := said.partition("\n")[2].strip():
-        return told
+    """Why a report failed: what Snakemake prints behind its first line, or the end of a log."""
+    if printed := said.partition("\n")[2].strip():
+        return printed
+    # A step that crashed ends with its log, the newest.
     log = max(logs.glob("*.log"), key=lambda path: path.stat().st_mtime)
     return f"{last_lines(log)[-1]} ({log})"

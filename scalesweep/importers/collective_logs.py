@@ -116,7 +116,6 @@ def _tables(
             if head := _OSU_HEAD.match(text) or _NCCL_HEAD.match(text):
                 if table:
                     yield table
-                table = None
                 if head.re is _OSU_HEAD:
                     table = _osu_table(head, command, line.number)
                 else:

@@ -149,8 +149,7 @@ def _point(
     def count(name: str, least: int) -> int:
         value = known.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**30:
-            words = f"{CONFIG}: '{name}' must be a whole number from {least} on"
-            raise ImportRefusedError(words)
+            raise ImportRefusedError(f"{CONFIG}: '{name}' must be a whole number from {least} on")
         return value
 
     total, train, valid = count("n_ranks", 1), count("n_train", 0), count("n_valid", 0)
@@ -200,18 +199,16 @@ def _history(file: Path, epochs: int, ranks: int) -> dict[str, Floats]:
 
 def _cell(cell: str, where: str, ranks: int) -> list[float]:
     """Seconds of every rank from a printed array, ``[a b c]`` or ``[a, b, c]``."""
-    if "..." in cell:
-        # NumPy prints arrays of more than 1000 values so: most ranks are lost.
-        why = "holds '...', the times of some ranks were never written"
-        raise ImportRefusedError(f"{HISTORY}: {where}: {why}")
     try:
         values = [float(word) for word in cell.strip().strip("[]").replace(",", " ").split()]
     except ValueError:
         values = []
-    if not values or not all(0 < value < np.inf for value in values):
-        words = f"{where}: not a printed array of positive seconds"
-        raise ImportRefusedError(f"{HISTORY}: {words}")
-    if len(values) != ranks:
-        words = f"{where}: {len(values)} values, not of {ranks} ranks"
-        raise ImportRefusedError(f"{HISTORY}: {words}")
-    return values
+    if "..." in cell:  # NumPy prints arrays of more than 1000 values so: most ranks are lost
+        fault = "holds '...', the times of some ranks were never written"
+    elif not values or not all(0 < value < np.inf for value in values):
+        fault = "not a printed array of positive seconds"
+    elif len(values) != ranks:
+        fault = f"{len(values)} values, not of {ranks} ranks"
+    else:
+        return values
+    raise ImportRefusedError(f"{HISTORY}: {where}: {fault}")

@@ -206,12 +206,10 @@ def _known_of(facts: Mapping[str, Any], kinds: Mapping[str, str], line: int) -> 
 def _point_of(known: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
     """Parameters of the run: what is of all ranks together, by rank."""
     point = {n: it for n, it in known.items() if n in kinds or n in ("ranks", "ranks_per_node")}
-    for name, total in (
-        ("batch_per_rank", known.get("global_batch_size")),
-        ("tokens_per_rank", known.get("tokens_per_step")),
-    ):
-        if total and name in kinds:
-            each = total / known["ranks"]
+    totals = {"batch_per_rank": "global_batch_size", "tokens_per_rank": "tokens_per_step"}
+    for name, total in totals.items():
+        if known.get(total) and name in kinds:
+            each = known[total] / known["ranks"]
             point[name] = int(each) if each == int(each) else each
     return point
 

@@ -53,8 +53,6 @@ _COUNT = re.compile(r"^(?:\d{1,7}x)+")
 # A rate that was written down agrees with one from the clock within this, either way: evaluations
 # that overlap training and the first steps are in one and not in the other.
 _AGREES = 1.5
-
-
 _QUALITY = ("eval_accuracy", "eval_error")
 _Progress = tuple[float, float]  # how far a run had come: samples, at which time (ms)
 

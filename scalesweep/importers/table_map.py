@@ -44,8 +44,7 @@ class From(Model):
     @property
     def named(self) -> list[str]:
         """Which of these it has."""
-        words = ("column", "formula", "value")
-        return [word for word in words if getattr(self, word) is not None]
+        return [word for word in ("column", "formula", "value") if getattr(self, word) is not None]
 
 
 class Parameter(From):

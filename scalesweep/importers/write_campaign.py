@@ -183,13 +183,10 @@ def former_rules(content: Any, written: Sequence[Written]) -> dict[str, Rules]:
     """What an earlier import said of its table, which is true after the next one too; the scaling
     of benchmarks that declare work is found out again."""
     found_out = {run.benchmark.name for run in written if run.benchmark.work}
-    specs = content.get("experiments", {}).values() if isinstance(content, dict) else ()
-    rules: dict[str, Rules] = {}
-    for spec in specs:
-        name = spec["benchmark"]
-        stated = "" if name in found_out else spec.get("scaling", NONE)
-        rules[name] = Rules(stated, spec.get("derive", {}))
-    return rules
+    return {
+        name: Rules("" if name in found_out else spec["scaling"], spec.get("derive", {}))
+        for spec in content["experiments"].values() for name in [spec["benchmark"]]
+    }  # fmt: skip
 
 
 def write_campaign(content: Mapping[str, Any], path: Path) -> None:

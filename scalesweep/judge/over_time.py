@@ -178,8 +178,7 @@ def _sides(read: Levels, baseline: Sequence[int] | None) -> tuple[list[int] | st
         new = [n for n in new if n not in named]
         return (list(baseline), new) if new else ("no session after the baseline", [])
     older = zip(levels[:-1], read.levels, strict=False)
-    stable = [level for level, (at, end, _) in older if end - at >= STABLE]
-    if stable:
+    if stable := [level for level, (at, end, _) in older if end - at >= STABLE]:
         return stable[-1][-WINDOW:], new
     if len(levels) > 1 and len(new) < STABLE + NEWEST:
         return f"no stable level of {STABLE} sessions before the newest", new

@@ -87,14 +87,14 @@ def setting(key: str, value: str) -> str:
 
 
 def report_command(
-    campaign: Path, site: str, results: str, options: Mapping[str, str] | None = None
+    campaign: Path, site: str, results: str, options: Mapping[str, str]
 ) -> list[str]:
     """Command that builds a campaign's report from what exists and runs nothing.
 
-    ``options``: further keys of ``--config``.
+    ``options``: further keys of ``--config``, those without a value left out.
     """
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE)]
     words += ["--cores", "1", "--quiet", "all", "--configfile", str(campaign)]
-    settings = {"site": site, "results": results, **(options or {})}
-    words += ["--config", *(setting(key, value) for key, value in settings.items())]
+    settings = {"site": site, "results": results, **options}
+    words += ["--config", *(setting(key, value) for key, value in settings.items() if value)]
     return [*words, "--", "report"]

@@ -25,8 +25,7 @@ def read_now(campaign: Campaign) -> tuple[Plan, pd.DataFrame]:
     plan = build_plan(campaign, states)
     runs = [run for experiment in plan["experiments"] for run in experiment["runs"]]
     done = dict.fromkeys(run["run_id"] for run in runs if run["status"] == Status.DONE)
-    summary = summary_of(campaign.runs_folder, done)
-    return plan, with_derived(summary, plan["experiments"])
+    return plan, with_derived(summary_of(campaign.runs_folder, done), plan["experiments"])
 
 
 def summary_of(folder: Path, run_ids: Iterable[str]) -> pd.DataFrame:

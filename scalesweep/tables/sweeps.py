@@ -68,8 +68,7 @@ def sweeps_of(data: ExperimentData, points: Sequence[Point]) -> list[Swept]:
     notes = data.notes(SWEEP)
     sweeps = []
     for point in points:
-        runs = [notes[row] for row in point.rows.tolist() if row in notes]
-        if runs:
+        if runs := [notes[row] for row in point.rows.tolist() if row in notes]:
             of_one = [run for run in runs if run["by"] == runs[0]["by"]]
             sweeps.append(Swept(point, of_one))
     return sweeps

@@ -89,8 +89,7 @@ def _profile(run: Mapping[int | None, Recording], ranks: int | None) -> Profile:
     for kind in ("kernel", "copy", "api"):
         if times := [function.exclusive_s for function in functions if function.kind == kind]:
             metrics[f"{kind}_time"] = metric(sum(times) / len(files), "s", "lower", "rank")
-    elapsed = [held.elapsed for held in files if held.elapsed is not None]
-    if elapsed:
+    if elapsed := [held.elapsed for held in files if held.elapsed is not None]:
         metrics["runtime"] = metric(max(elapsed), "s", "lower")
     # A rank without an event may have been idle, or not been recorded.
     busy = [held.gpu_s for held in files if held.gpu_s is not None]

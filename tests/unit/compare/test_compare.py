@@ -137,11 +137,8 @@ def test_sources_and_versions_are_never_mixed() -> None:
 def test_metrics_of_another_meaning_are_not_compared() -> None:
     meanings = [{"m": {"unit": unit, "better": "lower", "scope": "total"}} for unit in ("s", "ms")]
     point = FakePoint({"ranks": 1}, {("m", "run"): BASE})
-    base, new = two(
-        FakeSide("base", [point], meanings=meanings[0]),
-        FakeSide("new", [point], meanings=meanings[1]),
-    )
-    rows = compared(base, new)
+    roles = zip(("base", "new"), meanings, strict=True)
+    rows = compared(*two(*(FakeSide(role, [point], meanings=of) for role, of in roles)))
     assert sorted(zip(rows["unit"], rows["verdict"], strict=True)) == [
         ("ms", ONLY_NEW), ("s", ONLY_BASE),
     ]  # fmt: skip

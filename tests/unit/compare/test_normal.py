@@ -44,37 +44,25 @@ def test_where_a_rate_lies(tokens: tuple[float, ...], verdict: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("change", "reason"),
     [
         ({"device": "a100_80gb_sxm"}, "device (3)"), ({"dtype": "float8"}, "type of numbers (3)"),
         ({"parameters": 8.03e9}, "parameters (3)"), ({"sequence": 8192}, "tokens of a sample (3)"),
         ({"ranks": 64}, "ranks (3)"), ({"ranks": 32}, "ranks (2)"),
-    ],
-)  # fmt: skip
-def test_what_is_not_comparable_is_left_out_with_reason(change: dict[str, Any], what: str) -> None:
-    placed = place(point(5000.0, **change), PUBLISHED)
-    assert "verdict" not in placed and placed["left_out"] == what and what in placed["reason"]
-    assert placed["published"] == 3 - int(what[-2])
-
-
-@pytest.mark.parametrize(
-    ("lack", "reason"),
-    [
         ({"device": ""}, "its device is not stated"),
         ({"dtype": ""}, "the type of its numbers is not stated"),
         ({"parameters": None, "tokens": None}, "the number of its parameters is not stated"),
-        ({"source": "simulated"}, "it is simulated"),
-        ({"tokens": None}, "its tokens/s are not known"),
+        ({"source": "simulated"}, "it is simulated"), ({"tokens": None}, "tokens/s are not known"),
     ],
-)
-def test_what_cannot_be_compared(lack: dict[str, Any], reason: str) -> None:
-    placed = place({**point(1.0), **lack}, PUBLISHED)
-    assert "verdict" not in placed and reason in placed["reason"] and not placed["published"]
+)  # fmt: skip
+def test_what_cannot_be_compared(change: dict[str, Any], reason: str) -> None:
+    placed = place({**point(5000.0), **change}, PUBLISHED)
+    assert "verdict" not in placed and reason in placed["reason"]
+    assert placed["published"] == (1 if "(2)" in reason else 0)
+    assert "(" not in reason or placed["left_out"] == reason
 
 
 def test_points_without_a_result_are_left_out(tmp_path: Path) -> None:
-    def fate(point: Any, _repeat: int) -> str:
-        return "done" if point["ranks"] == 1 else "TIMEOUT"
-
-    make_results(tmp_path, [Fake("io", {"ranks": [1, 2]}, fate=fate)])
+    fakes = [Fake("io", {"ranks": [1, 2]}, fate=lambda p, _: {1: "done"}.get(p["ranks"], "HANG"))]
+    make_results(tmp_path, fakes)
     assert [it["ranks"] for it in points_of(tmp_path)] == [1]

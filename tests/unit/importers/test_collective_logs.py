@@ -1,8 +1,10 @@
 """Importing tables of collectives: OSU Micro-Benchmarks and nccl-tests, as text and JSON."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from scalesweep.core.errors import UserError
 from scalesweep.importers.collective_logs import check_test
@@ -72,31 +74,14 @@ def test_what_cannot_be_trusted_is_refused(read: Read, kind: str) -> None:
     assert runs == [] and reason in refusal.message and refusal.line
 
 
-@pytest.mark.parametrize(
-    ("command", "ranks", "each"),
-    [
-        # converged-computing/metrics-operator-experiments: google/kubecon/hpc/lassen-run1,
-        # lassen_osu_8_nodes.out; google/kubecon/osu-benchmarks.
-        ("mpirun --hostfile ./hostfile.txt -np 2 -map-by ppr:1:node /opt/osu_allreduce", 2, 1),
-        # OSU Micro-Benchmarks on Oracle's cloud, four nodes of 36 ranks.
-        ("mpirun -n 144 -N 36 -hostfile ~/hostlist.txt omb/osu_allreduce -x 10 -i 10", 144, 36),
-        ("time flux run -N4 --tasks-per-node=96 -o cpu-affinity=per-task osu_allreduce", 384, 96),
-        ("mpirun --mca coll_base_verbose 1 -np 4 -pernode -hostfile h osu/bin/osu_allreduce", 4, 1),
-        ("srun -N 2 -n 16 --cpu-bind=cores ./osu_allreduce -m 8", 16, 8),
-        ("srun --nodes=2 --ntasks-per-node=4 ./osu_allreduce", 8, 4),
-        ("$ mpiexec -n 32 --ppn 8 ./osu_bcast", 32, 8),
-        ("aprun -n 64 -N 32 ./osu_allreduce", 64, 32),
-        # Two numbers for a node: neither is taken.
-        ("mpirun -N 2 -np 2 -map-by ppr:1:node osu_allreduce", 2, None),
-        ("mpirun -np 4 ./osu_allreduce", 4, None),
-        ("./osu_allreduce", None, None),
-        ("UCX_TLS=rc mpirun -hostfile h --mca a 1 -np 2 -map-by ppr:1:node osu_bcast -x 10", 2, 1),
-    ],
-)
-def test_what_a_command_starts(command: str, ranks: int | None, each: int | None) -> None:
-    found = launched(command) or UNKNOWN
-    assert found[:2] == (ranks, each)
-    assert "UCX_TLS" not in command or found[2] == "UCX_TLS=rc --mca a 1 -x 10"
+COMMANDS = yaml.safe_load(Path(__file__).with_name("commands.yaml").read_text())
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row["command"][:40])
+def test_what_a_command_starts(row: dict[str, Any]) -> None:
+    found = launched(row["command"]) or UNKNOWN
+    assert found[:2] == (row["ranks"], row["each"])
+    assert "UCX_TLS" not in row["command"] or found[2] == "UCX_TLS=rc --mca a 1 -x 10"
 
 
 def test_a_command_in_a_loop_is_of_all_its_tables(read: Read) -> None:

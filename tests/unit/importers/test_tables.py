@@ -233,34 +233,13 @@ def test_rows_of_failed_runs(read: Import, failed: Any, rows: str, causes: list[
     assert found.runs[1].unfinished.startswith("column ")
 
 
-SIDE = {
-    "side_by_side": {"parameter": "p", "values": {"a": {"q": "rate"}}},
-    "metrics": {"m": {"unit": "1", "better": "lower", "scope": "total"}},
-}
+MISTAKES = yaml.safe_load(Path(__file__).with_name("map_mistakes.yaml").read_text())
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"parameters": {"ranks": {}}}, "name one of column, formula, value and derive"),
-        ({"parameters": {"tp": {"column": "ranks"}}}, "'ranks' is missing"),
-        ({"parameters": {"ranks": {"derive": "1"}}}, "cannot be derived"),
-        ({"parameters": {"ranks": {"colum": "ranks"}}}, "unknown key .colum.; did you mean column"),
-        ({"metrics": {"rate": {**RATE, "better": "up"}}}, "'up' is not one of higher, lower"),
-        ({"metrics": {"rate": {**RATE, "column": None, "formula": "a +"}}}, "metrics.rate"),
-        ({"metrics": {"mfu": {**RATE, "unit": "1"}}}, "which FLOP are counted"),
-        ({"metrics": {"total_time": RATE}}, "reserved"), ({"scale": "site"}, "reserved"),
-        ({"nonsense": 1}, "unknown key .nonsense.; allowed: failed, "), (SIDE, "'q' is no metric"),
-        ({"work": {"scope": "rank", "samples": "samples"}}, "unknown parameter 'samples'"),
-        ({"ignore": ["nothing"]}, "no column 'nothing'"),
-        ({"failed": {"column": "ends", "values": ["x"]}}, "failed.column: no column 'ends'"),
-        ({"failed": {"column": "ranks", "values": {"x": "OOM"}}}, "failed.values.x: 'OOM' is not "),
-        ({"failed": {"column": "rate", "values": {"x": "MEMORY"}}}, "failed.values.*'MEMORY'"),
-    ],
-)  # fmt: skip
-def test_mistakes_of_a_map(read: Import, changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(UserError, match=told) as error:
-        read("ranks,rate\n1,9\n", map_of(**changes))
+@pytest.mark.parametrize("row", MISTAKES, ids=lambda row: row["said"])
+def test_mistakes_of_a_map(read: Import, row: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=row["said"]) as error:
+        read("ranks,rate\n1,9\n", map_of(**row["changes"]))
     assert "map.yaml: " in str(error.value)
 
 

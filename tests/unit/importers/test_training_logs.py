@@ -12,18 +12,13 @@ from scalesweep.compute.log_reader import reader_of
 from scalesweep.config.log_patterns import load_reader, shipped_readers
 from scalesweep.core.errors import UserError
 from scalesweep.importers.detect_logs import RULES
-from scalesweep.importers.imported_run import ImportedRun
 from scalesweep.importers.write_campaign import campaign_of
 from tests.conftest import ROOT
 from tests.fakes.imported_runs import Read, import_runs, read_source
+from tests.fakes.mllog import values
 from tests.fakes.training_logs import LOGS, megatron, titan, titan_steps
 
 READERS = shipped_readers()
-
-
-def value(run: ImportedRun, metric: str) -> float:
-    """The value of a metric."""
-    return float(run.metrics[metric]["value"])
 
 
 # What collectors of logs put in front of every line, launchers' labels behind it.
@@ -53,7 +48,7 @@ def test_lines_of_other_versions(read: Read, row: dict[str, Any]) -> None:
     steps = "".join(row["line"].format(step=step) + "\n" for step in range(1, 9))
     ((run,), _) = read(steps, ranks=8)
     for metric, number in row["metrics"].items():
-        assert value(run, metric) == pytest.approx(number, rel=1e-9)
+        assert values(run)[metric] == pytest.approx(number, rel=1e-9)
 
 
 def test_ranks_of_gpt_neox_are_those_that_train(read: Read) -> None:
@@ -85,8 +80,8 @@ def test_an_evaluation_of_maxtext_is_in_one_of_the_next_two_lines(read: Read, la
     ((slow,), _) = read("\n".join(lines))
     lines.insert(first, "Completed eval after train step 5, loss=0.693, perplexity=2.000")
     ((run,), refusals) = read("\n".join(lines))
-    assert refusals == [] and value(slow, "step_time") > 10
-    assert value(run, "step_time") == pytest.approx(4.0)
+    assert refusals == [] and values(slow)["step_time"] > 10
+    assert values(run)["step_time"] == pytest.approx(4.0)
     assert run.notes["warm_up"]["with_evaluation"] == 2
 
 
@@ -98,8 +93,8 @@ def test_the_declaration_of_the_docs_reads_a_log(tmp_path: Path) -> None:
     reader = load_reader(tmp_path / "my_trainer.yaml")
     ((run,), refusals, _) = read_source(tmp_path / "train.log", reader=reader)
     assert (refusals, run.point) == ([], {"ranks": 4, "batch_per_rank": 2})
-    assert value(run, "step_time") == pytest.approx(0.1)
-    assert value(run, "samples_per_second") == pytest.approx(80)
+    assert values(run)["step_time"] == pytest.approx(0.1)
+    assert values(run)["samples_per_second"] == pytest.approx(80)
 
 
 def test_a_micro_batch_that_is_the_work_parts_no_series(read: Read, tmp_path: Path) -> None:
@@ -130,8 +125,8 @@ def test_lines_of_all_ranks_are_a_mean_and_no_total(read: Read) -> None:
         for rank, line in enumerate(pair)
     )
     ((run,), _) = read(together, ranks=4)
-    assert value(run, "tokens_per_second_per_device") == pytest.approx(1050, rel=1e-3)
-    assert value(run, "tokens_per_second") == pytest.approx(4200, rel=1e-3)
+    assert values(run)["tokens_per_second_per_device"] == pytest.approx(1050, rel=1e-3)
+    assert values(run)["tokens_per_second"] == pytest.approx(4200, rel=1e-3)
     assert run.samples["logged_tokens_per_second_per_device"].shape == (8, 2)
     assert run.notes["printers"] == 2
     # With srun's label of the node before torchrun's, which are equal on all nodes.
@@ -180,7 +175,7 @@ def test_steps_with_an_evaluation_do_not_count(read: Read) -> None:
     late = "step 7: train loss 3.0000, val loss 3.1000\niter 7: loss 3.0000, time 5000.00ms"
     text = LOGS["nanoGPT"].text.replace("iter 7: loss 3.0000, time 100.00ms", late)
     ((run,), _) = read(text, ranks=8)
-    assert value(run, "step_time") == pytest.approx(0.1)
+    assert values(run)["step_time"] == pytest.approx(0.1)
     assert run.notes["warm_up"]["with_evaluation"] == 2
     assert len(run.samples["step_times"]) == 7 - run.notes["warm_up"]["lines"] + 1
 
@@ -192,7 +187,7 @@ def test_a_batch_that_grows_counts_from_its_last_size(read: Read) -> None:
     )
     ((run,), _) = read(text, ranks=8)
     assert run.point["batch_per_rank"] == 16
-    assert value(run, "samples_per_second") == pytest.approx(640)
+    assert values(run)["samples_per_second"] == pytest.approx(640)
     assert run.notes["warm_up"]["before_a_change"] == 8
 
 
@@ -231,23 +226,14 @@ def test_rates_of_all_and_of_a_device_tell_the_ranks(read: Read) -> None:
     assert read(steps, ranks=ranks)[0][0].point["ranks"] == ranks
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"marks": None}, "marks is missing"),
-        ({"mark": "x"}, "unknown key 'mark'; did you mean marks?"),
-        ({"progress": "step ("}, "progress: 'step (' is not a regular expression"),
-        ({"values": {"s": "step_time"}}, "values: no pattern has a group <s>"),
-        ({"values": {"ms": "speed"}}, "speed is no usual metric: unit, better, scope must"),
-        ({"values": {"ms": {"metric": "step_time", "way": "sum"}}}, "values.ms.way: allowed: seco"),
-        ({"main": "loss"}, "main: allowed: samples_per_second"),
-        ({"derive": {"ranks": "f(x)"}}, "derive.ranks: 'f(x)' uses f(x)"),
-    ],
-)
-def test_a_wrong_declaration_is_named(change: dict[str, Any], said: str) -> None:
+MISTAKES = yaml.safe_load(Path(__file__).with_name("reader_mistakes.yaml").read_text())
+
+
+@pytest.mark.parametrize("row", MISTAKES, ids=lambda row: row["said"])
+def test_a_wrong_declaration_is_named(row: dict[str, Any]) -> None:
     good = {"marks": "x", "progress": "x <step:i> <ms>", "values": {"ms": "step_time"}}
-    content = {**good, "main": "step_time", **change}
+    content = {**good, "main": "step_time", **row["change"]}
     content = {key: it for key, it in content.items() if it is not None}
     with pytest.raises(UserError) as error:
         reader_of(content, "mine", "mine.yaml")
-    assert str(error.value).startswith("mine.yaml: ") and said in str(error.value)
+    assert str(error.value).startswith("mine.yaml: ") and row["said"] in str(error.value)
