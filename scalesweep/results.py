@@ -75,10 +75,7 @@ class Results:
             return dict(arrays)
 
     def figure(
-        self,
-        name: str,
-        experiment: str | None = None,
-        axes: "Axes | Sequence[Axes] | None" = None,
+        self, name: str, experiment: str | None = None, axes: "Axes | Sequence[Axes] | None" = None
     ) -> "Figure":
         """A figure of the report as matplotlib's, such as ``scaling``: the first whose name begins
         so, of later epochs if there are any.

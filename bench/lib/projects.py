@@ -79,10 +79,7 @@ def snakemake(*words: str) -> list[str]:
 
 
 def timed(
-    command: Sequence[str],
-    folder: Path,
-    says: str = "",
-    until: Callable[[], bool] | None = None,
+    command: Sequence[str], folder: Path, says: str = "", until: Callable[[], bool] | None = None
 ) -> Cost:
     """Run a command and tell what it cost; it has to succeed and to say ``says``.
 

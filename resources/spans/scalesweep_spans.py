@@ -6,7 +6,7 @@
         ...
 
 Prints one line a step (docs/reference/stamps.md), to stdout or, where SCALESWEEP_SPANS names a
-folder, to a file there. A thread writes the lines once a second: also those of a rank that is stuck.
+folder, to a file there. A thread writes the lines once a second, also of a rank that is stuck.
 """
 
 import atexit

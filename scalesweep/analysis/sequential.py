@@ -8,15 +8,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scalesweep.analysis.repeat_rule import (
-    IDENTICAL,
-    MORE,
-    PRECISE,
-    UNKNOWN,
-    WIDE,
-    Look,
-    level_of,
-)
+from scalesweep.analysis.repeat_rule import IDENTICAL, MORE, PRECISE, UNKNOWN, WIDE, Look, level_of
 from scalesweep.analysis.stats import identical, mean_of, t_quantile
 from scalesweep.analysis.types import Floats
 

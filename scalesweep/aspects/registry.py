@@ -26,7 +26,7 @@ ASPECTS: dict[str, Mapping[str, str]] = {
     "scaling": {},
     "comparisons": {
         "comparisons": "Ratios of two points, or of many pairs of points: of settings, threads, "
-        "inputs, phases, scales and results of training, with p values.",
+        "inputs, phases, scales and results of training, with p values."
     },
     "layouts": {
         "best_layouts": "At each scale the best layout, how far it is ahead of the next, and how "
@@ -35,7 +35,7 @@ ASPECTS: dict[str, Mapping[str, str]] = {
     },
     "prediction": {
         "prediction": "Predictions at rank counts that were not measured, with 90 % and 95 % "
-        "intervals.",
+        "intervals."
     },
     "steps": {
         "efficiency": "The time of a step by loss, and the factors of the efficiency, at each "
@@ -49,16 +49,16 @@ ASPECTS: dict[str, Mapping[str, str]] = {
     },
     "warm_up": {
         "warm_up": "Steps that each point leaves out as its warm-up, and from which its times "
-        "are steady.",
+        "are steady."
     },
     "training": {},
     "score": {
-        "score": "Mean time to the target without the best and the worst run, as MLPerf counts.",
+        "score": "Mean time to the target without the best and the worst run, as MLPerf counts."
     },
     "phases": {"phases": "Seconds, and joules where known, of every phase of every point."},
     "utilisation": {
         "utilisation": "Tokens, FLOP, MFU and HFU of each point, by every convention that the "
-        "model states enough for.",
+        "model states enough for."
     },
     "roofline": {
         "roofline": "Operations, bytes and times of kernels or layers beside the machine's limits.",
@@ -67,7 +67,7 @@ ASPECTS: dict[str, Mapping[str, str]] = {
     },
     "headroom": {
         "headroom": "What points take of files, input pipelines, copies, computation, memory and "
-        "network, beside what the campaign's probes reach.",
+        "network, beside what the campaign's probes reach."
     },
     "memory": {
         "memory": "Predicted bytes of a rank by part, the measured peak, and whether the model "
@@ -86,7 +86,7 @@ ASPECTS: dict[str, Mapping[str, str]] = {
     "energy": {},
     "probes": {
         "network": "Latency, bandwidth and algorithm fitted to each collective, with their "
-        "intervals.",
+        "intervals."
     },
     "links": {},
 }

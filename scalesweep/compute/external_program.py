@@ -11,12 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.compute.job_spec import Meaning, Order, Patterns
-from scalesweep.compute.log_metrics import (
-    LogsGoneError,
-    Metric,
-    Reading,
-    read_metrics,
-)
+from scalesweep.compute.log_metrics import LogsGoneError, Metric, Reading, read_metrics
 from scalesweep.compute.program import environment, is_anywhere
 from scalesweep.core.files import write_atomic
 from scalesweep.core.host import host_facts, node_names

@@ -20,11 +20,7 @@ OVERRIDES = {
     "baseline": "the commit or tag that counts as 1.0, instead of the last stable level",
 }
 # What a key may say, where that is not any text.
-ALLOWED = {
-    "profile": (NONE, *KINDS),
-    "retry": ("unsupported",),
-    "try": ("shapes",),
-}
+ALLOWED = {"profile": (NONE, *KINDS), "retry": ("unsupported",), "try": ("shapes",)}
 
 
 def read_options(overrides: Mapping[str, Any]) -> dict[str, str]:

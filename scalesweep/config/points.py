@@ -20,11 +20,7 @@ Point = Mapping[str, Any]
 
 
 def expand_points(
-    benchmark: Benchmark,
-    derivation: Derivation,
-    spec: ExperimentKeys,
-    site: Site,
-    where: str,
+    benchmark: Benchmark, derivation: Derivation, spec: ExperimentKeys, site: Site, where: str
 ) -> tuple[tuple[Point, ...], list[tuple[Point, str]]]:
     """The points that an experiment states, and those that it excludes or that cannot be, each with
     the reason.

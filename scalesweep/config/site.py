@@ -272,10 +272,7 @@ class Site(Model):
         return {**usual, **self.launch.torch} if framework == TORCH else usual
 
     def launcher(
-        self,
-        point: Mapping[str, Any],
-        framework: str | None = None,
-        own: Templates | None = None,
+        self, point: Mapping[str, Any], framework: str | None = None, own: Templates | None = None
     ) -> list[str]:
         """The words put before the program's own command, filled in for a point. ``own``: templates
         of the benchmark instead of the site's. Raises UserError if the site starts nothing."""

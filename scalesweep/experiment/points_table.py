@@ -110,10 +110,7 @@ def table_of(
 
 
 def declared_table(
-    results: ExperimentResults,
-    rows: Sequence[Any],
-    columns: Sequence[Shown],
-    limit: int,
+    results: ExperimentResults, rows: Sequence[Any], columns: Sequence[Shown], limit: int
 ) -> Table | None:
     """The rows of a declared table; None without any."""
 

@@ -53,10 +53,7 @@ class Rules:
 
 
 def campaign_of(
-    written: Sequence[Written],
-    rules: Mapping[str, Rules],
-    site: str,
-    results: str,
+    written: Sequence[Written], rules: Mapping[str, Rules], site: str, results: str
 ) -> dict[str, Any]:
     """A campaign file's content that plans the imported points; ``rules`` by benchmark.
 

@@ -80,11 +80,7 @@ def request_for(
 
 
 def may_mend(
-    campaign: Campaign,
-    experiment: Experiment,
-    cause: str,
-    asked: Asked,
-    attempt: int,
+    campaign: Campaign, experiment: Experiment, cause: str, asked: Asked, attempt: int
 ) -> bool:
     """Whether another job, asked for as ``request_for`` would, may end better than the last.
 

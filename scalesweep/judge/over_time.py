@@ -13,13 +13,7 @@ import pandas as pd
 
 from scalesweep.analysis.types import Floats
 from scalesweep.core.formatting import counted
-from scalesweep.judge.change import (
-    CHANGED,
-    INCONCLUSIVE,
-    TOO_EARLY,
-    Change,
-    student,
-)
+from scalesweep.judge.change import CHANGED, INCONCLUSIVE, TOO_EARLY, Change, student
 
 STABLE = 6  # sessions of a level that a newer one is compared with
 NEWEST = 2  # sessions of the newest level, at least

@@ -264,10 +264,7 @@ def _of_best(results: ExperimentResults, findings: Sequence[Finding]) -> tuple[s
 
 
 def steps_of(
-    results: ExperimentResults,
-    findings: Sequence[Finding],
-    reaches: Sequence[Verdict],
-    again: str,
+    results: ExperimentResults, findings: Sequence[Finding], reaches: Sequence[Verdict], again: str
 ) -> Iterator[Next]:
     """What is missing first, then what to act on, then what would decide, then what comes next;
     ``again`` is the command that runs the campaign. Steps without a text are none."""

@@ -54,11 +54,7 @@ def open_plan(args: argparse.Namespace, write: bool = False) -> RunPlan:
 
 
 def read_campaign(
-    path: Path,
-    options: Mapping[str, str | None],
-    in_slurm: bool,
-    write: bool,
-    prefix: str = CONFIG,
+    path: Path, options: Mapping[str, str | None], in_slurm: bool, write: bool, prefix: str = CONFIG
 ) -> RunPlan:
     """Read a campaign, and make or check its results folder, as Snakemake and every command do.
 

@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 from scalesweep.analysis.exchange import Exchange
 from scalesweep.analysis.metrics import ACCURACY_CURVES, EPOCH_CURVES
 from scalesweep.analysis.profile_account import profile_account, trace_breakdown
-from scalesweep.analysis.step_account import (
-    StepAccount,
-    account_of,
-    first_epoch_account,
-)
+from scalesweep.analysis.step_account import StepAccount, account_of, first_epoch_account
 from scalesweep.analysis.step_work import BadSpansError
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import finite

@@ -15,11 +15,7 @@ from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.files import digest_of
 from scalesweep.core.joined_experiments import derived_values
 from scalesweep.tables.machine_load import DISTURBED, LEFT_OUT, LOAD, OTHERS
-from scalesweep.tables.points import (
-    ExperimentData,
-    Point,
-    point_id,
-)
+from scalesweep.tables.points import ExperimentData, Point, point_id
 from scalesweep.tables.provenance import FACTS
 
 NAMED_HOSTS = 3

@@ -105,10 +105,7 @@ class ExperimentData:
     files cannot be read."""
 
     def __init__(
-        self,
-        summary: pd.DataFrame,
-        experiment: PlanExperiment,
-        unread: list[str] | None = None,
+        self, summary: pd.DataFrame, experiment: PlanExperiment, unread: list[str] | None = None
     ) -> None:
         self.summary = summary
         self.experiment = experiment

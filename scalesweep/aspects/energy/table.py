@@ -153,9 +153,4 @@ def energy_lines(results: ExperimentResults, facts: Mapping[str, RunFacts]) -> l
     return lines
 
 
-SECTION = Section(
-    "Energy",
-    table=lambda *_: None,
-    notes=lambda _results: [],
-    of_runs=energy_lines,
-)
+SECTION = Section("Energy", table=lambda *_: None, notes=lambda _results: [], of_runs=energy_lines)

@@ -36,10 +36,7 @@ MAX_ROWS = 20_000  # of all imported runs of an experiment
 _BEFORE_PACKAGE = re.compile(
     r"^.*/(?:(?:site|dist)-packages|workflow/benchmarks|lib/python[\d.]+)/"
 )
-_TOOLS: Mapping[str, tuple[str, Read]] = {
-    NSYS: (".sqlite", nsys.read),
-    TAU: (PPROF, tau.read),
-}
+_TOOLS: Mapping[str, tuple[str, Read]] = {NSYS: (".sqlite", nsys.read), TAU: (PPROF, tau.read)}
 
 
 @dataclass(frozen=True, kw_only=True)

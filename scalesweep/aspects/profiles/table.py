@@ -47,9 +47,7 @@ from scalesweep.importers.profiles.horovod_timeline import (
     read_timeline,
     timeline_rows,
 )
-from scalesweep.importers.profiles.horovod_timeline import (
-    NOTE as TIMELINE_NOTE,
-)
+from scalesweep.importers.profiles.horovod_timeline import NOTE as TIMELINE_NOTE
 from scalesweep.table.declared import DeclaredRow, PointRow, column
 from scalesweep.tables.bookkeeping import PARTS
 from scalesweep.tables.making import Maker, TableInputs, point_columns

@@ -280,10 +280,7 @@ def _finding(results: ExperimentResults, point: PointRoofline) -> Finding:
         state,
         subject=f"At {results.describe(point.row)}" if results.axes else "",
         words={"gap": named if of_roof.value < 1 else ""},
-        numbers=(
-            estimate_of("of_roof", of_roof, "1"),
-            number_of("coverage", coverage, "1"),
-        ),
+        numbers=(estimate_of("of_roof", of_roof, "1"), number_of("coverage", coverage, "1")),
         claims=(claim_of(p, RULE, *results.point_key(point.row)),),
         reason="the ceiling still grew at the last size" if step.growing else "",
         evidence=evidence,

@@ -13,14 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scalesweep.analysis.blocks import Errors
-from scalesweep.analysis.stats import (
-    Estimate,
-    LogError,
-    joined,
-    mean_of,
-    t_chance,
-    t_quantile,
-)
+from scalesweep.analysis.stats import Estimate, LogError, joined, mean_of, t_chance, t_quantile
 from scalesweep.analysis.step_account import PROFILE, STEPS, TRACE, StepAccount
 from scalesweep.analysis.step_work import NAMED, PIPELINE, SHARDED, TENSOR
 from scalesweep.analysis.types import Floats

@@ -321,7 +321,7 @@ _LOSS_SAYS = {
     NOTE: "{at} no loss is named: {name} takes {loss} of the {step}.",
 }
 _LOSS_NEXT = {
-    ATTENTION: "check the clock and the unit of the step times, and which samples the rate counts",
+    ATTENTION: "check the clock and the unit of the step times, and which samples the rate counts"
 }
 RULES = (
     Rule(LOSS, largest_loss, part=STEP, says=_LOSS_SAYS, next=_LOSS_NEXT),

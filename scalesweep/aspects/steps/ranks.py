@@ -6,14 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scalesweep.analysis.rank_stats import (
-    MOST_RUNS,
-    STEP,
-    RankTimes,
-    Slow,
-    rank_times,
-    slow_ranks,
-)
+from scalesweep.analysis.rank_stats import MOST_RUNS, STEP, RankTimes, Slow, rank_times, slow_ranks
 from scalesweep.analysis.step_delays import FEWEST_STEPS
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.causes import Accounted

@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 
 from scalesweep.analysis.rank_stats import STEP, own_times, rank_matrix
 from scalesweep.analysis.step_delays import FEWEST_STEPS, SINGLE_FROM, causes_of, single_steps
-from scalesweep.analysis.step_work import (
-    STEP_TIMES,
-    BadSpansError,
-    BadStepsError,
-    meet,
-    step_work,
-)
+from scalesweep.analysis.step_work import STEP_TIMES, BadSpansError, BadStepsError, meet, step_work
 from scalesweep.analysis.types import Floats
 from scalesweep.aspects.steps.breakdown import MAKER as BREAKDOWN
 from scalesweep.aspects.steps.breakdown import NoExchangeRow
@@ -151,14 +145,10 @@ def _drift(seconds: Floats, long: NDArray[np.bool_]) -> float:
     return float(usual[-third:].median() / usual[:third].median()) - 1
 
 
-MAKERS = (
-    BREAKDOWN,
-    Maker((RankRow, StragglerRow, CauseRow, StepRow), steps_rows),
-    PIPELINE,
-)
+MAKERS = (BREAKDOWN, Maker((RankRow, StragglerRow, CauseRow, StepRow), steps_rows), PIPELINE)
 PROFILES = {
     NoExchangeRow: "Exposed communication, from runs without exchange: what a measured step takes "
-    "more than one of the slowest rank alone. Means over pairs of runs, with 95 % intervals.",
+    "more than one of the slowest rank alone. Means over pairs of runs, with 95 % intervals."
 }
 
 

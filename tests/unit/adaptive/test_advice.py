@@ -79,7 +79,6 @@ def test_holes_are_candidates(load: Load) -> None:
     assert list(rows) == ["ranks=8"]  # the next doubling is planned, and is a hole
     assert rows["ranks=8"]["reason"] == "no result yet" and rows["ranks=8"]["more_runs"] == "2"
     assert 72 < 3600 * float(rows["ranks=8"]["node_hours"]) < 120
-    # As long as it is not said what else it may take, one at its limit would end there again.
     last = campaign.runs_folder / [*campaign.unique_runs()][-1]
     write_failure(last, {"cause": "TIMEOUT", "detail": "not done"})
     (row,) = advise(load(WEAK + "time_limit_minutes: 0.6\n"))

@@ -69,9 +69,7 @@ def test_where_to_run_and_what_next(tmp_path: Path, fake: Fake, line: str, then:
 def test_each_rule_has_a_sentence_before_one_has_two() -> None:
     rules = ["verdict", "verdict", "best", "ratio", "largest loss", "largest loss", "causes"]
     said = sentences_of([Finding("e", rule, CLEAR, subject=str(n)) for n, rule in enumerate(rules)])
-    assert [(of.rule, of.subject) for of in said] == [
-        ("verdict", "0"), ("best", "2"), ("largest loss", "4"), ("causes", "6")
-    ]  # fmt: skip
+    assert [of.subject for of in said] == ["0", "2", "4", "6"]
 
 
 def test_of_layouts_the_best_of_each_scale_decide(tmp_path: Path) -> None:

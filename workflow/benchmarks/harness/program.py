@@ -80,11 +80,7 @@ def write_error(out: Path, error: ProgramError) -> None:
         write_atomically(out / "native_error.json", lambda file: file.write(content.encode()))
 
 
-def run_program(
-    name: str,
-    main: Callable[[Run], None],
-    argv: list[str] | None = None,
-) -> int:
+def run_program(name: str, main: Callable[[Run], None], argv: list[str] | None = None) -> int:
     """Read ``--run FILE`` from the command line, call `main` and return the exit code.
 
     From there on to the end of the process, `watch` has an eye on the rank.

@@ -168,10 +168,7 @@ def make_consumer(shape: list[int], products: int) -> Any:
 
     It also multiplies so many matrices of SIZE rows, one after the other: 2 SIZE³ FLOP each.
     """
-    signature = [
-        tf.TensorSpec(shape, tf.float32),
-        tf.TensorSpec([shape[0], TARGETS], tf.float32),
-    ]
+    signature = [tf.TensorSpec(shape, tf.float32), tf.TensorSpec([shape[0], TARGETS], tf.float32)]
     start = tf.eye(SIZE)
 
     @tf.function(input_signature=signature)

@@ -92,10 +92,7 @@ def read_tfrecord(path: str, features: int, part: Part) -> np.ndarray:
     """Read and parse records with tf.data."""
     import tensorflow as tf
 
-    keys = {
-        "label": tf.io.FixedLenFeature([], tf.int64),
-        "x": tf.io.FixedLenFeature([], tf.string),
-    }
+    keys = {"label": tf.io.FixedLenFeature([], tf.int64), "x": tf.io.FixedLenFeature([], tf.string)}
 
     def parse(records: tf.Tensor) -> tf.Tensor:
         parsed = tf.io.parse_example(records, keys)
