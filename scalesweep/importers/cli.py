@@ -10,6 +10,7 @@ from pathlib import Path
 from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
+from scalesweep.core.formatting import counted
 from scalesweep.core.record import last_lines
 from scalesweep.core.visible import visible
 from scalesweep.importers import detect_logs
@@ -55,6 +56,10 @@ def deliver(
     copies = refused.count(COPY)
     also = f", copies: {copies}" if copies else ""
     print(f"imported: {len(written)} runs, refused: {refused.count(REFUSED)}{also}")
+    files, now = {run.file for run in written}, {run.digest for run in written}
+    if stay := sum(run.file in files and run.digest not in now for run in store.runs):
+        what = counted(stay, "earlier run of these files stays", "earlier runs of these files stay")
+        print(f"note: {what}; to leave them out, import into a new folder (--results)")
     starts = (run.record["notes"].get("warm_up") for run in written)
     if any(warm_up := [it["lines"] for it in starts if it]):
         each = " to ".join(map(str, sorted({min(warm_up), max(warm_up)})))

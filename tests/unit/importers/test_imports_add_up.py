@@ -1,5 +1,6 @@
 """Imports into a site add up, in any order, and what they leave out is listed."""
 
+import argparse
 import gzip
 import itertools
 import json
@@ -15,7 +16,7 @@ from scalesweep.config.campaign import load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import read_record
 from scalesweep.importers import COSMOFLOW, LOGS, TABLE
-from scalesweep.importers.cli import why_failed
+from scalesweep.importers.cli import deliver, why_failed
 from scalesweep.importers.detect_logs import RULES, read_items
 from scalesweep.importers.imported_run import COPY, NOT_READ, REFUSED, Refusal, not_read
 from scalesweep.importers.rank_map import RankMap, read_ranks
@@ -130,6 +131,17 @@ def test_a_log_that_has_grown_replaces_what_it_gave_before(take: Import, tmp_pat
         take("log")
     (run,) = RecordStore(tmp_path / "runs" / "imported").runs
     assert run.unfinished == "" and run.record["metrics"]["epochs_run"]["value"] == 3
+
+
+def test_what_a_file_held_before_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, more = tmp_path / "log", {"measured": None, "report": False, "site": "imported"}
+    args = argparse.Namespace(source=str(log), results=str(tmp_path / "results"), **more)
+    for losses in ([0.5, 0.1], [0.5, 0.2]):
+        log.write_text("".join(mllog.training(losses)))
+        deliver(args, LOGS, read_items(log, RankMap({}, 32)), RULES)
+    assert capsys.readouterr().out.count("note: 1 earlier run of these files stays") == 1
 
 
 def test_identical_content_is_one_run(tmp_path: Path) -> None:
