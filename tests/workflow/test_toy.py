@@ -143,7 +143,7 @@ def test_runs_are_measured_again_by_the_users_wish_only(finished: Project) -> No
     again = ("run", "c.yaml", "--again")
     refused = finished.scalesweep(*again, "nothing")
     assert refused.returncode == 1 and "allowed: A-b_2, control, disturbed, w" in refused.stderr
-    dry = finished.scalesweep(*again, "A-b_2", "-n")
+    dry = finished.scalesweep(*again, "w", "-n")  # two of them are the control's, too
     assert "4 finished runs to be measured again" in dry.stderr and finished.records() == before
     done = finished.scalesweep(*again, "A-b_2", "--", "--until", "run")
     assert done.returncode == 0, done.stderr

@@ -165,6 +165,13 @@ def test_rows_of_failed_runs_of_a_source_are_points_with_their_cause(tmp_path: P
     assert (rows[0]["cause"], rows[0]["detail"]) == ("GPU_OUT_OF_MEMORY", "column status: oom")
 
 
+def test_failed_runs_beyond_the_causes_that_are_shown_are_counted(tmp_path: Path) -> None:
+    causes = ("TIMEOUT", "HANG", "KILLED", "BAD_RESULT", "NON_ZERO_EXIT", "OUT_OF_MEMORY")
+    fake = Fake("e", {"a": [*range(6)]}, repeats=1, fate=lambda p, r: causes[p["a"]])
+    text = visible(render(make_results(tmp_path, [fake]), figures=False))
+    assert "2 more failed runs" in text and "No run has finished yet." in text
+
+
 def test_a_run_without_facts_is_counted_not_fatal(tmp_path: Path) -> None:
     root = make_results(tmp_path, [ONE])
     summary = pd.read_parquet(root / "summary.parquet")

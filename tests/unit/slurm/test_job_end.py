@@ -166,7 +166,7 @@ def test_a_killed_launcher_is_spoken_for(tmp_path: Path, old: dict[str, Any]) ->
     if old:
         by_launcher(folder, **old)
     log = tmp_path / "12.log"
-    log.write_text("first\n\n" + "line\n" * 30 + "slurmstepd: error\n")
+    log.write_text("first\n\n" + "line\n@spans 8 {}\n" * 30 + "slurmstepd: error\n")
     killed = replace(JOB, exit_code=0, signal=9)
     for _ in range(2):  # doing it again changes nothing
         assert settle(folder, killed, ASKED, log) == "KILLED"
