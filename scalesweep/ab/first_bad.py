@@ -38,8 +38,8 @@ def first_bad(campaign: Campaign, options: Mapping[str, str], show: bool) -> Non
     say(f"good: {repository.described(good)}")
     say(f"bad: {repository.described(bad)}, {counted(len(commits), 'commit')} later")
     repository.say_local_changes()
-    first = {t.run_id(0): 2 * t.repeats + 2 for t in session.targets}
-    say(f"cost: the step, {counted(len(first), 'point')}: {session.cost_text(first)}")
+    first = session.left(session.pairs(good, bad))
+    say(f"cost: the step, {counted(len(session.targets), 'point')}: {session.cost_text(first)}")
     if steps := math.ceil(math.log2(len(commits))):
         say(
             f"cost: then about {counted(steps, 'commit')} and the result, each at one of these "

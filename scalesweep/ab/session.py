@@ -57,6 +57,10 @@ class AbSession:
         """The pairs of two commits."""
         return Pairs(self.campaign, self.repository, base, new)
 
+    def left(self, pairs: Pairs) -> Mapping[str, int]:
+        """How many runs of each point (by the id of its first run) are left to be measured."""
+        return Counter(planned.target.run_id(0) for planned in pairs.schedule(self.targets))
+
     def cost_text(self, counts: Mapping[str, int]) -> str:
         """What so many runs of each point (by the id of its first run) cost:
         ``36 runs, about 12 min``."""
@@ -160,8 +164,7 @@ def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool) -> No
         say(f"{name}: {repository.described(commit)}")
     repository.say_local_changes()
     say(f"{counted(len(targets), 'point')}; of each commit a first run at each is not counted")
-    schedule = Counter(planned.target.run_id(0) for planned in pairs.schedule(targets))
-    say(f"cost: {session.cost_text(schedule)}")
+    say(f"cost: {session.cost_text(session.left(pairs))}")
     if show:
         return
     with session.open():
