@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from scalesweep.config.campaign import Campaign
 from scalesweep.config.overrides import OVERRIDES
 from scalesweep.config.study import is_file
-from scalesweep.core.errors import UserError, choices
-from scalesweep.core.formatting import counted
+from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import PROFILES, SNAKEFILE
 from scalesweep.smk.context import FIRST, LAST, LATER, ROUND
@@ -28,7 +26,8 @@ def run(args: argparse.Namespace) -> NoReturn:
     words = words_of(args)
     if args.command != "run":
         sys.exit(call(words))
-    from scalesweep.adaptive.policy import new_runs  # here, as a plan needs none of it
+    from scalesweep.adaptive.again import measure_again  # here, as a plan needs none of it
+    from scalesweep.adaptive.policy import new_runs
     from scalesweep.slurm.commands import await_jobs
     from scalesweep.smk.campaign_args import open_plan
 
@@ -54,36 +53,6 @@ def run(args: argparse.Namespace) -> NoReturn:
     if slurm:
         await_jobs(plan.campaign.runs_folder)
     sys.exit(call(words, "" if round_ == FIRST else LAST) or int(failed))
-
-
-def measure_again(campaign: Campaign, wanted: str, dry: bool) -> str:
-    """Set aside the records of an experiment's runs, or of all that other processes disturbed.
-
-    ``dry``: only say how many. Returns what happened, in words. Raises UserError for another word,
-    or while another call works in the results folder.
-    """
-    from scalesweep.core.locks import claim
-    from scalesweep.core.record import RECORD, read_record
-    from scalesweep.state.run_state import take_away
-    from scalesweep.tables.machine_load import DISTURBED, load_of
-
-    names: dict[str, set[str]] = {}
-    for e in campaign.experiments:
-        for run in (*e.runs, *e.profiles):
-            names.setdefault(run.run_id, {"disturbed"}).update((e.name, e.part_of))
-    known = sorted(set().union(*names.values()) - {""})
-    if wanted not in known:
-        raise UserError(f"--again: {wanted!r} is no experiment; {choices(wanted, known)}")
-    folder = campaign.runs_folder
-    chosen = [it for it in names if wanted in names[it] and (folder / it / RECORD).is_file()]
-    if wanted == "disturbed":
-        loads = {run_id: load_of(read_record(folder / run_id / RECORD)) for run_id in chosen}
-        chosen = [run_id for run_id, load in loads.items() if (load or 0) > DISTURBED]
-    if not dry and chosen:
-        with claim(campaign.results):
-            for run_id in chosen:
-                take_away(folder / run_id)
-    return f"{counted(len(chosen), 'finished run')} to be measured again"
 
 
 def call(words: Sequence[str], round_: str = "") -> int:

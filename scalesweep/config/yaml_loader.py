@@ -47,7 +47,8 @@ for _tag, _pattern, _first in (
 def load_yaml(path: Path) -> Any:
     """Content of a YAML file as plain Python values; raises UserError if there is none."""
     try:
-        return yaml.load(path.read_text("utf-8-sig"), _Loader)
+        text = path.read_text("utf-8-sig")
+        return yaml.load(text, _Loader)
     except OSError as error:
         raise UserError(f"{path}: {str(error.strerror).lower()}") from None
     except UnicodeDecodeError:
@@ -56,4 +57,6 @@ def load_yaml(path: Path) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
+        if mark and "".join(text.splitlines()[mark.line :][:1]).lstrip(" ").startswith("\t"):
+            problem = "a tab; indent with spaces"
         raise UserError(f"{path}{line}: not valid YAML: {problem}") from None
