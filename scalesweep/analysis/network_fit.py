@@ -13,7 +13,7 @@ and ranges are split where that predicts sizes better that were left out of the 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
@@ -249,6 +249,11 @@ def message_seconds(fits: Sequence[RangeFit], ranks: int, size: float) -> Estima
     def seconds(fit: AlgorithmFit) -> Estimate:
         return fit.estimate(_terms(fit.algorithm, np.array([ranks]), np.array([size]))[0])
 
-    likely = [seconds(fit) for fit in within.fits if fit.indistinguishable]
+    return spanning(within, seconds)
+
+
+def spanning(fit: RangeFit, of: Callable[[AlgorithmFit], Estimate]) -> Estimate:
+    """That of the best algorithm; its interval holds those of all that may be at work."""
+    likely = [of(each) for each in fit.fits if each.indistinguishable]
     ends = np.array([(each.low, each.high) for each in likely], np.float64)
-    return Estimate.of(seconds(within.best).value, ends[:, 0].min(), ends[:, 1].max())
+    return Estimate.of(of(fit.best).value, ends[:, 0].min(), ends[:, 1].max())

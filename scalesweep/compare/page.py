@@ -1,6 +1,5 @@
 """The page of a comparison and its tables: what changed, what else differs, and every number."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from scalesweep.core.formatting import (
     with_interval,
 )
 from scalesweep.experiment.cells import Text, number_cell
-from scalesweep.judge.change import IMPROVEMENT, INCONCLUSIVE, REGRESSION, overall
+from scalesweep.judge.change import IMPROVEMENT, REGRESSION, overall
 from scalesweep.judge.facts import Difference, differences, facts_of, other_hosts
 from scalesweep.judge.words import p_cell, page_table, ratio_words, verdict_cell
 from scalesweep.report.html_assets import assets, render
@@ -33,7 +32,6 @@ PAGE, FOLDER = "compare.html", "compare"
 SCRIPTS = ("tables.js",)
 # What one page may hold; the rest is in the CSV files.
 MAX_ROWS, MAX_ALONE = 1500, 200
-VERDICTS = (IMPROVEMENT, REGRESSION, INCONCLUSIVE, ONLY_BASE, ONLY_NEW)
 _LEVELS = {IMPROVEMENT: "confirmed", REGRESSION: "warning"}
 
 
@@ -82,16 +80,14 @@ def compare_sides(base: Side, new: Side) -> Comparison:
     )  # fmt: skip
 
 
-def write_comparison(base: Side, new: Side, results: Path) -> dict[str, int]:
-    """Write ``compare.html`` and ``compare/`` into a results folder.
-
-    Returns how many points' main metrics got each verdict.
-    """
+def write_comparison(base: Side, new: Side, results: Path) -> list[str]:
+    """Write ``compare.html`` and ``compare/`` into a results folder; returns what the page says
+    first."""
     made = compare_sides(base, new)
     for name, frame in make_tables(made).items():
         write_table(frame, results / FOLDER / name)
     write_atomic(results / PAGE, render_comparison(made))
-    return dict(Counter(made.rows.loc[made.rows["main"], "verdict"]))
+    return [said["text"] for said in _said_first(made.rows)]
 
 
 def make_tables(made: Comparison) -> dict[str, pd.DataFrame]:
@@ -132,7 +128,6 @@ _TAKEN = {
 def render_comparison(made: Comparison) -> str:
     """The page as HTML; everything from plans, records and summaries is escaped."""
     rows, joined = made.rows, made.joined
-    claims = rows[rows["main"]].groupby(CLAIM, sort=False)
     there = rows[~rows["verdict"].isin([ONLY_BASE, ONLY_NEW])]
     experiments = there.groupby("experiment", sort=False)
     facts = make_tables(made)["environment"]
@@ -143,7 +138,7 @@ def render_comparison(made: Comparison) -> str:
         "both": len(joined.both),
         "made": made,
         "warnings": _warnings(made),
-        "sentences": [words for _, group in claims for words in sentences(group)],
+        "sentences": _said_first(rows),
         "tested": tested,
         "experiments": [_experiment(name, group, joined.pairs) for name, group in experiments],
         "alone": _alone(joined.alone),
@@ -156,6 +151,11 @@ def render_comparison(made: Comparison) -> str:
     }
     filters = {"when": lambda text: str(text or "–").replace("T", " ")[:16]}
     return render("compare.html.j2", context, filters)
+
+
+def _said_first(rows: pd.DataFrame) -> list[dict[str, str]]:
+    claims = rows[rows["main"]].groupby(CLAIM, sort=False)
+    return [words for _, group in claims for words in sentences(group)]
 
 
 def sentences(group: pd.DataFrame) -> list[dict[str, str]]:

@@ -1,10 +1,13 @@
 """How programs start and fail: exit code and one line, of names, parameters and data."""
 
+import json
 import runpy
 import subprocess
+import threading
 
 import pytest
 
+from harness.program import ERROR, ProgramError, run_program, write_error
 from tests.benchmarks.programs import BENCHMARKS, Program, check_failure, entry
 from tests.benchmarks.test_cnn_training import PROGRAM as CNN
 from tests.benchmarks.test_cosmoflow_training import PROGRAM as COSMOFLOW
@@ -54,3 +57,16 @@ def test_every_benchmark_declares_programs_that_are_there():
 def test_runs_that_fail(tmp_path, program, params, code, words):
     done, out = program.start(tmp_path, **params)
     check_failure(program, done, out, code, words, params.get("ranks", 1))
+
+
+def test_a_rank_that_says_nothing_ends_after_the_one_that_says_why(tmp_path):
+    """Its end may be that of all others: local_ranks and horovodrun end them."""
+    path, out = Program("file_read", {"ranks": 1}).write_run(tmp_path)
+    said = threading.Timer(0.3, write_error, (out, ProgramError(69, "no GPU")))
+
+    def main(_run):
+        said.start()
+        raise ProgramError(69, "")
+
+    assert run_program("file_read", main, ["--run", str(path)]) == 69
+    assert json.loads((out / ERROR).read_text())["message"] == "no GPU"

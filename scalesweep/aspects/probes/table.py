@@ -10,6 +10,7 @@ import numpy as np
 
 from scalesweep.analysis.best_rate import AGREEING, BestRate, best_rate, growth
 from scalesweep.analysis.metrics import column as metric_column
+from scalesweep.analysis.network_fit import spanning
 from scalesweep.analysis.profile import bus_factor
 from scalesweep.analysis.stats import mean_of
 from scalesweep.core.formatting import (
@@ -112,6 +113,7 @@ def network_rows(inputs: TableInputs) -> Iterator[NetworkRow]:
         point = {name: value for name, value in first.values.items() if name != "ranks"}
         for fit in series.fits:
             best, likely = fit.best, [of.algorithm for of in fit.fits if of.indistinguishable]
+            bandwidth = spanning(fit, lambda each: each.bandwidth)
             yield NetworkRow(
                 point=point,
                 source=first.source,
@@ -120,8 +122,8 @@ def network_rows(inputs: TableInputs) -> Iterator[NetworkRow]:
                 high_bytes=fit.high,
                 algorithm=best.algorithm,
                 algorithms=" or ".join(likely),
-                latency=best.latency,
-                bandwidth=best.bandwidth if math.isfinite(best.bandwidth.value) else None,
+                latency=spanning(fit, lambda each: each.latency),
+                bandwidth=bandwidth if math.isfinite(bandwidth.value) else None,
                 error=best.error,
             )
 

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from scalesweep.analysis.network_fit import ALGORITHMS, HALVING, RING, TREE, fit_network
+from scalesweep.analysis.network_fit import (
+    ALGORITHMS,
+    HALVING,
+    RING,
+    TREE,
+    AlgorithmFit,
+    RangeFit,
+    fit_network,
+    spanning,
+)
 
 LATENCY, BANDWIDTH, NOISE = 5e-6, 1e10, 0.05
 SIZES = 4.0 * 4.0 ** np.arange(14)  # 4 B to 256 MiB
@@ -90,3 +99,13 @@ def test_too_little_for_a_fit():
     bad = np.array([1.0, np.nan, 2.0, np.inf, -1.0, 0.0])
     assert fit_network(ranks, sizes, bad) == []
     assert fit_network(np.ones(6), sizes, np.ones(6)) == []
+
+
+def test_a_number_holds_those_of_all_algorithms_that_may_be_at_work() -> None:
+    def fit(seconds: float, likely: bool) -> AlgorithmFit:
+        return AlgorithmFit("a", np.array([seconds, 1e-9]), np.zeros((2, 2)), 4, 0.0, likely)
+
+    found = spanning(
+        RangeFit(1, 2, [fit(2, True), fit(3, True), fit(9, False)]), lambda it: it.latency
+    )
+    assert (found.value, found.low, found.high) == pytest.approx((2, 2, 3))

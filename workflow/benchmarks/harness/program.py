@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ EXIT_BAD_DATA = os.EX_DATAERR
 EXIT_MISSING_DATA = os.EX_NOINPUT
 EXIT_UNSUPPORTED = os.EX_UNAVAILABLE  # this machine cannot do what the point asks
 EXIT_LAUNCH = os.EX_TEMPFAIL  # not all ranks were started, or they cannot reach each other
+ERROR = "native_error.json"
+SAID_S = 10.0  # for which a rank that fails with all others waits for the one that says why
 
 
 class ProgramError(Exception):
@@ -77,7 +80,7 @@ def write_error(out: Path, error: ProgramError) -> None:
     content = json.dumps({"exit_code": error.code, "message": str(error)}) + "\n"
     with contextlib.suppress(OSError):  # the line on standard error has said it
         out.mkdir(parents=True, exist_ok=True)
-        write_atomically(out / "native_error.json", lambda file: file.write(content.encode()))
+        write_atomically(out / ERROR, lambda file: file.write(content.encode()))
 
 
 def run_program(name: str, main: Callable[[Run], None], argv: list[str] | None = None) -> int:
@@ -103,5 +106,9 @@ def run_program(name: str, main: Callable[[Run], None], argv: list[str] | None =
             print(f"{name}: {error}", file=sys.stderr, flush=True)
             if run is not None:
                 write_error(run.out, error)
+        elif run is not None:  # whoever ends first is the end of the rank that says why
+            until = time.monotonic() + SAID_S
+            while not (run.out / ERROR).exists() and time.monotonic() < until:
+                time.sleep(0.05)
         return error.code
     return 0
