@@ -134,10 +134,12 @@ def held_runs(
     have failed; with their profiles, and what the control point is measured between them."""
     over = {i for i, state in states.items() if state.settled or state.status == Status.FAILED}
     left, held = campaign.unique_runs().keys() - over, set[str]()
+    # A run of the control alone is awaited by none: it waits for them.
+    own = {run.run_id for e in campaign.experiments if not e.control for run in e.runs}
     for each in series:
         waiting = False
         for runs in each.counts.values():
-            mine = left & {run.run_id for run in runs}
+            mine = left & own & {run.run_id for run in runs}
             held |= mine if waiting else set()
             waiting = waiting or bool(mine)
     others = [experiment for experiment in campaign.experiments if not experiment.keys.stop_below]
@@ -145,5 +147,5 @@ def held_runs(
     held |= {run_id for run_id in left if split_name(run_id)[0] in held}
     positions = campaign.positions()
     first = min((positions[run_id] for run_id in held), default=math.inf)
-    controls = (run.run_id for e in others if e.control for run in e.runs)
+    controls = {run.run_id for e in others if e.control for run in e.runs} - own
     return frozenset(held | {run_id for run_id in controls if positions[run_id] > first})

@@ -106,6 +106,8 @@ def first_screen(
     series = farthest_series(results, ledgers(results))
     reaches, held = verdicts(results), held_layouts(results)
     again = f"cd {shlex.quote(str(Path.cwd()))} && scalesweep run {plan['file']}"
+    if (folder := plan.get("results", "results")) != "results":
+        again += f" --results {shlex.quote(folder)}"
     steps = steps_of(results, findings, reaches, again)
     then = next((step for step in steps if step.text), None)
     loss = main_loss(series)

@@ -177,3 +177,13 @@ def test_a_decision_holds_until_its_evidence_is_gone(stop: Campaign, campaign_of
     for path in stop.runs_folder.glob("*/record.json"):
         path.unlink()
     assert left(stop) == ALL and released(stop) == {1}
+
+
+def test_a_run_of_the_control_alone_is_awaited_by_no_count(
+    campaign_of: Load, tmp_path: Path
+) -> None:
+    control = "control: {experiment: e, point: {ranks: 1, rate: 1}, every: 2}\n"
+    body = STOP.replace("repeats: 3", "repeats: {min: 3, max: 9, until: 50 %}")
+    campaign = campaign_of(body, f"campaign: c\nsite: toy\nresults: {tmp_path}/r\n{control}")
+    finish(campaign, at(campaign, 1), [10.0, 10.1, 9.9])
+    assert released(campaign) == {1, 2}
