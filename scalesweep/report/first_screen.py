@@ -113,6 +113,8 @@ def first_screen(
     loss = main_loss(series)
     if loss and results.scale in results.axes:
         loss += f" at {results.scale_of(series[-1].row):,}"
+        if len(reaches) > 1 and (of := results.describe(series[-1].row, results.series_names)):
+            loss += f", {of}"
     return {
         "line": line_of(results, findings, reaches, held, loss, then),
         "sentences": sentences_of(findings),
