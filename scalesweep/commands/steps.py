@@ -7,7 +7,6 @@ records start before pandas is imported.
 
 import gc
 import logging
-import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,9 +42,8 @@ def inventory(campaign: str, write: bool = False, submit_cmd: str = "") -> None:
     jobs = Collected([]) if shapes is None else spent(runs, planned.runs_folder)
     if jobs.note and planned.keys.budget_node_hours is not None:
         _log.warning("node-hours spent: %s", jobs.note)
-    plan = build_plan(planned, {**kept_profiles(planned, runs), **states}, shapes, jobs.rows)
-    if jobs.note and plan["jobs"]:
-        plan["jobs"]["spent_node_hours"] = math.nan
+    past = None if jobs.note else jobs.rows
+    plan = build_plan(planned, {**kept_profiles(planned, runs), **states}, shapes, past)
     chosen.enter(plan)
     if write:
         note_state(planned, states)

@@ -157,8 +157,7 @@ def write_sweep(command: Sequence[str], files: Mapping[str, Any], folder: Path) 
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_atomic(folder / path, texts[path])
     write_atomic(note, json.dumps({"command": command, "files": texts}))
-    changed = [path for path, text in past["files"].items() if texts.get(path, text) != text]
-    return any(path.endswith("benchmark.yaml") for path in changed)
+    return any(texts.get(p, it) != it for p, it in past["files"].items() if "benchmark" in p)
 
 
 def shown_table(args: argparse.Namespace, values: Values, tables: Path) -> str:

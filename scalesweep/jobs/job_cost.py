@@ -1,5 +1,6 @@
 """What the jobs of pending runs ask of Slurm and cost (plan.json, ``jobs``)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -14,7 +15,7 @@ from scalesweep.slurm.job_table import overhead_s
 def cost_of_jobs(
     campaign: Campaign,
     shapes: Mapping[str, Shape],
-    jobs: Sequence[dict[str, Any]],
+    jobs: Sequence[dict[str, Any]] | None,
     estimates: Estimates,
 ) -> PlanJobs:
     """What the jobs of pending runs will cost, equal requests as one (plan.json, ``jobs``).
@@ -22,15 +23,16 @@ def cost_of_jobs(
     ``shapes``: what a job of each run alone would ask for. Node-hours: ``expected`` is of the
     estimates and of what jobs have held their nodes for beyond the program so far, null where an
     estimate is missing; ``limit`` is what the jobs can cost at most; ``spent`` is what all ``jobs``
-    (rows of jobs.csv) have cost.
+    (rows of jobs.csv) have cost; None: it is not known.
     """
-    lines = _lines(campaign, shapes, jobs, estimates)
+    lines = _lines(campaign, shapes, jobs or (), estimates)
     expected = [line["node_hours_expected"] for line in lines]
+    spent = (row["node_hours"] or 0 for row in jobs or ())
     return {
         "shapes": lines,
         "node_hours_expected": None if None in expected else sum(filter(None, expected)),
         "node_hours_limit": sum(line["node_hours_limit"] for line in lines),
-        "spent_node_hours": sum(row["node_hours"] or 0 for row in jobs),
+        "spent_node_hours": math.nan if jobs is None else sum(spent),
         "budget_node_hours": campaign.keys.budget_node_hours,
     }
 

@@ -79,7 +79,7 @@ def build_plan(
             _experiment_entry(campaign, experiment, states, positions, estimates, seen)
             for experiment in campaign.experiments
         ],
-        "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs or (), estimates),
+        "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs, estimates),
     }
     others = {"consumer": campaign.keys.consumer, "ceilings": campaign.site.ceilings}
     more = {
