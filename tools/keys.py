@@ -25,9 +25,9 @@ from pages import table
 from scalesweep.commands.interface import COMMANDS
 from scalesweep.config.benchmark_keys import BenchmarkKeys
 from scalesweep.config.campaign_keys import CampaignKeys
-from scalesweep.config.overrides import ALLOWED, OVERRIDES
 from scalesweep.config.site import Site
 from scalesweep.importers.table_map import MapFile
+from scalesweep.smk.config_keys import ALLOWED, OVERRIDES
 
 PAGES: dict[str, tuple[type[BaseModel], str]] = {
     "campaign": (CampaignKeys, "Keys of a campaign"),

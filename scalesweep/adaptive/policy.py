@@ -5,13 +5,14 @@ A campaign may state two rules: repeats until points are precise, and counts tha
 decisions, so a call that was killed leaves nothing to mend.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scalesweep.adaptive.repeats import most_repeats, planned_repeats, rule_entry
 from scalesweep.adaptive.stops import StopSeries, held_runs, stop_series, without_stopped
-from scalesweep.config.campaign import Campaign, with_repeats
+from scalesweep.config.campaign import Campaign, with_control
+from scalesweep.config.repeats import runs_of
 from scalesweep.core.joined_experiments import axes_key
 from scalesweep.core.plan_format import Plan, PlanExperiment, PlanRepeats
 from scalesweep.core.record import RECORD
@@ -70,6 +71,22 @@ def plan_runs(campaign: Campaign) -> RunPlan:
     counts = {name: [it["planned"] for it in of["points"]] for name, of in repeats.items()}
     planned = without_stopped(with_repeats(widest, counts), series, states)
     return RunPlan(planned, repeats, tuple(series), held_runs(series, planned, states))
+
+
+def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Campaign:
+    """The campaign with other numbers of repeats: of every point of these experiments.
+
+    The control point is measured as often as it takes between all of them.
+    """
+    if not counts:
+        return campaign
+    experiments = {each.name: each for each in campaign.experiments if not each.control}
+    for name, numbers in counts.items():
+        benchmark, points = experiments[name].benchmark, experiments[name].points
+        runs = runs_of(benchmark, points, map(range, numbers))
+        experiments[name] = replace(experiments[name], runs=runs)
+    made = with_control([*experiments.values()], campaign.keys, campaign.file)
+    return replace(campaign, experiments=made)
 
 
 def _measured(

@@ -22,6 +22,7 @@ from scalesweep.core.formatting import counted, number
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.profilers import split_name
 from scalesweep.core.status import Status
+from scalesweep.planning.run_order import positions
 from scalesweep.state.run_state import RunState
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def held_runs(
     others = [experiment for experiment in campaign.experiments if not experiment.keys.stop_below]
     held -= {run.run_id for experiment in others for run in experiment.runs}
     held |= {run_id for run_id in left if split_name(run_id)[0] in held}
-    positions = campaign.positions()
-    first = min((positions[run_id] for run_id in held), default=math.inf)
+    places = positions(campaign)
+    first = min((places[run_id] for run_id in held), default=math.inf)
     controls = {run.run_id for e in others if e.control for run in e.runs} - own
-    return frozenset(held | {run_id for run_id in controls if positions[run_id] > first})
+    return frozenset(held | {run_id for run_id in controls if places[run_id] > first})

@@ -18,7 +18,7 @@ from scalesweep.analysis.memory_model import (
     fit_memory,
     fits_without,
 )
-from scalesweep.config.shapes import Memory, PointMemory, planned, point_memory
+from scalesweep.config.shapes import Memory
 from scalesweep.core.causes import Cause
 from scalesweep.core.formatting import number, percent
 from scalesweep.core.joined_experiments import parameters_at
@@ -26,12 +26,12 @@ from scalesweep.experiment.points_table import Cell, Table, declared_table
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.experiment.sections import Section
 from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence, number_of
+from scalesweep.planning.planned_shapes import GIB, PointMemory, planned, point_memory
 from scalesweep.table.declared import DeclaredRow, PointRow, column
 from scalesweep.tables.making import Maker, TableInputs, point_columns
 from scalesweep.tables.peaks import peak_bytes, peak_of
 from scalesweep.tables.points import ExperimentData, Point
 
-GIB = 2**30  # bytes
 RAN, OUT_OF_MEMORY, FAILED = "ran", "out of memory", "failed otherwise"
 RIGHT, WRONG = "right", "wrong"
 _OUT_OF_MEMORY = {Cause.OUT_OF_MEMORY, Cause.GPU_OUT_OF_MEMORY}

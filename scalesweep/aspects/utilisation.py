@@ -24,7 +24,6 @@ from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.analysis.roofline import COMPUTE, share_of
 from scalesweep.analysis.stats import mean_of
 from scalesweep.analysis.types import Floats
-from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import percent, scaled_unit, with_interval
 from scalesweep.core.joined_experiments import parameters_at
@@ -40,6 +39,7 @@ from scalesweep.findings.base import (
     estimate_of,
     number_of,
 )
+from scalesweep.planning.planned_shapes import planned_shape
 from scalesweep.table.declared import Estimate, PointRow, column, numbers_of
 from scalesweep.tables.machine import DATASHEET, FLOAT32, MEASURED, numbers_in
 from scalesweep.tables.making import Maker, TableInputs, point_columns

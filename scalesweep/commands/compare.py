@@ -5,8 +5,7 @@ from pathlib import Path
 
 from scalesweep.compare.page import PAGE, write_comparison
 from scalesweep.compare.sides import read_sides
-from scalesweep.config.study import DEFAULT_CAMPAIGN
-from scalesweep.smk.campaign_args import open_campaign
+from scalesweep.smk.campaign_args import DEFAULT_CAMPAIGN, open_campaign
 from scalesweep.state.results_folder import claim_folder
 
 

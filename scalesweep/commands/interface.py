@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 from scalesweep import __version__
 from scalesweep.analysis.device_peaks import DEVICES
 from scalesweep.analysis.model_shape import DTYPES
-from scalesweep.config.overrides import ALLOWED, OVERRIDES
 from scalesweep.core.errors import UserError, choices, did_you_mean
 from scalesweep.importers import SOURCES
+from scalesweep.smk.config_keys import ALLOWED, OVERRIDES
 
 
 def whole_numbers(text: str) -> list[int]:

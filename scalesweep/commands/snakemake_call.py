@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from scalesweep.config.overrides import OVERRIDES
-from scalesweep.config.study import is_file
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import PROFILES, SNAKEFILE
+from scalesweep.smk.campaign_args import is_file
+from scalesweep.smk.config_keys import OVERRIDES
 from scalesweep.smk.context import FIRST, LAST, LATER, ROUND
 from scalesweep.smk.snakemake_facts import setting
 

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.aspects.utilisation import Utilisation
-from scalesweep.config.shapes import planned_shape
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted, number
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PLAN, read_plan
 from scalesweep.experiment.load import load_results
+from scalesweep.planning.planned_shapes import planned_shape
 from scalesweep.table.declared import numbers_of
 
 # Of fewer nothing is said: with n alike, a further one is the lowest of all with 1 / (n + 1).

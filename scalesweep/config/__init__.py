@@ -1,4 +1,4 @@
-"""What users write: campaigns, benchmarks, sites, and the options of a call.
+"""What users write: campaigns, benchmarks and sites.
 
 Imports PyYAML, pydantic and the packages below it (core, compute).
 """

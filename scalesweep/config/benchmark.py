@@ -1,6 +1,5 @@
 """Benchmarks: what runs on N ranks, with which parameters, and what identifies a run of it."""
 
-import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
@@ -32,8 +31,7 @@ class Benchmark(BenchmarkKeys):
     _quantities: frozenset[str] = PrivateAttr(frozenset())
 
     def settle(self, path: Path) -> Self:
-        """The benchmark of the file in ``path``, checked for what its keys say of each other, with
-        the metric that figures and findings are about. Raises UserError."""
+        """The benchmark of a file, its keys checked, with a main metric. Raises UserError."""
         self._file = path
         where = f"{path}: parameters"
         if lacking := {"ranks", "ranks_per_node"} - self.parameters.keys():
@@ -73,7 +71,7 @@ class Benchmark(BenchmarkKeys):
         """Where its file is."""
         return self._file.parent
 
-    @cached_property
+    @property
     def quantities(self) -> frozenset[str]:
         """Parameters that are the experiment's: the program does not know them."""
         return self._quantities
@@ -104,13 +102,10 @@ class Benchmark(BenchmarkKeys):
 
     def parameter(self, name: str, where: str) -> Parameter:
         """A parameter by name; raises UserError naming the known ones."""
-        try:
+        if name in self.parameters:
             return self.parameters[name]
-        except KeyError:
-            raise UserError(
-                f"{where}: benchmark {self.name} has no parameter {name!r}; "
-                + choices(name, sorted(self.parameters))
-            ) from None
+        known = choices(name, sorted(self.parameters))
+        raise UserError(f"{where}: benchmark {self.name} has no parameter {name!r}; {known}")
 
     def normalised(self, values: Point, where: str) -> dict[str, Any]:
         """Values of parameters in their one form. Raises UserError."""
@@ -137,11 +132,6 @@ class Benchmark(BenchmarkKeys):
         samples = int(self.work.samples.number(point))
         return samples * int(point["ranks"]) if self.work.scope == "rank" else samples
 
-    def threads_of(self, point: Mapping[str, Any]) -> int | None:
-        """Threads that a rank computes with; None: as many as the framework chooses."""
-        threads = self.threads.number(point) if self.threads else 1
-        return max(1, math.ceil(threads)) if threads else None
-
     def variables(self, point: Mapping[str, Any]) -> dict[str, str]:
         """Environment variables that parameters set."""
         return {
@@ -151,8 +141,7 @@ class Benchmark(BenchmarkKeys):
         }
 
     def with_variables(self, names: Iterable[str]) -> "Benchmark":
-        """The same with environment variables that experiments may set: parameters that are null by
-        default, which changes no id."""
+        """The same with environment variables as parameters; null by default, so no id changes."""
         env = {name: f"{VARIABLE_PREFIX}{name}" for name in sorted(names)}
         known = {
             key: Parameter.of(("string", "null"), f"Environment variable {name}; null: unchanged.")
@@ -164,8 +153,7 @@ class Benchmark(BenchmarkKeys):
         """The same with more parameters, and other fields."""
         changed = {"parameters": {**self.parameters, **more}, **fields}
         made = self.model_copy(update=changed)
-        for cached in ("defaults", "quantities"):
-            made.__dict__.pop(cached, None)
+        made.__dict__.pop("defaults", None)  # cached
         return made
 
     def scaled_over(self, name: str | None, where: str) -> "Benchmark":
@@ -209,11 +197,6 @@ class Benchmark(BenchmarkKeys):
         """The parameters that decide how much a rank has to do."""
         return self.work.samples.names if self.work else frozenset()
 
-    @property
-    def size_parameters(self) -> frozenset[str]:
-        """Those of ``work_parameters`` that set an amount, and not how ranks share it."""
-        return self.work_parameters - (self.mesh.names - {"ranks"} if self.mesh else set())
-
     def run_id(self, point: Mapping[str, Any], repeat: int, identity: str = "") -> str:
         """``<benchmark>-r<ranks>-<digest>``: what was measured, whatever campaign asked for it. The
         digest covers name, version, parameters that differ from their defaults, and the repeat;
@@ -237,8 +220,7 @@ def load_benchmark(
     name: str, where: str = "benchmark", folder: Path | None = None, beside: Path | None = None
 ) -> Benchmark:
     """Read ``benchmarks/<name>/benchmark.yaml`` of the study or of ``workflow``, of ``folder``, or
-    what an import made ``beside`` its campaign, in ``benchmarks``. Raises UserError, which starts
-    with ``where`` for an unknown name."""
+    what an import made ``beside`` its campaign. Raises UserError."""
     files = file_names(OWN_BENCHMARKS, BENCHMARKS, "*/benchmark.yaml")
     if folder is not None:
         files = [folder / "benchmark.yaml"]

@@ -10,24 +10,21 @@ from pathlib import Path
 from scalesweep.config.campaign_keys import CampaignKeys, ControlKeys, HistorySettings
 from scalesweep.config.experiment import Experiment, expand_experiment
 from scalesweep.config.models import read
-from scalesweep.config.repeats import Run, arranged, runs_of
+from scalesweep.config.repeats import Run, runs_of
 from scalesweep.config.several_benchmarks import check_parts, parts
 from scalesweep.config.site import Site, load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import digest_of
-from scalesweep.core.profilers import NOEXCHANGE, NONE
+from scalesweep.core.profilers import NONE
 
 CONTROL = "control"  # name of the experiment that the control point is
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign file, checked and expanded; ``keys``: as it is written.
-
-    ``programs``: paths of the users' programs by the names in commands. The control comes last
-    among the experiments. ``history``: where finished points are kept as a session; None: nowhere.
-    """
+    """A campaign file, checked and expanded; ``keys``: as it is written. ``programs``: paths by the
+    names in commands. The control is the last experiment. ``history``: None: nothing is kept."""
 
     name: str
     keys: CampaignKeys
@@ -56,39 +53,13 @@ class Campaign:
         }
 
     def unique_runs(self) -> dict[str, tuple[Experiment, Run]]:
-        """Every run once, with the first experiment that asks for it, in plan order.
-
-        Profiled runs come last: what is measured comes first.
-        """
+        """Every run once, with its first experiment, in plan order; profiled ones last."""
         unique: dict[str, tuple[Experiment, Run]] = {}
         for kind in ("runs", "profiles"):
             for experiment in self.experiments:
                 for run in getattr(experiment, kind):
                     unique.setdefault(run.run_id, (experiment, run))
         return unique
-
-    def _stages(self) -> dict[str, int]:
-        """By how many counts of an experiment with a stop each run waits for, 0 for most."""
-        stages: dict[str, int] = {}
-        for each in self.experiments:
-            stops, scale_of = each.keys.stop_below is not None, each.benchmark.scale_of
-            counts = sorted({scale_of(run.point) for run in each.runs}) if stops else []
-            for run in each.runs:
-                place = counts.index(scale_of(run.point)) if stops else 0
-                stages[run.run_id] = min(place, stages.get(run.run_id, place))
-        return stages
-
-    def positions(self) -> dict[str, int]:
-        """Position of each run in the order of start, from 1.
-
-        Runs without exchange are compared with the measured ones, so they are in the same blocks.
-        """
-        control = {run.run_id: run for e in self.experiments if e.control for run in e.runs}
-        runs = {i: run for i, (_, run) in self.unique_runs().items() if i not in control}
-        repeats = {i: it.repeat for i, it in runs.items() if it.profile in (NONE, NOEXCHANGE)}
-        profiled = [run_id for run_id in runs if run_id not in repeats]
-        order = arranged(repeats, self.keys.seed, [*control], profiled, self._stages())
-        return {run_id: place for place, run_id in enumerate(order, 1)}
 
 
 def load_campaign(
@@ -100,12 +71,9 @@ def load_campaign(
     history: str | None = None,
     baseline: str | None = None,
 ) -> Campaign:
-    """Read, check and expand a campaign file.
-
-    ``site``, ``results``, ``history`` (the folder) and ``baseline`` override the file's own,
-    ``profile`` that of every experiment. ``cluster``: jobs go to Slurm, on the site for that.
-    Raises UserError naming file, key and allowed values.
-    """
+    """Read, check and expand a campaign file. ``site``, ``results``, ``history`` (the folder) and
+    ``baseline`` override its own, ``profile`` that of every experiment. ``cluster``: jobs go to
+    Slurm, on the site for that. Raises UserError naming file, key and allowed values."""
     content = load_yaml(path)
     keys = read(CampaignKeys, content, path)
     named = (keys.site.slurm if cluster else None) or keys.site.local
@@ -125,7 +93,7 @@ def load_campaign(
         file=path,
         site=machine,
         results=Path(results or keys.results),
-        experiments=_with_control(experiments, keys, path),
+        experiments=with_control(experiments, keys, path),
         digest=digest_of([*made_of, machine.name, *([] if profile is None else [profile])]),
         programs={**machine.programs, **keys.programs},
         history=kept and kept.model_copy(update=stated),
@@ -135,8 +103,7 @@ def load_campaign(
 def _experiments(
     keys: CampaignKeys, machine: Site, path: Path, profile: str | None
 ) -> tuple[Experiment, ...]:
-    """The experiments of a file, those of several benchmarks in parts. Raises UserError with the
-    first mistake of each experiment."""
+    """The experiments of a file, those of several benchmarks in parts. Raises UserError."""
     made: list[Experiment] = []
     mistakes: dict[str, list[str]] = {}
     for name, whole, spec in parts(keys.experiments, path):
@@ -159,23 +126,7 @@ def _experiments(
     return tuple(replace(e, alone=not alone.isdisjoint(run.run_id for run in e.runs)) for e in made)
 
 
-def with_repeats(campaign: Campaign, counts: Mapping[str, Sequence[int]]) -> Campaign:
-    """The campaign with other numbers of repeats: of every point of these experiments.
-
-    The control point is measured as often as it takes between all of them.
-    """
-    if not counts:
-        return campaign
-    experiments = {each.name: each for each in campaign.experiments if not each.control}
-    for name, numbers in counts.items():
-        benchmark, points = experiments[name].benchmark, experiments[name].points
-        runs = runs_of(benchmark, points, map(range, numbers))
-        experiments[name] = replace(experiments[name], runs=runs)
-    made = _with_control([*experiments.values()], campaign.keys, campaign.file)
-    return replace(campaign, experiments=made)
-
-
-def _with_control(
+def with_control(
     experiments: Sequence[Experiment], keys: CampaignKeys, path: Path
 ) -> tuple[Experiment, ...]:
     """Experiments, and the control point as one of its own, with as many repeats as they need."""
@@ -190,10 +141,7 @@ def _with_control(
 
 
 def _control(experiments: Sequence[Experiment], spec: ControlKeys, where: str) -> Experiment:
-    """The control point as an experiment, with the runs of the one that it is of.
-
-    Raises UserError if no experiment has such a point, or several fit.
-    """
+    """The control point as an experiment. Raises UserError if not one point fits."""
     by_name = {experiment.name: experiment for experiment in experiments}
     if CONTROL in by_name:
         raise UserError(f"{where}: experiments.{CONTROL}: this name is reserved for it")
@@ -208,8 +156,8 @@ def _control(experiments: Sequence[Experiment], spec: ControlKeys, where: str) -
             f"{', '.join(source.axes) or 'none'} that one of its points has"
         )
     said = f"A point of {source.name}, measured between all other runs: only the machine changes."
-    plain = {"description": said, "scaling": "none", "repeats": 1, "predict": (), "exclude": ()}
-    plain["stop_below"] = None
+    plain = {"description": said, "scaling": "none", "repeats": 1, "predict": (), "exclude": (),
+             "stop_below": None}  # fmt: skip
     return replace(
         source, name=CONTROL, control=True, keys=source.keys.model_copy(update=plain), axes=(),
         linked=(), points=tuple(points), profiles=(), excluded=(), part_of="",

@@ -53,8 +53,7 @@ class TrackKeys(Model):
     repository: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
     """its path"""
     build: tuple[Text, ...] = ()
-    """shell lines that build a checkout ([A/B comparison](../guide/history.md#compare-two-commits))
-    """
+    """shell lines that build a checkout ([A/B](../guide/history.md#compare-two-commits))"""
 
 
 class ControlKeys(Model):
@@ -81,15 +80,13 @@ class CampaignKeys(Model):
     site: Annotated[Sites, instead_of("local", str)]
     """a file in `config/sites/`, or one for each way to run"""
     results: Text = "results"
-    """the folder for all that is written: new, empty or made by scalesweep; campaigns that share it
-    share runs"""
+    """folder of all results: new, empty or scalesweep's; campaigns that share it share runs"""
     programs: dict[FileName, Program] = Field({})
     """name -> path, before the site's, of a program in a benchmark's command (`{program:NAME}`)"""
     budget_node_hours: Positive | None = None
     """nothing is submitted to Slurm unless all jobs fit ([budget](../guide/campaigns.md#budget))"""
     concurrent_runs: Alone | None = None
-    """1: its runs one after the other
-    ([runs that share a data set](../guide/campaigns.md#runs-that-share-a-data-set))"""
+    """1: its runs [one by one](../guide/campaigns.md#runs-that-share-a-data-set)"""
     consumer: Text | None = None
     """results folder of trainings on dummy input:
     [does reading keep up?](../guide/machine.md#does-reading-keep-up-with-training)"""
@@ -103,13 +100,11 @@ class CampaignKeys(Model):
     history: Annotated[HistorySettings, instead_of("folder", str)] | None = None
     """where finished points are kept, and judged over time ([history](../guide/history.md))"""
     track: TrackKeys = TrackKeys.model_construct()
-    """the measured program's repository, if it is not that of the program's file
-    ([whose commit](../guide/history.md#whose-commit))"""
+    """another [repository](../guide/history.md#whose-commit) than that of the program's file"""
     imported: dict[str, Any] = Field({})
     """what imports left out; written by the importers"""
     control: ControlKeys | None = None
-    """a point measured between all others
-    ([control point](../guide/campaigns.md#order-and-a-control-point))"""
+    """a point [between all others](../guide/campaigns.md#order-and-a-control-point)"""
     experiments: Annotated[dict[_ExperimentName, ExperimentKeys], FILLED]
     """name -> experiment"""
 

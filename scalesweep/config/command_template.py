@@ -1,5 +1,4 @@
-"""The words that start a program: a benchmark's command, a launcher's words before it, and paths of
-programs that users have."""
+"""The words that start a program: command, launcher's words before it, and paths of programs."""
 
 import os
 import re
@@ -143,8 +142,7 @@ Both = Annotated[Templates, checked(lambda of: None if len(of) == 2 else "needs 
 
 
 def _located(program: str, *, folder: Path | None = None) -> str:
-    """A path made absolute: of the working folder, or of ``folder`` if it is not there; a word
-    without a slash is left for the shell to find."""
+    """A path made absolute; a word without a slash is left for the shell to find."""
     path = Path(program).expanduser()
     here = path.absolute() if folder is None or path.exists() else folder / path
     return str(here) if "/" in program else program

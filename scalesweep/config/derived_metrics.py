@@ -1,7 +1,4 @@
-"""``metrics`` of an experiment: what is worked out from the metrics of each of its runs.
-
-They are part of no run id: what is measured is the same with and without them.
-"""
+"""``metrics`` of an experiment: worked out from those of each run, and part of no run id."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -22,8 +19,8 @@ FIRST = "_init"
 
 
 class DerivedMetric(NamedTuple):
-    """A metric with its one formula; ``reads``: metrics, parameters and facts by the names that the
-    formula has for them; ``definition``: what the report says of it."""
+    """A metric with its formula; ``reads``: metrics, parameters and facts by their names in it;
+    ``definition``: what the report says of it."""
 
     formula: str
     unit: str
@@ -36,10 +33,7 @@ class DerivedMetric(NamedTuple):
 def derived_metrics(
     benchmark: Benchmark, spec: Mapping[Any, MetricKeys], where: str
 ) -> dict[str, DerivedMetric]:
-    """The metrics that an experiment states by formulas; ``where``: campaign file and key.
-
-    Raises UserError naming the key and what is allowed.
-    """
+    """The metrics that an experiment states by formulas. Raises UserError."""
     if not spec:
         return {}
     measured = _measured(benchmark)

@@ -1,8 +1,5 @@
-"""Parameters that an experiment works out from others, and quantities that are its own.
-
-A name that is no parameter of the benchmark is a quantity of the experiment, such as a global batch
-size: a column of tables, perhaps an axis, but the program and run ids do not have it.
-"""
+"""Parameters that an experiment works out from others, and quantities that are its own: no program
+and no run id has them, such as a global batch size, but tables do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,30 +7,26 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.benchmark_keys import Point
 from scalesweep.config.experiment_keys import ExperimentKeys
 from scalesweep.config.models import settled
 from scalesweep.config.parameter import Parameter, check_parameter
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
 
-Point = Mapping[str, Any]
 _ANY = ("integer", "number", "boolean", "string")  # of a quantity that a campaign gives itself
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """What an experiment derives, each after what it reads; nothing for most experiments.
-
-    ``quantities``: its ``parameters`` of which the program is not told, the derived ones last.
-    """
+    """What is derived, in order; ``quantities``: ``parameters`` that the program does not get."""
 
     parameters: Mapping[str, Parameter]
     derived: Mapping[str, Expression]
     quantities: tuple[str, ...]
 
     def at(self, point: Point) -> tuple[dict[str, Any], str]:
-        """The point with its derived parameters, and why it is none, if so; a value that it cannot
-        have is as it came out, None if there is none."""
+        """The point with its derived parameters, and why it is none, if so."""
         result, broken = dict(point), ""
         for name, value in self.derived.items():
             parameter, fault = self.parameters[name], "cannot be worked out"
@@ -47,8 +40,7 @@ class Derivation:
         return result, broken
 
     def check_same(self, first: Point, other: Point, where: str) -> None:
-        """Raise UserError for two points of which the program is told the same, but which have
-        other quantities: no run is of one of them alone."""
+        """Raise UserError for two points that differ in quantities, but not for the program."""
         for name in self.quantities:
             if first[name] != other[name]:
                 raise UserError(
@@ -60,10 +52,7 @@ class Derivation:
 def derived_parameters(
     benchmark: Benchmark, spec: ExperimentKeys, where: str
 ) -> tuple[Benchmark, Derivation]:
-    """What an experiment derives, and the benchmark with the quantities that are the experiment's.
-
-    Raises UserError for a name that is set elsewhere, cannot be derived, or is not known.
-    """
+    """What an experiment derives, and the benchmark with its quantities. Raises UserError."""
     where = f"{where}.derive"
     values = {name: entry.value for name, entry in spec.derive.items()}
     set_here = {*spec.fixed, *spec.axes}.union(*(spec.linked or ()), *spec.extra)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark, load_benchmark
+from scalesweep.config.benchmark_keys import Point
 from scalesweep.config.command_template import unfilled
 from scalesweep.config.derived_metrics import DerivedMetric, derived_metrics
 from scalesweep.config.derived_parameters import Derivation, derived_parameters
@@ -19,7 +20,6 @@ from scalesweep.core.errors import UserError, choices
 from scalesweep.core.files import canonical_json
 from scalesweep.core.scaling_kinds import MODEL, OF_SAMPLES
 
-Point = Mapping[str, Any]
 _KEPT = {"weak": "samples per {}", "strong": "total number of samples"}
 
 
@@ -27,12 +27,10 @@ _KEPT = {"weak": "samples per {}", "strong": "total number of samples"}
 class Experiment:
     """A benchmark with axes, expanded: its points, runs, and what was excluded and why.
 
-    ``keys`` is what the file says of it, for one benchmark. ``profiles`` are runs of the points
-    once more, under a profiler. ``control`` is set for the control point, repeated between all
-    others. With repeats until precise each point has as many ``runs`` as are planned so far.
-    ``alone``: no run of it starts while another of its runs lasts (``concurrent_runs: 1``).
-    ``derivation``: which parameters are worked out from others; they are none of ``axes``.
-    ``part_of``: the experiment of several benchmarks of which it is one; empty for all others.
+    ``keys``: what the file says, for one benchmark; ``runs``: with repeats until precise those that
+    are planned so far; ``profiles``: runs under a profiler; ``control``: it is the control point;
+    ``alone``: one run at a time (``concurrent_runs``); ``derivation``: parameters that are worked
+    out, none of ``axes``; ``part_of``: the experiment of several benchmarks that it is of.
     """
 
     name: str
@@ -61,12 +59,8 @@ def expand_experiment(
     folder: Path,
     profile: str | None = None,
 ) -> Experiment:
-    """The experiment that a campaign file describes by ``spec``, checked and expanded.
-
-    ``folder``: that of the campaign's file, where an import leaves the benchmarks that it made.
-    ``profile``: the kind of profile that --config asks of all. ``where`` is what messages name.
-    Raises UserError naming key and allowed values.
-    """
+    """The experiment that ``spec`` describes. ``folder``: of the campaign's file and of benchmarks
+    that an import made; ``profile``: what --config asks of all. Raises UserError."""
     benchmark = load_benchmark(spec.benchmark, f"{where}.benchmark", beside=folder)
     variables = _variables(benchmark, spec, where)
     benchmark = benchmark.scaled_over(spec.scale, f"{where}.scale").with_variables(variables)
@@ -100,8 +94,7 @@ def expand_experiment(
 
 
 def _variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> set[str]:
-    """Environment variables that an experiment sets, as ``env.NAME``. Raises UserError for one that
-    a parameter of the benchmark sets, and for what is no name of a variable."""
+    """Environment variables that an experiment sets, as ``env.NAME``. Raises UserError."""
     keys = map(str, chain(spec.axes, spec.fixed, *(spec.linked or ()), *spec.extra))
     names = {key.removeprefix(VARIABLE_PREFIX) for key in keys if key.startswith(VARIABLE_PREFIX)}
     for name in names & benchmark.env.keys():
@@ -115,8 +108,7 @@ def _variables(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> set[st
 def check_metric(
     benchmark: Benchmark, named: str | None, where: str, more: Collection[str] = ()
 ) -> str | None:
-    """The metric that an experiment names, one of its benchmark's or of ``more``; the benchmark's
-    main one where it names none. Raises UserError."""
+    """The metric that an experiment names; else its benchmark's main one. Raises UserError."""
     known, extract = {*benchmark.metrics, *more}, benchmark.extract
     if named is None or named in known or (extract and extract.meaning_of(named)):
         return named or benchmark.main_metric
@@ -125,8 +117,7 @@ def check_metric(
 
 
 def check_rules(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
-    """Raise UserError where ``repeats``, ``stop_below`` and ``predict`` are about what no run
-    measures, such as a metric that is worked out later, in the tables."""
+    """Raise UserError for ``repeats``, ``stop_below`` or ``predict`` of what no run measures."""
     for key, asked in {"repeats": spec.until_precise, "stop_below": spec.stop_below}.items():
         if asked:
             check_metric(benchmark, spec.main_metric, f"{where}.{key}: main_metric")
@@ -138,8 +129,8 @@ def check_rules(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> None:
 def check_scaling(
     benchmark: Benchmark, scaling: str, varying: Sequence[str], points: Sequence[Point], where: str
 ) -> None:
-    """A weak series keeps the work per rank, a strong one the work in all: refuse a mix-up, a
-    series in which most amounts of work are at one scale alone."""
+    """Raise UserError for a weak series that does not keep the work per rank, or a strong one that
+    does not keep that in all."""
     scale = benchmark.scale
     if scale in benchmark.parameters and any((point[scale] or 0) < 1 for point in points):
         raise UserError(f"{where}.scale: {scale} must be 1 or more at every point")

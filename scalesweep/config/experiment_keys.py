@@ -150,11 +150,9 @@ class ExperimentKeys(Model):
     main_metric: str | None = None
     """the metric that figures and findings are about; default: the benchmark's"""
     metrics: dict[Name, MetricKeys] = Field({})
-    """name -> a metric that is worked out for each run
-    ([derived metrics](../guide/campaigns.md#derived-metrics)); no part of run ids"""
+    """name -> a metric [worked out for each run](../guide/campaigns.md#derived-metrics)"""
     predict: tuple[Count, ...] = ()
-    """rank (or device) counts to predict; needs `scaling: weak` or `strong`
-    ([prediction](../guide/prediction.md))"""
+    """counts to [predict](../guide/prediction.md); needs `scaling: weak` or `strong`"""
     stop_below: Share | None = None
     """leave out larger counts of a series once the efficiency of a smaller one is clearly below,
     such as `30 %` ([stop](../guide/campaigns.md#stop-at-a-count))"""

@@ -145,8 +145,7 @@ class Result(Model):
 
     @property
     def main_metric(self) -> str | None:
-        """That of the reader, else the first with one value, else the rate of stamps or the wall
-        time; None if there is none."""
+        """That of the reader, else the first with one value, else of stamps or the wall time."""
         if self._read_by:
             return self._read_by.main
         plain = [entry.metric for entry in self.metrics if entry.name == entry.metric]

@@ -1,8 +1,5 @@
-"""What the models of YAML files share: strict values, and one line for the first mistake.
-
-A key is a field of a model; the text below it is its entry on the reference page, which
-``tools/keys.py`` writes.
-"""
+"""What the models of YAML files share: strict values, and a line for each mistake. The text below a
+field is its entry on the reference page (``tools/keys.py``)."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -184,8 +181,7 @@ Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": "strin
 
 
 def settled(value: _Value, where: str, known: Collection[str] | None = None) -> _Value:
-    """A value whose expressions say where they are, and read ``known`` names (None: any): raises
-    UserError that begins with ``where``, the file and the key around it."""
+    """A value whose expressions say where they are. Raises UserError if they read other names."""
     parts: Iterable[tuple[str, Any]] = ()
     if isinstance(value, Expression):
         value.where = where
@@ -204,8 +200,7 @@ def settled(value: _Value, where: str, known: Collection[str] | None = None) -> 
 
 
 def read(model: type[_Model], content: Any, path: Path | str, key: str = "") -> _Model:
-    """The content of a file, or of its ``key``, as a model; raises UserError with file, key and
-    what is allowed, of each mistake."""
+    """The content of a file, or of its ``key``, as a model. Raises UserError with each mistake."""
     if content is None:
         raise UserError(f"{path}: the file is empty")
     try:
@@ -266,7 +261,6 @@ def _is_not(given: Any, wanted: str) -> str:
 
 
 def short(value: Any) -> str:
-    """A value for a message: true, false and null as YAML has them, else its ``repr``, cut at 60
-    characters."""
+    """A value for a message: true, false and null as in YAML, else its ``repr``, cut short."""
     text = written(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -142,8 +142,7 @@ def check_parameter(name: str, where: str) -> None:
 
 
 def check_varying(names: Collection[str], where: str) -> None:
-    """Raise UserError starting with ``where`` if a parameter that varies has the name of a column
-    of its experiment's tables."""
+    """Raise UserError if a parameter that varies has the name of a column of its tables."""
     if taken := [name for name in names if name in OF_TABLES]:
         raise UserError(
             f"{where}: {taken[0]!r} cannot vary: the tables have a column of this name; give the "

@@ -2,11 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain, combinations, compress, product
 from typing import Any
 
 from scalesweep.config.benchmark import Benchmark
+from scalesweep.config.benchmark_keys import Point
 from scalesweep.config.derived_parameters import Derivation
 from scalesweep.config.experiment_keys import ExperimentKeys, RangeKeys
 from scalesweep.config.models import settled
@@ -16,17 +17,13 @@ from scalesweep.core.expressions import Expression
 
 MOST_COMBINATIONS = 500_000  # before some are excluded
 MOST_POINTS = 50_000
-Point = Mapping[str, Any]
 
 
 def expand_points(
     benchmark: Benchmark, derivation: Derivation, spec: ExperimentKeys, site: Site, where: str
 ) -> tuple[tuple[Point, ...], list[tuple[Point, str]]]:
     """The points that an experiment states, and those that it excludes or that cannot be, each with
-    the reason.
-
-    Raises UserError for what a parameter cannot be, and for a point that does not fit the site.
-    """
+    the reason. Raises UserError for a wrong value, and for a point that does not fit the site."""
     rules, own_rules = _exclusions(benchmark, spec, where), benchmark.rules if site.launch else ()
     kept: dict[str, Point] = {}
     excluded: list[tuple[Point, str]] = []
@@ -75,10 +72,7 @@ def _check_points(
 
 
 def _stated(benchmark: Benchmark, spec: ExperimentKeys, where: str) -> list[dict[str, Any]]:
-    """The points of the grid, of a list of repeats those that have any, and those in addition.
-
-    Raises UserError.
-    """
+    """The points of the grid, if they have repeats, and the extra ones. Raises UserError."""
     linked = [
         benchmark.normalised(entry, f"{where}.linked[{index}]")
         for index, entry in enumerate(spec.linked or [{}])
@@ -145,10 +139,7 @@ def _range(spec: RangeKeys, where: str) -> list[Any]:
 def _exclusions(
     benchmark: Benchmark, spec: ExperimentKeys, where: str
 ) -> list[tuple[Expression, str]]:
-    """The expressions that leave points of an experiment out, each with its reason.
-
-    Raises UserError for a rule that reads no parameter, or an unknown one.
-    """
+    """The expressions that leave points out, each with its reason. Raises UserError."""
     rules = [(rule.when, rule.reason or rule.when.text) for rule in spec.exclude]
     for rule in settled(tuple(rule for rule, _ in rules), f"{where}.exclude", benchmark.parameters):
         if not rule.names:

@@ -1,15 +1,7 @@
-"""The runs of points, those beside the measured ones, and their order, so that drift does not look
-like an effect.
+"""The runs of points, and those beside the measured ones: under a profiler, or without exchange."""
 
-Repeat 0 of every point comes in a random order, then repeat 1 of every point in another one, and so
-on: randomised complete blocks (Montgomery, Design and Analysis of Experiments, chapter 4). A run's
-position depends on the campaign and the seed alone, not on what is done already.
-"""
-
-import hashlib
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, pairwise, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from scalesweep.config.benchmark import Benchmark
@@ -25,15 +17,9 @@ from scalesweep.core.profilers import (
     folder_name,
 )
 
-# Fractional part of the golden ratio: of its multiples (modulo 1) any first few lie evenly spread.
-GOLDEN = (math.sqrt(5) - 1) / 2
-
 
 class Run(NamedTuple):
-    """One execution of one point.
-
-    ``run_id`` is the name of its folder too; a profiled run has the kind of profile in it.
-    """
+    """One execution of one point; ``run_id``, its folder's name, ends with the kind of profile."""
 
     run_id: str
     point: Mapping[str, Any]
@@ -74,11 +60,8 @@ def profiled_runs(
     runs: Iterable[Run],
     where: str,
 ) -> tuple[Run, ...]:
-    """One run of every point under a profiler, one of every run without exchange, or none.
-
-    None, too, where ``asked``, what --config says of the whole campaign, is a kind that this
-    benchmark does not have. Raises UserError for such a kind that the experiment has ``stated``.
-    """
+    """One run of every point under a profiler, one of every run without exchange, or none. Raises
+    UserError if the benchmark does not have the ``stated`` kind; if ``asked`` (--config), none."""
     kind, framework = asked or stated, benchmark.framework or UNSAID
     allowed = [each for each in KINDS if OF_FRAMEWORK.get(each, framework) == framework]
     if benchmark.extract:
@@ -95,43 +78,3 @@ def profiled_runs(
         return ()
     known = choices(kind, (NONE, *allowed))
     raise UserError(f"{where}.profile: benchmark {benchmark.name} has no {kind!r}; {known}")
-
-
-def arranged(
-    runs: Mapping[str, int],
-    seed: int | None,
-    control: Sequence[str] = (),
-    profiled: Sequence[str] = (),
-    stages: Mapping[str, int] | None = None,
-) -> list[str]:
-    """Run ids in the order in which they are to be started.
-
-    ``runs``: run id -> repeat, in the order of the campaign file, which is kept if ``seed`` is
-    None; ``control``: runs of the control point by repeat, which come between; ``profiled`` come
-    last. ``stages``: the number of runs that wait for those of smaller numbers; else 0.
-    """
-    ids = list(runs)
-    if seed is not None:
-        ids.sort(key=lambda run_id: (runs[run_id], _drawn(seed, run_id)))
-        profiled = sorted(profiled, key=lambda run_id: _drawn(seed, run_id))
-    ids.sort(key=lambda run_id: (stages or {}).get(run_id, 0))  # keeps the order of equals
-    return [*_with_control(ids, control), *profiled]
-
-
-def _drawn(seed: int, run_id: str) -> bytes:
-    """The place that chance gives a run in its block."""
-    return hashlib.blake2b(f"{seed}/{run_id}".encode(), digest_size=8).digest()
-
-
-def _with_control(others: Sequence[str], control: Sequence[str]) -> list[str]:
-    """The control's runs spread evenly among the others, the first and the last being control runs.
-
-    Any first few of its repeats (those that an experiment shares) are spread over the campaign too.
-    """
-    if not control:
-        return list(others)
-    spread = sorted(range(len(control)), key=lambda repeat: repeat * GOLDEN % 1)
-    gaps = max(len(control) - 1, 1)
-    ends = [round(len(others) * place / gaps) for place in range(len(control) + 1)]
-    parts = zip(spread, pairwise(ends), strict=True)
-    return list(chain.from_iterable([control[n], *others[a:b]] for n, (a, b) in parts))

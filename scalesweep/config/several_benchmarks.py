@@ -1,8 +1,5 @@
-"""Experiments that name several benchmarks: one part for each, which share axes and parameters.
-
-Tables, figures and report show the parts as one (``core.joined_experiments``), with ``benchmark``
-as one more parameter.
-"""
+"""Experiments of several benchmarks: one part for each, with the same axes. Tables, figures and
+report show them as one (``core.joined_experiments``), with ``benchmark`` as one more parameter."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -21,10 +18,7 @@ def parts(
     experiments: Mapping[str, ExperimentKeys], path: Path
 ) -> Iterator[tuple[str, str, ExperimentKeys]]:
     """The experiments of a campaign file: name, name of the one that it is part of (or nothing),
-    and what the file says of it with one benchmark.
-
-    Raises UserError for what experiments of several benchmarks cannot have.
-    """
+    and what the file says of it with one benchmark. Raises UserError."""
     for name, spec in experiments.items():
         where, several = f"{path}: experiments.{name}", len(spec.benchmarks) > 1
         named = {f"metrics.{it}.formula": of.formula.keys() for it, of in spec.metrics.items()}
@@ -55,8 +49,7 @@ def _part(spec: ExperimentKeys, benchmark: str) -> ExperimentKeys:
 def check_parts(
     experiments: Sequence[Experiment], specs: Mapping[str, ExperimentKeys], path: Path
 ) -> None:
-    """Raise UserError where the parts of an experiment cannot stand in one table, or where a name
-    of a metric has two meanings for a benchmark."""
+    """Raise UserError if parts do not fit into one table, or a metric's name has two meanings."""
     for name in specs:
         members = [experiment for experiment in experiments if experiment.part_of == name]
         if fault := members and _fault(members):

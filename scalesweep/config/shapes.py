@@ -1,14 +1,11 @@
-"""Mesh of ranks, transformer and memory of a point: what a benchmark's expressions give.
+"""Mesh of ranks, transformer and memory of a point, by a benchmark's expressions; what reads a null
+parameter is not known."""
 
-A plan has the same expressions as texts (``planned_*``). What reads a null parameter is not known.
-"""
-
-import json
 import math
 from collections.abc import Collection, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, StrictBool, create_model
 
@@ -17,20 +14,13 @@ from scalesweep.analysis.model_shape import DTYPES, RECOMPUTE, ModelShape
 from scalesweep.config.models import Expr, Model, Short, one_of, read, settled
 from scalesweep.core.errors import UserError
 from scalesweep.core.expressions import Expression
-from scalesweep.core.plan_format import PlanExperiment
 
-if TYPE_CHECKING:
-    from scalesweep.analysis.memory_model import MemoryLayout
-    from scalesweep.analysis.types import Floats
-
-GIB = 2**30
 DEVICE = "device_gib"
 EXPERTS = "ep"  # an axis that adds no ranks
 
 
 def value_at(expression: Expression, point: Mapping[str, Any]) -> Any:
-    """The value of an expression; None where it reads what is not known (null) without asking for
-    that itself (``x is null``)."""
+    """The value of an expression; None if it reads a null and does not ask for it (``is null``)."""
     if "null" not in expression.text and any(point.get(n) is None for n in expression.names):
         return None
     return expression(point)
@@ -112,8 +102,7 @@ class Mesh(_Fields):
         return sizes if sizes.keys() == self.fields.keys() else None
 
     def fault(self, point: Mapping[str, Any]) -> str | None:
-        """Why a point's ranks make no such mesh, with its numbers; None where they do, or where it
-        is not known."""
+        """Why a point's ranks make no such mesh; None if they do, or if it is not known."""
         try:
             sizes = self.values_at(point, "")
         except UserError as error:
@@ -227,69 +216,3 @@ class Shapes(Model):
 def load_shapes(content: Mapping[str, Any], known: Collection[str], path: Path) -> Shapes:
     """What a file declares. Raises UserError."""
     return settled(read(Shapes, content, path), f"{path}: ", known)
-
-
-@lru_cache(maxsize=256)
-def _of_text(text: str) -> Shapes:
-    return settled(Shapes.model_validate(json.loads(text)), "")
-
-
-def planned(experiment: PlanExperiment) -> Shapes:
-    """What an experiment of a plan has as texts."""
-    return _of_text(json.dumps({key: experiment.get(key) or None for key in Shapes.model_fields}))
-
-
-def planned_shape(experiment: PlanExperiment, point: Mapping[str, Any]) -> ModelShape | None:
-    """The transformer that a point of a plan trains; None where it is none, or not known."""
-    model = planned(experiment).transformer
-    return model.at(point, experiment["benchmark"]) if model else None
-
-
-class PointMemory(NamedTuple):
-    """Bytes of a point's ranks by stage and part (``memory_model.rank_bytes``), and of a rank's
-    device, if known; ``obstacle``: what keeps a run from starting whatever memory there is."""
-
-    parts: "Floats"
-    device: float | None
-    obstacle: str
-
-
-def memory_layout(
-    of: Shapes, point: Mapping[str, Any], where: str
-) -> "tuple[ModelShape, MemoryLayout, float | None] | str | None":
-    """Model and layout of a point, and bytes of a rank's device, as far as memory depends on them;
-    what must be known and is not, in words; None where no transformer is trained. Raises UserError,
-    starting with ``where``, for a value that cannot be."""
-    # Not at the top: the Snakefile is parsed with this module, and few campaigns need it.
-    from scalesweep.analysis.memory_model import MemoryLayout, unknown_of
-
-    shape = of.transformer.at(point, where) if of.transformer else None
-    if shape is None or of.memory is None:
-        return None
-    sizes = of.mesh.at(point) if of.mesh else {}
-    if sizes is None:
-        return "the mesh"
-    values = of.memory.values_at(point, where)
-    device = values.pop(DEVICE, None)
-    missing = [unknown_of(shape)]
-    if shape.accumulation is None and sizes.get("pp", 1) > 1:
-        missing.append("accumulation")
-    if values.get("zero") and not {"dp", "dp_shard"} & sizes.keys():
-        missing.append("dp_shard")
-    if any(missing):
-        return ", ".join(filter(None, missing))
-    values |= {axis: sizes.get(axis, 1) for axis in ("tp", "pp", "cp")}
-    shards = sizes.get("dp_shard", sizes.get("dp", 1))
-    layout = MemoryLayout(shards=shards, passes=shape.accumulation or 1, **values)
-    return shape, layout, None if device is None else device * GIB
-
-
-def point_memory(of: Shapes, point: Mapping[str, Any], where: str) -> PointMemory | str | None:
-    """The bytes of a point; else as ``memory_layout``."""
-    known = memory_layout(of, point, where)
-    if not isinstance(known, tuple):
-        return known
-    from scalesweep.analysis.memory_model import obstacle, rank_bytes
-
-    shape, layout, device = known
-    return PointMemory(rank_bytes(shape, layout), device, obstacle(shape, layout))

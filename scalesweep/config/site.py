@@ -31,7 +31,7 @@ from scalesweep.config.study import OWN_SITES, file_names, named_file, shown
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
-from scalesweep.core.paths import LAUNCHERS, SITES
+from scalesweep.core.paths import SITES
 
 TORCH = "torch"  # the framework whose Python and launcher may be others than TensorFlow's
 _OfSlurm = Annotated[str, Short(lambda _: "", (type(None),))]
@@ -203,19 +203,6 @@ class Site(Model):
         return self.pythons.tensorflow or sys.executable
 
     @property
-    def peaks(self) -> Mapping[str, Any]:
-        """What data sheets state of a node: ``flops`` by type, ``bytes_per_s``, and ``devices``,
-        if the file names them, which share these; the numbers of the file come first."""
-        stated = self.data_sheet.model_dump(exclude_none=True, exclude={"device"})
-        if self.data_sheet.device is None:
-            return stated
-        count, device = self.gpus_per_node, DEVICES[self.data_sheet.device]
-        flops = {dtype: value * count for dtype, value in device.flops.items()}
-        flops |= stated.get("flops", {})
-        usual = {"bytes_per_s": device.bytes_per_s * count, "devices": count}
-        return {**usual, **stated, "flops": flops}
-
-    @property
     def image(self) -> str:
         """The image of the container: the last of its words that is no option; empty: none."""
         return next((word for word in self.container[:0:-1] if not word.startswith("-")), "")
@@ -254,12 +241,6 @@ class Site(Model):
         """Ranks of the fullest node of a point."""
         return -(-int(point["ranks"]) // self.nodes_for(point))
 
-    def threads_per_core(self, point: Mapping[str, Any], threads: int | None) -> float | None:
-        """Threads for each core of a point's fullest node, if each rank has so many (None: one or
-        more); None where it is not known, and of imported runs, whose machine is not this site."""
-        load = self.ranks_on_node(point) * (threads or 1) / self.cores_per_node
-        return None if self.launch is None or (threads is None and load <= 1) else load
-
     def python_for(self, framework: str | None) -> str:
         """What starts the programs of a framework; the site's own where it names none for it."""
         return (self.pythons.torch if framework == TORCH else None) or self.python
@@ -271,40 +252,12 @@ class Site(Model):
         usual = self.launch.model_dump(exclude={TORCH})
         return {**usual, **self.launch.torch} if framework == TORCH else usual
 
-    def launcher(
-        self, point: Mapping[str, Any], framework: str | None = None, own: Templates | None = None
-    ) -> list[str]:
-        """The words put before the program's own command, filled in for a point. ``own``: templates
-        of the benchmark instead of the site's. Raises UserError if the site starts nothing."""
-        if self.launch is None:
-            raise UserError(f"{self.file}: has no 'launch', so no run can start there")
-        name, per_node = template_for(int(point["ranks"])), self.ranks_on_node(point)
-        template = (own or self.launch_for(framework))[name]
-        # The site's words are written for its own Python, all others for that of the framework.
-        python = self.python_for(framework if template != getattr(self.launch, name) else None)
-        values = {
-            "ranks": int(point["ranks"]),
-            "nodes": self.nodes_for(point),
-            "ranks_per_node": per_node,
-            "cpus_per_rank": max(1, self.cores_per_node // per_node),
-            "python": python,
-            "bin": str(Path(python).parent),
-            "launchers": str(LAUNCHERS),
-        }
-        return [*(word.format_map(values) for word in template), *self.container]
-
 
 def load_site(name: str, where: str = "site", folder: Path | None = None) -> Site:
-    """Read ``config/sites/<name>.yaml`` of the study or the shipped one, or that in ``folder``.
-    Raises UserError, which starts with ``where`` for an unknown name."""
+    """Read ``<name>.yaml`` of ``folder``, else the study's or the shipped one. Raises UserError."""
     files = folder.glob("*.yaml") if folder else file_names(OWN_SITES, SITES, "*.yaml")
     path = named_file("site", name, files, where)
     site = read(Site, load_yaml(path), path)
     if site.name != name:
         raise UserError(f"{path}: site: {site.name!r} differs from the file name {name!r}")
     return site
-
-
-def template_for(ranks: int) -> str:
-    """The name of the launcher template of a run of so many ranks."""
-    return "single" if ranks == 1 else "multi"

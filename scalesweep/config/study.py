@@ -1,19 +1,14 @@
-"""A study of one's own: the working folder, where it has campaigns, sites or benchmarks.
-
-``snakemake -s CLONE/Snakefile --directory STUDY`` works in STUDY, whose files come before the
-shipped ones of the same name.
-"""
+"""A study of one's own: the working folder, if it has campaigns, sites or benchmarks, whose files
+come before the shipped ones of the same name."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from scalesweep.core.errors import UserError, choices
-from scalesweep.core.paths import CAMPAIGNS, REPO
+from scalesweep.core.paths import REPO
 
 # What makes a folder a study, and where its files are looked for.
 OWN_BENCHMARKS, OWN_SITES = Path("benchmarks"), Path("config", "sites")
-OWN_CAMPAIGNS = Path("config", "campaigns")
-DEFAULT_CAMPAIGN = Path("config", "config.yaml")
 
 
 def study_folder() -> Path | None:
@@ -25,8 +20,7 @@ def study_folder() -> Path | None:
 
 
 def named_file(kind: str, name: str, files: Iterable[Path], where: str) -> Path:
-    """The first file of a site, a campaign or a benchmark (which has the name of its folder) by its
-    name. Raises UserError that begins with ``where`` for an unknown name."""
+    """The first file of a site, a campaign or a benchmark by its name. Raises UserError."""
     named: dict[str, Path] = {}
     for file in files:
         named.setdefault(file.parent.name if file.name == "benchmark.yaml" else file.stem, file)
@@ -40,28 +34,6 @@ def file_names(own: Path, shipped: Path, pattern: str) -> list[Path]:
     study = study_folder()
     folders = [shipped] if study is None else [study / own, shipped]
     return [path for folder in folders for path in sorted(folder.glob(pattern))]
-
-
-def find_campaign(name: str) -> Path:
-    """The campaign ``<name>.yaml`` below ``config/campaigns``. Raises UserError."""
-    files = file_names(OWN_CAMPAIGNS, CAMPAIGNS, "**/*.yaml")
-    return named_file("campaign", name, files, "config/campaigns")
-
-
-def campaign_file(named: str | None, results: str | None = None) -> Path:
-    """The file of a campaign that is named by its path or name; else that of an import in the
-    folder ``results``, the study's ``config/config.yaml``, or the demo."""
-    if named:
-        return shown(Path(named) if is_file(named) else find_campaign(named))
-    files = [(study_folder() or REPO) / DEFAULT_CAMPAIGN, REPO / DEFAULT_CAMPAIGN]
-    if results:
-        files.insert(0, Path(results, "campaign.yaml"))
-    return shown(next((file for file in files if file.is_file()), files[-1]))
-
-
-def is_file(named: str) -> bool:
-    """Whether a text names a campaign by its path."""
-    return "/" in named or named.endswith((".yaml", ".yml"))
 
 
 def shown(path: Path) -> Path:

@@ -22,6 +22,7 @@ from scalesweep.jobs.run_spec import site_environment
 from scalesweep.slurm import commands
 from scalesweep.slurm.job_shape import run_shape
 from scalesweep.slurm.sacct import FINAL
+from scalesweep.state.programs import launcher_words
 from scalesweep.state.stock import lacks_framework
 
 PROBE = REPO / "workflow" / "doctor" / "site_probe.py"
@@ -92,7 +93,7 @@ def part_of(campaign: Campaign, needs: str, folder: Path, in_slurm: bool) -> Par
     ours = [e for e in campaign.experiments if (_need_of(e.benchmark) == TORCH) == bool(framework)]
     binds = any("{cpus_per_rank}" in word for word in site.launch_for(framework)["multi"])
     python = site.python_for(framework)
-    launcher = site.launcher(point, framework)
+    launcher = launcher_words(site, point, framework)
     # Two ranks on a node with a single GPU can only meet without it.
     few = framework and 0 < site.gpus_per_node < site.ranks_on_node(point)
     hidden = {"CUDA_VISIBLE_DEVICES": ""} if few else {}

@@ -1,9 +1,9 @@
 """What a kind of scaling keeps the same along a series, in words with its amount."""
 
-from scalesweep.config.shapes import planned_shape
 from scalesweep.core.formatting import number
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.core.scaling_kinds import MODEL, NONE, WEAK
+from scalesweep.planning.planned_shapes import planned_shape
 
 _NEAR = 1e-9  # of amounts that are divided by counts
 

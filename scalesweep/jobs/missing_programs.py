@@ -8,7 +8,7 @@ from typing import Any
 from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.core.profilers import EXECUTABLES, NONE
-from scalesweep.state.programs import folders_of
+from scalesweep.state.programs import folders_of, launcher_words
 from scalesweep.state.stock import lacks_framework
 
 
@@ -29,7 +29,7 @@ def missing_programs(
         return missing
     if (why := lacks_framework(site, benchmark)) is not None:
         return {f"framework {benchmark.framework}": why}
-    launcher = site.launcher(point, benchmark.framework, benchmark.launch)
+    launcher = launcher_words(site, point, benchmark.framework, benchmark.launch)
     program = next(iter(launcher), site.python_for(benchmark.framework))
     if here and not site.prologue:
         file, of_image = f"{benchmark.folder}/benchmark.yaml", f"{site.file}: container"

@@ -15,7 +15,7 @@ from scalesweep.config.study import study_folder
 from scalesweep.core.paths import LAUNCHERS
 from scalesweep.core.profilers import split_name, wrapper
 from scalesweep.jobs.job_requests import Request
-from scalesweep.state.programs import folders_of, program_order
+from scalesweep.state.programs import folders_of, launcher_words, program_order
 
 PROFILED_RANK = "profiled_rank.py"  # starts a rank's program under a profiler
 
@@ -43,7 +43,7 @@ def run_spec(
     and ``{out}``, which only the launcher knows. ``extract`` is there for a foreign program.
     """
     benchmark, site, point = experiment.benchmark, campaign.site, run.point
-    launcher = site.launcher(point, benchmark.framework, benchmark.launch)
+    launcher = launcher_words(site, point, benchmark.framework, benchmark.launch)
     values = {"python": site.python_for(benchmark.framework), **folders_of(benchmark)}
     command = benchmark.command.fill(point, values, campaign.programs)
     profiler = wrapper(run.profile, site.python, LAUNCHERS / PROFILED_RANK)

@@ -4,10 +4,10 @@ import csv
 from pathlib import Path
 
 from scalesweep.analysis.memory_model import CONSTANTS, TOO_LARGE, UNCERTAIN, MemoryFit
-from scalesweep.config.shapes import planned, point_memory
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import counted, listed, number, text_of
 from scalesweep.core.plan_format import PlanExperiment
+from scalesweep.planning.planned_shapes import planned, point_memory
 
 FITTED = "memory_fit.csv"
 _SHOWN = 3

@@ -15,12 +15,9 @@ from scalesweep.config.benchmark import Benchmark
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.repeats import Run
-from scalesweep.config.shapes import DEVICE, Memory
 from scalesweep.config.site import Site
 from scalesweep.core.errors import UserError
-from scalesweep.core.expressions import Expression
 from scalesweep.core.files import write_atomic
-from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import axes_key
 from scalesweep.core.plan_format import (
     PLAN,
@@ -37,6 +34,8 @@ from scalesweep.core.plan_format import (
 from scalesweep.core.profilers import KINDS, NOEXCHANGE, folder_name, split_name
 from scalesweep.core.status import Status
 from scalesweep.jobs.runtime_estimates import Estimates
+from scalesweep.planning.machine import memory_on, peaks_of, threads_per_core
+from scalesweep.planning.run_order import positions
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import take_stock
 
@@ -65,7 +64,7 @@ def build_plan(
     from scalesweep.jobs.job_cost import cost_of_jobs
 
     estimates = Estimates(campaign, states)
-    positions = campaign.positions()
+    places = positions(campaign)
     seen: set[str] = set()
     plan: Plan = {
         "campaign": campaign.name,
@@ -74,9 +73,9 @@ def build_plan(
         "site": campaign.site.name,
         "results": str(campaign.results),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "order": {"seed": campaign.keys.seed, "of": len(positions)},
+        "order": {"seed": campaign.keys.seed, "of": len(places)},
         "experiments": [
-            _experiment_entry(campaign, experiment, states, positions, estimates, seen)
+            _experiment_entry(campaign, experiment, states, places, estimates, seen)
             for experiment in campaign.experiments
         ],
         "jobs": None if shapes is None else cost_of_jobs(campaign, shapes, jobs, estimates),
@@ -85,7 +84,7 @@ def build_plan(
     more = {
         "data_sets": data_sets(campaign),
         **{key: path for key, path in others.items() if path and Path(path) != campaign.results},
-        "peaks": dict(campaign.site.peaks),
+        "peaks": peaks_of(campaign.site),
         "imported": dict(campaign.keys.imported),
     }
     return cast(Plan, {**plan, **{key: value for key, value in more.items() if value}})
@@ -118,7 +117,7 @@ def _experiment_entry(
     campaign: Campaign,
     experiment: Experiment,
     states: Mapping[str, RunState],
-    positions: Mapping[str, int],
+    places: Mapping[str, int],
     estimates: Estimates,
     seen: set[str],
 ) -> PlanExperiment:
@@ -127,6 +126,7 @@ def _experiment_entry(
     ``seen``: ids of the runs of the experiments before it, to which its own are added.
     """
     benchmark, site = experiment.benchmark, campaign.site
+    mesh = benchmark.mesh
     every = [*experiment.runs, *experiment.profiles]
     pending = [
         (site.nodes_for(run.point), estimates.seconds(experiment, run))
@@ -134,7 +134,7 @@ def _experiment_entry(
         if run.run_id not in seen and not states[run.run_id].settled
     ]
     runs = [
-        _run(site, benchmark, run, states[run.run_id], positions[run.run_id], run.run_id in seen)
+        _run(site, benchmark, run, states[run.run_id], places[run.run_id], run.run_id in seen)
         for run in experiment.runs
     ]
     seen.update(run.run_id for run in every)
@@ -159,7 +159,8 @@ def _experiment_entry(
         "scale_parameters": sorted(benchmark.scale_parameters),
         "axes": list(experiment.axes),
         "linked": list(experiment.linked),
-        "work": sorted(benchmark.size_parameters),
+        # Those that set an amount, and not how ranks share it.
+        "work": sorted(benchmark.work_parameters - (mesh.names - {"ranks"} if mesh else set())),
         "fixed": {k: v for k, v in first.items() if k not in {*experiment.axes, *worked_out}},
         "parameters": _parameters(benchmark),
         "runs": runs,
@@ -192,7 +193,7 @@ def _run(
         "status": state.status,
         "cause": state.cause,
         "detail": state.detail,
-        "threads_per_core": site.threads_per_core(run.point, benchmark.threads_of(run.point)),
+        "threads_per_core": threads_per_core(site, benchmark, run.point),
         "reused": reused,
         "to_run": not state.settled,
     }
@@ -222,22 +223,6 @@ def _optional(campaign: Campaign, experiment: Experiment, entry: PlanExperiment)
         "transformer": transformer and transformer.texts,
         "memory": memory and memory.texts,
     }
-
-
-def memory_on(
-    benchmark: Benchmark, site: Site, memory_gib_per_rank: float | None = None
-) -> Memory | None:
-    """What a benchmark declares of its memory, with the device that its ranks have on a site: a
-    GPU if both know of them; else ``memory_gib_per_rank``, or a rank's share of a node."""
-    memory, gib, share = benchmark.memory, memory_gib_per_rank, ""
-    if benchmark.gpus is not None and site.gpus_per_node:
-        gib = site.memory_gib_per_gpu
-    elif gib is None and site.memory_gib_per_node is not None:
-        gib = site.memory_gib_per_node
-        share = " / (ranks if ranks < ranks_per_node else ranks_per_node)"
-    if memory is None or memory.device_gib is not None or gib is None:
-        return memory
-    return memory.model_copy(update={DEVICE: Expression(f"{text_of(gib)}{share}", DEVICE)})
 
 
 def kept_profiles(

@@ -9,8 +9,9 @@ from typing import Any
 
 from scalesweep.adaptive.policy import RunPlan, plan_runs
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.config.study import campaign_file
+from scalesweep.config.study import file_names, named_file, shown, study_folder
 from scalesweep.core.errors import UserError
+from scalesweep.core.paths import CAMPAIGNS, REPO
 from scalesweep.slurm.commands import leave_job
 from scalesweep.state.results_folder import claim_folder
 from scalesweep.state.run_state import RunState
@@ -18,8 +19,32 @@ from scalesweep.state.stock import Runs, take_stock, tell_set_aside, tell_stale,
 
 _log = logging.getLogger(__name__)
 
+OWN_CAMPAIGNS = Path("config", "campaigns")
+DEFAULT_CAMPAIGN = Path("config", "config.yaml")
 # How settings of a call are typed, before their names.
 CONFIG, OPTION = "--config ", "--"
+
+
+def find_campaign(name: str) -> Path:
+    """The campaign ``<name>.yaml`` below ``config/campaigns``. Raises UserError."""
+    files = file_names(OWN_CAMPAIGNS, CAMPAIGNS, "**/*.yaml")
+    return named_file("campaign", name, files, "config/campaigns")
+
+
+def campaign_file(named: str | None, results: str | None = None) -> Path:
+    """The file of a campaign that is named by its path or name; else that of an import in the
+    folder ``results``, the study's ``config/config.yaml``, or the demo."""
+    if named:
+        return shown(Path(named) if is_file(named) else find_campaign(named))
+    files = [(study_folder() or REPO) / DEFAULT_CAMPAIGN, REPO / DEFAULT_CAMPAIGN]
+    if results:
+        files.insert(0, Path(results, "campaign.yaml"))
+    return shown(next((file for file in files if file.is_file()), files[-1]))
+
+
+def is_file(named: str) -> bool:
+    """Whether a text names a campaign by its path."""
+    return "/" in named or named.endswith((".yaml", ".yml"))
 
 
 def plan_of(campaign: str) -> RunPlan:

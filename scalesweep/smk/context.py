@@ -24,6 +24,7 @@ from scalesweep.core.files import digest_of
 from scalesweep.core.formatting import counted
 from scalesweep.core.status import Status
 from scalesweep.core.visible import visible
+from scalesweep.planning.run_order import positions
 from scalesweep.smk.submission import Submission
 from scalesweep.state.run_state import RunState
 from scalesweep.state.stock import STATE, shown_experiments, take_stock, tell_set_aside, untrusted
@@ -107,7 +108,7 @@ class SnakemakeContext:
     @cached_property
     def positions(self) -> Mapping[str, int]:
         """Position of each run in the order of the campaign, from 1."""
-        return self.campaign.positions()
+        return positions(self.campaign)
 
     def varying(self, run_id: str) -> dict[str, Any]:
         """Of a run's point the parameters that vary in its experiment."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.overrides import read_options
-from scalesweep.config.study import campaign_file, shown
+from scalesweep.config.study import shown
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
 from scalesweep.core.log import set_up
 from scalesweep.core.status import Status
 from scalesweep.slurm.commands import LEFT_TO_RUN
-from scalesweep.smk.campaign_args import read_campaign, warn
+from scalesweep.smk.campaign_args import campaign_file, read_campaign, warn
+from scalesweep.smk.config_keys import read_options
 from scalesweep.smk.context import ROUND, SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight

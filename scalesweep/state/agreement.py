@@ -15,11 +15,10 @@ from scalesweep.config.campaign import Campaign
 from scalesweep.config.experiment import Experiment
 from scalesweep.config.parameter import VARIABLE_PREFIX
 from scalesweep.config.repeats import Run
-from scalesweep.config.site import template_for
 from scalesweep.core.files import digest_of, stamp_of
 from scalesweep.core.formatting import listed
 from scalesweep.core.program_files import described_file, located
-from scalesweep.state.programs import program_files, program_order
+from scalesweep.state.programs import program_files, program_order, template_for
 
 OTHER_PATTERNS = "its logs were read with other patterns"  # they can be read again
 _SHOWN = 3  # differences that a line names

@@ -10,7 +10,7 @@ import yaml
 
 from scalesweep import __version__
 from scalesweep.commands.interface import COMMANDS, read
-from scalesweep.config.overrides import read_options
+from scalesweep.smk.config_keys import read_options
 from tests.conftest import ROOT
 
 # Pages of keys and commands, which `make docs` writes.

@@ -25,9 +25,10 @@ from scalesweep.analysis.memory_model import (
 )
 from scalesweep.analysis.model_shape import ModelShape
 from scalesweep.aspects.layouts.table import LayoutStudy, study_of
-from scalesweep.config.shapes import memory_layout, planned, planned_shape, value_at
+from scalesweep.config.shapes import value_at
 from scalesweep.core.formatting import number
 from scalesweep.planning.plan_text import aligned
+from scalesweep.planning.planned_shapes import memory_layout, planned, planned_shape
 from scalesweep.tables.comparisons import main_measures
 from scalesweep.tables.peaks import peak_bytes, peak_of
 from scalesweep.tables.points import ExperimentData, Measure

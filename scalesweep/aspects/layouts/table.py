@@ -14,7 +14,7 @@ import numpy as np
 from scalesweep.analysis.factors import fold_axes, layout_followers, planned_points
 from scalesweep.analysis.metrics import is_memory
 from scalesweep.analysis.stats import SIGNIFICANT, Ratio
-from scalesweep.config.shapes import Mesh, planned
+from scalesweep.config.shapes import Mesh
 from scalesweep.core.formatting import text_of
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
@@ -31,6 +31,7 @@ from scalesweep.findings.base import (
     estimate_of,
     number_of,
 )
+from scalesweep.planning.planned_shapes import planned
 from scalesweep.table.declared import Estimate, PointRow, column, numbers_of
 from scalesweep.tables.comparisons import main_measures, mean_of
 from scalesweep.tables.making import Maker, TableInputs, point_columns

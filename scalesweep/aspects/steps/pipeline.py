@@ -12,9 +12,10 @@ import numpy as np
 
 from scalesweep.analysis.rank_stats import rank_matrix
 from scalesweep.analysis.stats import mean_of, signed_mean_of
-from scalesweep.config.shapes import planned, planned_shape, value_at
+from scalesweep.config.shapes import value_at
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.findings.base import NOTE, Finding, Rule, declared_evidence, estimate_of, number_of
+from scalesweep.planning.planned_shapes import planned, planned_shape
 from scalesweep.table.declared import Estimate, PointRow, column
 from scalesweep.tables.machine import whole_point
 from scalesweep.tables.making import Maker, TableInputs, point_columns

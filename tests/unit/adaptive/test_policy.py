@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from scalesweep.adaptive.policy import plan_runs
-from scalesweep.config.campaign import Campaign, with_repeats
+from scalesweep.adaptive.policy import plan_runs, with_repeats
+from scalesweep.config.campaign import Campaign
 from scalesweep.config.repeats import Run
 from scalesweep.core.plan_format import PlanExperiment
 from scalesweep.planning.plan import build_plan

@@ -60,7 +60,7 @@ def test_equal_points_have_one_id_and_others_never(
 def test_sizes_are_numbers_and_nothing_is_divided_by_0() -> None:
     named = TOY.model_copy(update={"threads": Expression("behaviour", "b.yaml: threads")})
     with pytest.raises(UserError, match=r"^b\.yaml: threads: 'behaviour' is '\w+', which is no"):
-        named.threads_of(TOY.defaults)
+        named.threads.number(TOY.defaults)
     size, nothing = Expression("size", ""), Expression("size - size", "")
     pair = Divides.model_construct(divisor=nothing, number=size)
     assert pair.fault(TOY.defaults) == "size - size is 0"

@@ -10,10 +10,11 @@ import yaml
 
 from scalesweep.config.benchmark import load_benchmark
 from scalesweep.config.campaign import load_campaign
-from scalesweep.config.overrides import read_options
-from scalesweep.config.shapes import load_shapes, point_memory
+from scalesweep.config.shapes import load_shapes
 from scalesweep.config.site import load_site
 from scalesweep.core.errors import UserError
+from scalesweep.planning.planned_shapes import point_memory
+from scalesweep.smk.config_keys import read_options
 from tests.fakes.two_benchmarks import BOTH, add_toy_fast
 from tests.unit.config.test_derived_parameters import GRID
 

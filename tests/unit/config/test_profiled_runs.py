@@ -9,19 +9,20 @@ import yaml
 from scalesweep.config.campaign import Campaign, load_campaign
 from scalesweep.core.errors import UserError
 from scalesweep.core.profilers import split_name
+from scalesweep.planning.run_order import positions
 
 BODY = "axes: {ranks: [1, 2]}\nrepeats: 3\nprofile: "
 
 
 def test_each_run_has_one_without_exchange(campaign_of: Callable[[str], Campaign]) -> None:
     (bare,) = campaign_of(BODY + "none").experiments
-    alone = campaign_of(BODY + "none").positions()
+    alone = positions(campaign_of(BODY + "none"))
     campaign = campaign_of(BODY + "noexchange")
     (experiment,) = campaign.experiments
     assert experiment.runs == bare.runs
     profiled = [f"{run.run_id}.noexchange" for run in bare.runs]
     assert [run.run_id for run in experiment.profiles] == profiled
-    order = sorted(campaign.positions(), key=campaign.positions().__getitem__)
+    order = sorted(positions(campaign), key=positions(campaign).__getitem__)
     repeats = {run.run_id: run.repeat for run in (*experiment.runs, *experiment.profiles)}
     assert [repeats[name] for name in order] == [0] * 4 + [1] * 4 + [2] * 4
     # Measured runs are in the order that they have without.
@@ -31,7 +32,7 @@ def test_each_run_has_one_without_exchange(campaign_of: Callable[[str], Campaign
 def test_profilers_run_once_and_last(campaign_of: Callable[[str], Campaign]) -> None:
     campaign = campaign_of(BODY + "cprofile")
     assert [run.repeat for run in campaign.experiments[0].profiles] == [0, 0]
-    order = sorted(campaign.positions(), key=campaign.positions().__getitem__)
+    order = sorted(positions(campaign), key=positions(campaign).__getitem__)
     assert {split_name(name)[1] for name in order[-2:]} == {"cprofile"}
 
 

@@ -9,18 +9,18 @@ import yaml
 from scalesweep.analysis.factors import series_parameters
 from scalesweep.config.benchmark import Benchmark, load_benchmark
 from scalesweep.config.campaign import load_campaign
-from scalesweep.config.shapes import (
+from scalesweep.config.shapes import Mesh, load_shapes
+from scalesweep.config.site import load_site
+from scalesweep.core.status import Status
+from scalesweep.planning.machine import memory_on
+from scalesweep.planning.plan import build_plan
+from scalesweep.planning.planned_shapes import (
     GIB,
-    Mesh,
     PointMemory,
-    load_shapes,
     planned,
     planned_shape,
     point_memory,
 )
-from scalesweep.config.site import load_site
-from scalesweep.core.status import Status
-from scalesweep.planning.plan import build_plan, memory_on
 from scalesweep.state.run_state import RunState
 
 KNOWN = ("ranks", "dp", "tp", "pp", "cp", "ep", "width", "full", "kind")

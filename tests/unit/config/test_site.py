@@ -10,6 +10,7 @@ import yaml
 from scalesweep.config.campaign import Campaign
 from scalesweep.config.site import Site, load_site
 from scalesweep.jobs.missing_programs import missing_program
+from scalesweep.planning.machine import peaks_of
 
 
 def site(folder: Path, **keys: Any) -> Site:
@@ -18,11 +19,11 @@ def site(folder: Path, **keys: Any) -> Site:
 
 
 def test_peaks_are_stated_or_of_the_data_sheet(tmp_path: Path) -> None:
-    assert site(tmp_path).peaks == {}
+    assert peaks_of(site(tmp_path)) == {}
     stated: dict[str, Any] = {"flops": {"float32": 2.0e12}, "bytes_per_s": 1.5e11}
-    assert site(tmp_path, peaks=stated).peaks == stated
+    assert peaks_of(site(tmp_path, peaks=stated)) == stated
     named = {"device": "h100_sxm", "flops": {"bfloat16": 6.4e15}}
-    peaks = site(tmp_path, gpus_per_node=8, peaks=named).peaks
+    peaks = peaks_of(site(tmp_path, gpus_per_node=8, peaks=named))
     assert peaks["devices"] == 8 and peaks["bytes_per_s"] == pytest.approx(8 * 3.35e12)
     assert peaks["flops"]["bfloat16"] == 6.4e15 and peaks["flops"]["float16"] == 8 * 989.5e12
 

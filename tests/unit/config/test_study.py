@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from scalesweep.config.site import load_site
-from scalesweep.config.study import campaign_file, find_campaign, study_folder
+from scalesweep.config.study import study_folder
 from scalesweep.core.errors import UserError
 from scalesweep.core.host import git_state
 from scalesweep.core.paths import REPO
+from scalesweep.smk.campaign_args import campaign_file, find_campaign
 
 
 def test_outside_of_a_study_there_are_the_shipped_files_only(

@@ -17,6 +17,7 @@ from scalesweep.experiment.results import ExperimentResults
 from scalesweep.figures.parameters import control_figures
 from scalesweep.findings.base import Finding
 from scalesweep.planning.plan import build_plan
+from scalesweep.planning.run_order import positions
 from scalesweep.report.page import page_content, render_page
 from scalesweep.state.run_state import scan
 from scalesweep.tables.summary import build_summary
@@ -40,7 +41,7 @@ def measure(campaign_of: Callable[..., Campaign], tmp_path: Path) -> Measure:
         campaign = campaign_of(body, HEAD.format(every=every))
         generator, folder = np.random.default_rng(7), campaign.runs_folder
         runs, records = campaign.unique_runs(), []
-        for run_id, place in campaign.positions().items():
+        for run_id, place in positions(campaign).items():
             run, at = runs[run_id][1], (BEGAN + timedelta(minutes=10 * place)).isoformat()
             value = speed(place) * float(np.exp(0.01 * generator.standard_normal()))
             rate = {"value": value, "unit": "images/s", "better": "higher", "scope": "total"}

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.overrides import OVERRIDES
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import write_record
 from scalesweep.smk import snakemake_facts as facts
 from scalesweep.smk.campaign_args import OPTION, plan_of, read_campaign
+from scalesweep.smk.config_keys import OVERRIDES
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.startup import prepare
 from tests.unit.smk.test_startup import record_of

@@ -12,9 +12,10 @@ from scalesweep.analysis.memory_model import MemoryFit
 from scalesweep.analysis.table_io import write_tables
 from scalesweep.aspects.find import rules
 from scalesweep.aspects.memory import MemoryFitRow, MemoryRow, memory_notes, memory_table
-from scalesweep.config.shapes import GIB, load_shapes, point_memory
+from scalesweep.config.shapes import load_shapes
 from scalesweep.experiment.results import ExperimentResults
 from scalesweep.planning.memory_text import fit_of
+from scalesweep.planning.planned_shapes import GIB, point_memory
 from tests.fakes.imported_table import imported
 
 DEVICE = 30  # GiB

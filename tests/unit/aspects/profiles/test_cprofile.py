@@ -11,11 +11,11 @@ import pytest
 
 from scalesweep.aspects.profiles.functions import MAX_FUNCTIONS, function_rows
 from scalesweep.config.campaign import Campaign, load_campaign
-from scalesweep.config.overrides import read_options
 from scalesweep.core.errors import UserError
 from scalesweep.core.record import write_record
 from scalesweep.planning.plan import build_plan, kept_profiles
 from scalesweep.planning.plan_text import plan_text
+from scalesweep.smk.config_keys import read_options
 from scalesweep.state.run_state import scan
 from scalesweep.table.declared import frame_of
 from tests.fakes.records import make_record

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scalesweep.config.campaign import Campaign
-from scalesweep.config.repeats import arranged
+from scalesweep.planning.run_order import arranged, positions
 from scalesweep.smk.context import SnakemakeContext
 from scalesweep.smk.job_rules import JobRules
 from scalesweep.smk.preflight import Preflight
@@ -46,10 +46,10 @@ def test_the_control_is_first_last_and_near(campaign_of: Load, every: int, repea
     body = BODY.replace("repeats: 2", f"repeats: {repeats}")
     campaign = campaign_of(body, f"campaign: c\nsite: toy\n{head}")
     own, controls = ({run.run_id for run in e.runs} for e in campaign.experiments)
-    positions = campaign.positions()
-    places = sorted(positions[run_id] for run_id in controls)
+    at = positions(campaign)
+    places = sorted(at[run_id] for run_id in controls)
     assert len(places) == 1 + -(-len(own - controls) // every)
-    assert places[0] == 1 and places[-1] == len(positions) == len(own | controls)
+    assert places[0] == 1 and places[-1] == len(at) == len(own | controls)
     assert max(b - a - 1 for a, b in pairwise(places)) <= every
 
 
