@@ -141,16 +141,17 @@ def test_modes_of_training_and_a_metric_of_ones_own(ran: Project) -> None:
     assert modes == {"replicated": {1}, "horovod": {1, 2}}
     rates = points["total_images_per_second_mean_run"] / points["devices"]
     assert points["images_per_thread_mean_run"].tolist() == pytest.approx(rates.tolist())
-    # Each run saw the GPUs that its point names.
+    # Each run saw the GPUs that its point names, and says whether its ranks meet.
+    runs = records(ran, "cnn_training")
     seen = {
-        (
-            run["point"]["env.CUDA_VISIBLE_DEVICES"],
-            *run["environment"]["ranks"]["visible_gpus"]["values"],
-        )
-        for run in records(ran, "cnn_training")
-        if run["point"].get("env.CUDA_VISIBLE_DEVICES")
+        (of, *run["environment"]["ranks"]["visible_gpus"]["values"])
+        for run in runs
+        if (of := run["point"].get("env.CUDA_VISIBLE_DEVICES"))
     }
     assert seen == {("0,5", "0,5"), ("0,1", "0,1")}
+    alone = [(of["variable_update"], of["ranks"] > 1) for of in (run["point"] for run in runs)]
+    meet = [run["notes"]["mode"]["synchronous"] for run in runs]
+    assert meet == [each != ("independent", True) for each in alone]
 
 
 def test_networks_learn(ran: Project) -> None:

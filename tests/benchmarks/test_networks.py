@@ -40,11 +40,12 @@ PUBLISHED = {
 
 
 @pytest.fixture(autouse=True)
-def forget_networks():
+def forget_networks(request):
     yield
     tf.keras.backend.set_image_data_format("channels_last")
     tf.keras.backend.clear_session()
-    gc.collect()
+    if "imagenet" in request.node.name:  # hundreds of MB
+        gc.collect()
 
 
 # Of a batch of 2, activations and weights of 4 bytes: a layer, shapes of its inputs, FLOP forward,

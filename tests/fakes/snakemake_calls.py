@@ -14,7 +14,7 @@ from subprocess import CompletedProcess
 
 # What else is asked of Snakemake's Python is done by the real one: launches, their programs.
 PYTHON = """#!/bin/bash
-steps="summarise|tables|figures|page|session"
+steps="inventory|accounting|summarise|tables|figures|page|session"
 if [[ "$1 $2" =~ ^-m.(snakemake|scalesweep)$|/workflow/scripts/step.py.($steps)$ ]]; then
     WARM_EXECUTABLE="$0" exec "{python}" -IS "{warm}" "{socket}" "$@"
 fi

@@ -15,10 +15,11 @@ from tests.benchmarks.warm import __file__ as warm_file
 from tests.conftest import Project
 from tests.fakes.torch_python import TORCH
 
-# ``benchmarks`` is the folder that declarations call {benchmarks}; what else is asked of the site's
-# Python (launchers, staging) is done by the real one, but for a script of a test.
-SCRIPT = """#!/bin/bash
-if [[ "$1" == */workflow/benchmarks && "$3" == --run ]]; then
+# ``benchmarks`` is the folder that declarations call {benchmarks}: runs, and making
+# TFRecords. What else is asked of the site's Python (launchers, tables) is done by the real one,
+# but for a script of a test.
+SCRIPT = r"""#!/bin/bash
+if [[ "$1 $2 $3" =~ /workflow/benchmarks.(.*--run|c.*\.dataset.--out)$ ]]; then
     {first}
 elif [[ "$1" != "{script}" ]]; then
     exec "{python}" "$@"

@@ -147,8 +147,9 @@ class CNNTraining(Benchmark):
     def notes(self, about_ranks: list[Any]) -> dict[str, Any]:
         """Return how devices share, images of a step, and what Horovod reduces in it."""
         trainer, params = self.trainer, self.params
+        meet = trainer.synchronous and (params["ranks"] == 1 or trainer.strategy != "none")
         notes = {
-            "mode": {"synchronous": trainer.synchronous, "strategy": trainer.strategy},
+            "mode": {"synchronous": meet, "strategy": trainer.strategy},
             "spans": spans.about(tf_spans.method(), self.steps, self.out_of_order),
             "batch": {"global": params["ranks"] * self.images_per_step},
         }
