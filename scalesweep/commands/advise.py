@@ -1,7 +1,6 @@
 """Advise what to measure next with so many node-hours, from the points measured so far."""
 
 import argparse
-import math
 
 import pandas as pd
 
@@ -24,8 +23,6 @@ SHOWN = 20  # candidates that are not chosen
 
 def run(args: argparse.Namespace) -> None:
     """Print what to measure; write it as a table and a campaign file. Nothing is run."""
-    if args.budget is not None and not 0 < args.budget < math.inf:
-        raise UserError(f"--budget {args.budget:g}: must be node-hours above 0, such as 50")
     campaign = open_campaign(args, tell=True)
     budget = args.budget or campaign.keys.budget_node_hours
     if budget is None:

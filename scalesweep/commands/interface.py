@@ -5,6 +5,7 @@ All of it is here, and imports nothing that takes time: help comes at once.
 
 import argparse
 import contextlib
+import math
 import re
 from collections.abc import Sequence
 from textwrap import indent
@@ -18,12 +19,24 @@ from scalesweep.importers import SOURCES
 from scalesweep.smk.config_keys import ALLOWED, OVERRIDES
 
 
-def whole_numbers(text: str) -> list[int]:
+def count(text: str) -> int:
+    """A number of repeats or ranks."""
+    if text.isdecimal() and int(text):
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text}: must be a whole number of 1 or more")
+
+
+def counts(text: str) -> list[int]:
     """The numbers of ``256,512``."""
+    return [count(it.strip()) for it in text.split(",")]
+
+
+def amount(text: str) -> float:
+    """Minutes or node-hours."""
     with contextlib.suppress(ValueError):
-        if min(numbers := [int(it) for it in text.split(",")]) > 0:
-            return numbers
-    raise argparse.ArgumentTypeError(f"{text}: must be whole numbers of 1 or more, such as 256,512")
+        if 0 < (number := float(text)) < math.inf:
+            return number
+    raise argparse.ArgumentTypeError(f"{text}: must be a number above 0, such as 50")
 
 
 def values(text: str) -> tuple[str, list[Any]]:
@@ -113,22 +126,22 @@ _PASS_ON = {"sweep": "put the command after `--`", "snakemake_call": ""}  # hint
 COMMANDS = {command.prog.split()[1]: command for command in (
     Command(
         "sweep", "sweep", "measure a command, which follows after `--`, over a grid",
-        (_arg("--ranks", "rank counts, such as 1,2,4; default: 1", "1", type=whole_numbers),
+        (_arg("--ranks", "rank counts, such as 1,2,4; default: 1", "1", type=counts),
          _arg("--param", "values of a parameter; may be repeated", None, action="append",
               metavar="NAME=V,V", type=values),
          _arg("--metric", "a number in its output, the group of the pattern; default: wall time",
               None, action="append", metavar="'NAME UNIT lower|higher: PATTERN'", type=metric),
          _arg("--stamps", "the command prints stamps of steps (docs/reference/stamps.md)", False,
               action="store_true"),
-         _arg("--repeats", "runs of each point; default: 3", 3, type=int),
-         _arg("--time-limit", "minutes after which a run is ended; default: 60", 60.0, type=float),
+         _arg("--repeats", "runs of each point; default: 3", 3, type=count),
+         _arg("--time-limit", "minutes after which a run is ended; default: 60", 60.0, type=amount),
          _arg("--scale", "the parameter that the command scales over; default: ranks", "ranks"),
          _arg("--scaling", "strong (the same work at each scale, the default), weak (the work "
               "grows), or none", "strong", choices=("strong", "weak", "none")),
          _arg("--out", "folder of campaign, site, benchmark and results; default: sweep", "sweep"),
          _arg("--slurm", "runs are jobs of Slurm; srun starts their ranks if {ranks} is not in the "
               "command", False, action="store_true"),
-         _arg("--ranks-per-node", "ranks on a node of Slurm; default: 1", 1, type=int)),
+         _arg("--ranks-per-node", "ranks on a node of Slurm; default: 1", 1, type=count)),
         "scalesweep sweep --ranks 1,2,4 -- mpirun -np {ranks} ./app\n"
         "scalesweep sweep --param threads=1,2,4 --scale threads"
         " --metric 'time s lower: took ([\\d.]+)' -- env OMP_NUM_THREADS={threads} ./app"),
@@ -153,11 +166,11 @@ COMMANDS = {command.prog.split()[1]: command for command in (
     Command(
         "predict", "predict", "predict rank counts that were not measured",
         (*_CAMPAIGN,
-         _arg("--ranks", "such as 256,512; default: the campaign's", (), type=whole_numbers)),
+         _arg("--ranks", "such as 256,512; default: the campaign's", (), type=counts)),
         "scalesweep predict --ranks 256,512"),
     Command(
         "advise", "advise", "choose what to measure next with so many node-hours",
-        (*_CAMPAIGN, _arg("--budget", "node-hours; default: the campaign's", None, type=float)),
+        (*_CAMPAIGN, _arg("--budget", "node-hours; default: the campaign's", None, type=amount)),
         "scalesweep advise --budget 50"),
     Command(
         "compare", "compare", "compare two campaigns, sites or results folders",

@@ -51,9 +51,8 @@ def run(args: argparse.Namespace) -> None:
     results = folder / "results"
     if (results / "tables" / EXPERIMENT / "points.csv").is_file():
         print(f"\n{shown_table(args, values, results / 'tables' / EXPERIMENT)}")
-        print(
-            f"report: {results / 'report.html'}\nedit and run again in {folder}: {' '.join(words)}"
-        )
+        print(f"report: {results / 'report.html'}")
+        print(f"edit and run again in {folder}: {' '.join(words)}")
     sys.exit(code)
 
 
@@ -170,20 +169,12 @@ def shown_table(args: argparse.Namespace, values: Values, tables: Path) -> str:
     metric = "samples_per_second" if args.stamps else WALL_TIME
     metric = args.metric[0]["metric"] if args.metric else metric
     varied = [name for name, of in values.items() if len(of) > 1 or name == args.scale]
-    names = {
-        "mean": metric,
-        "low": "low",
-        "high": "high",
-        "speedup": "speedup",
-        "eff": "efficiency",
-    }
-    stats = {f"{metric}_{stat}_run": name for stat, name in names.items()}
+    said = {"mean": metric, "low": "low", "high": "high", "speedup": "speedup", "eff": "efficiency"}
+    stats = {f"{metric}_{stat}_run": name for stat, name in said.items()}
     shown = rows.reindex(columns=[*varied, "repeats", *stats]).dropna(axis="columns", how="all")
-    return (
-        shown.rename(columns=stats).to_string(index=False, float_format=number, na_rep="")
-        if any(rows.repeats)
-        else ""
-    )
+    if not any(rows.repeats):
+        return ""
+    return shown.rename(columns=stats).to_string(index=False, float_format=number, na_rep="")
 
 
 def _refuse(text: str) -> NoReturn:

@@ -102,8 +102,7 @@ def test_declared_bytes_per_file_are_about_right(stand_in, params):
 def test_pipelines(stand_in, params, kind, data_format):
     data_set = params["data_set"]
     params = params | {"input": kind, "devices_per_rank": 2, "data_format": data_format}
-    # A shuffled stream has left none out after so many passes.
-    count = 5 * params["data_images"] // 8 if kind == "tfrecords" else 12
+    count = 5 * params["data_images"] // 8 if kind == "tfrecords" else 12  # of 5 passes, all
     taken, labels = steps(params, count, folder=stand_in[data_set])
     height, width, channels = images.shape_of(params)
     shape = (height, width, channels) if data_format == "NHWC" else (channels, height, width)

@@ -51,7 +51,8 @@ def test_help_names_each_option_and_its_examples_parse(
             (["predict", "--ranks", text], f"scalesweep predict: argument --ranks: {text}: must be")
             for text in ("0", "1.5", "²")
         ),
-        (["advise", "--budget", "x"], "scalesweep advise: argument --budget: invalid float value"),
+        (["advise", "--budget", "3h"], "scalesweep advise: argument --budget: 3h: must be a"),
+        (["sweep", "--repeats", "0"], "scalesweep sweep: argument --repeats: 0: must be a whole"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], told: str) -> None:
