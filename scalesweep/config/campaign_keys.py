@@ -104,7 +104,7 @@ class CampaignKeys(Model):
     imported: dict[str, Any] = Field({})
     """what imports left out; written by the importers"""
     control: ControlKeys | None = None
-    """a point [between all others](../guide/campaigns.md#order-and-a-control-point)"""
+    """a point [measured between all others](../guide/campaigns.md#order-and-a-control-point)"""
     experiments: Annotated[dict[_ExperimentName, ExperimentKeys], FILLED]
     """name -> experiment"""
 
