@@ -11,6 +11,7 @@ from scalesweep.compare.sides import Side
 from scalesweep.core.files import canonical_json
 from scalesweep.core.formatting import plain
 from scalesweep.core.status import Status
+from scalesweep.tables.machine_load import calm_rows
 
 BOTH, BASE, NEW = "both", "base", "new"
 _KEY = ["benchmark", "version", "point"]
@@ -81,10 +82,8 @@ def join(base: Side, new: Side) -> Joined:
 
 
 def _runs(side: Side, names: Mapping[str, str], defaults: Mapping[Any, Any]) -> pd.DataFrame:
-    """The finished runs of a side, a row each, with what they are of; ``names``: of experiments.
-
-    ``point``: its parameters without those that have their default.
-    """
+    """The finished runs of a side that enter estimates, a row each, with what they are of;
+    ``names``: of experiments. ``point``: its parameters without those that have their default."""
     runs = side.summary[["run_id", "benchmark", "version", "source"]].reset_index(drop=True)
     runs["values"] = [json.loads(text) for text in side.summary["_point"]]
     runs["experiment"] = runs["run_id"].map(names).fillna(runs["benchmark"])
@@ -94,7 +93,9 @@ def _runs(side: Side, names: Mapping[str, str], defaults: Mapping[Any, Any]) -> 
         known = defaults.get((benchmark, version), {})
         unusual = {n: plain(v) for n, v in values.items() if n not in known or v != known[n]}
         points.append(canonical_json(unusual))
-    return runs.assign(point=points)
+    runs = runs.assign(point=points)
+    same = runs[[*_KEY, "source"]].itertuples(index=False, name=None)
+    return runs[runs["row"].isin(calm_rows(side.summary, runs["row"], same))]
 
 
 def _gone(side: Side, runs: pd.DataFrame) -> dict[tuple[Any, ...], str]:

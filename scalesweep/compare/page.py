@@ -188,6 +188,9 @@ def _warnings(made: Comparison) -> list[str]:
     """What a reader has to know before any ratio, as sentences."""
     warnings = []
     for side in (made.base, made.new):
+        if gone := len(side.summary) - len(made.joined.runs[side.role]):
+            runs = counted(gone, "run")
+            warnings.append(f"Left out of {side.role}: {runs} that other processes disturbed.")
         if others := sorted({*side.summary["source"]} - {"measured"}):
             warnings.append(f"Rows of {side.role} are {listed(others)}, not measured by this tool.")
     if made.shared:

@@ -28,6 +28,7 @@ from scalesweep.judge.metrics import metrics_of
 from scalesweep.tables.bookkeeping import ACCOUNT, PARTS
 from scalesweep.tables.comparisons import EFFICIENCY
 from scalesweep.tables.comparisons import SPEEDUP as QUANTITY
+from scalesweep.tables.machine_load import LEFT_OUT, calm_rows
 from scalesweep.tables.provenance import run_facts
 
 _COMMIT = "git commit"  # has columns of its own
@@ -40,13 +41,14 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
     commit measured.
 
     Reads ``plan.json``, ``summary.parquet`` and the records. Raises UserError for what cannot be
-    read; a record that has gone since is left out.
+    read; a record that has gone since is left out, and runs that others disturbed, as in tables.
     """
     summary = read_table(campaign.results / "summary.parquet")
     by_name = {experiment.name: experiment for experiment in campaign.experiments}
     noted = _noted(summary)
     rows: list[dict[str, Any]] = []
     taken: set[str] = set()
+    row_of = {run_id: row for row, run_id in enumerate(summary["run_id"])}
     for entry in read_plan(campaign.results / "plan.json")["experiments"]:
         if entry["name"] not in by_name:
             continue  # the campaign file was edited since
@@ -54,7 +56,10 @@ def sessions_of(campaign: Campaign) -> pd.DataFrame:
         frames = metrics_of(summary, entry), _speedups(campaign.results, entry)
         for row in (row for frame in frames for row in frame.to_dict("records")):
             of_run.setdefault(row["run_id"], []).append(row)
-        for run in entry["runs"]:
+        there = [run for run in entry["runs"] if run["run_id"] in row_of]
+        rows_of = [row_of[run["run_id"]] for run in there]
+        calm = calm_rows(summary, rows_of, [canonical_json(run["point"]) for run in there])
+        for run in (run for run, row in zip(there, rows_of, strict=True) if row in calm):
             run_id = run["run_id"]
             record = usable_record(campaign.runs_folder / run_id)
             if run_id in taken or run_id not in of_run or record is None:
@@ -91,7 +96,7 @@ def _commit_of(campaign: Campaign, tracked: Tracked) -> dict[str, Any]:
 
 def _speedups(results: Path, entry: PlanExperiment) -> pd.DataFrame:
     """The speedup of each point over the base of its series, as the tables of an experiment have
-    it, with the efficiency as its share; with the first run of its point."""
+    it, with the efficiency as its share; with the first of its point's runs that count."""
     folder = results / "tables" / entry["name"]
     if not (folder / "comparisons.parquet").is_file():
         return pd.DataFrame()
@@ -99,8 +104,11 @@ def _speedups(results: Path, entry: PlanExperiment) -> pd.DataFrame:
     at = ["point_id", "metric", "phase"]
     shares = made[made["quantity"] == EFFICIENCY].set_index(at)["ratio"].rename("share")
     point = [*entry["axes"], "source"]
-    runs = read_frame(folder / "runs.parquet", ["run_id", *point])
-    runs = runs.merge(read_frame(folder / "points.parquet", ["point_id", *point]), on=point)
+    runs = read_frame(folder / "runs.parquet")
+    runs = runs[runs[LEFT_OUT].isna()] if LEFT_OUT in runs else runs
+    runs = runs[["run_id", *point]].merge(
+        read_frame(folder / "points.parquet", ["point_id", *point]), on=point
+    )
     rows = made[made["quantity"] == QUANTITY].join(shares, on=at).dropna(subset="ratio")
     rows = rows.merge(runs[["run_id", "point_id"]].drop_duplicates("point_id"))
     base = rows["parameter"] + " " + rows["base_value"].astype(str)

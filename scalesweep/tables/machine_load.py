@@ -1,7 +1,11 @@
 """What other processes took of the cores while a run ran, in its row of the summary: ``_load``."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LOAD = "_load"
 OTHERS = "others_share"  # column of the table `runs`
@@ -21,3 +25,17 @@ def undisturbed(others: Sequence[float | None]) -> list[int]:
     not known): all of them unless two that nothing disturbed remain."""
     calm = [place for place, share in enumerate(others) if not share or share <= DISTURBED]
     return calm if len(calm) >= LEAST_LEFT else list(range(len(others)))
+
+
+def calm_rows(summary: "pd.DataFrame", rows: Iterable[int], points: Iterable[Hashable]) -> set[int]:
+    """Of rows of a summary, each of a run of a point, those that enter estimates."""
+    by_point: dict[Hashable, list[int]] = {}
+    for row, point in zip(rows, points, strict=True):
+        by_point.setdefault(point, []).append(row)
+    texts = summary[LOAD].tolist() if LOAD in summary else [None] * len(summary)
+    shares = [json.loads(text) if isinstance(text, str) else None for text in texts]
+    return {
+        every[place]
+        for every in by_point.values()
+        for place in undisturbed([shares[row] for row in every])
+    }

@@ -109,9 +109,7 @@ class Killed:
 
     def starts(self) -> list[dict[str, Any]]:
         """What the program has told each time that it was started."""
-        return [
-            json.loads(line) for line in (self.project.path / "starts").read_text().splitlines()
-        ]
+        return [json.loads(it) for it in (self.project.path / "starts").read_text().splitlines()]
 
     def alive(self) -> list[psutil.Process]:
         """Every process that works in the project's folder but the call itself."""
@@ -188,9 +186,7 @@ class Killed:
         told = self.starts()
         print(f"{self.kills} kills, {len(told)} starts of {self.sizes} runs (seed {SEED})")
         assert len(told) <= self.sizes + self.hit
-        done = {
-            path.parent.name: path.stat().st_mtime for path in self.results.glob(places.RECORDS)
-        }
+        done = {it.parent.name: it.stat().st_mtime for it in self.results.glob(places.RECORDS)}
         assert [one for one in told if one["time"] > done[one["run"]]] == []
         self.process = self.call()
         assert self.process.wait(CALL_S) == 0 and len(self.starts()) == len(told)

@@ -42,7 +42,5 @@ def _experiment(said: Mapping[str, Any]) -> dict[str, Any]:
         for run in entry["runs"]
     ]
     entry["profiles"] = [{**_PROFILE, **run} for run in entry["profiles"]]
-    entry["parameters"] = {
-        name: {**_PARAMETER, **said} for name, said in entry["parameters"].items()
-    }
+    entry["parameters"] = {name: {**_PARAMETER, **it} for name, it in entry["parameters"].items()}
     return entry

@@ -56,6 +56,14 @@ def test_verdict_of_a_point(base: list[float], new: list[float], verdict: str, r
     assert (row["base_repeats"], row["new_repeats"], row["main"]) == (len(base), len(new), True)
 
 
+def test_runs_that_others_disturbed_are_left_out_and_counted() -> None:
+    base, new = sides(BASE, [100.0, 101.0, 150.0])
+    new.summary["_load"] = ["0.0", "0.05", "0.4"]
+    (row,) = compared(base, new).to_dict("records")
+    assert (row["base_repeats"], row["new_repeats"], row["new_mean"]) == (3, 2, 100.5)
+    assert "Left out of new: 1 run that other processes disturbed." in page(base, new)
+
+
 def test_a_loss_is_compared_only_if_the_benchmark_says_so() -> None:
     def verdict(name: str, **more: Any) -> str:
         meanings = {name: {"unit": "1", "better": "lower", "scope": "total"}}

@@ -69,9 +69,7 @@ def test_parts_are_shown_as_one(both: Callable[..., Campaign]) -> None:
     assert entry["parameters"]["size"]["workload"]
     assert entry["fixed"]["size"] == 3 and "threads" not in entry["fixed"]
     # What one of them alone has is no parameter of the other's points.
-    at = {
-        name: parameters_at(entry, {"benchmark": name, "ranks": 2}) for name in ("toy", "toy_fast")
-    }
+    at = {it: parameters_at(entry, {"benchmark": it, "ranks": 2}) for it in ("toy", "toy_fast")}
     assert at["toy"]["rate"] == 2.0 and "rate" not in at["toy_fast"]
     assert at["toy_fast"]["speed"] == 2.0 and at["toy_fast"]["threads"] == 1
     fixed = fixed_parameters(ExperimentResults(entry, {}))

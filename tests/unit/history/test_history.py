@@ -63,9 +63,7 @@ def test_two_writers_lose_no_session(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named_and_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first, _ = append(
-        tmp_path, pd.concat(make_session(FakeSession(day, RANKS_2)) for day in (0, 1))
-    )
+    first, _ = append(tmp_path, pd.concat(make_session(FakeSession(n, RANKS_2)) for n in (0, 1)))
     first.write_bytes(first.read_bytes()[:200])
     assert len(load(tmp_path)) == 3 and f"{first.name}: cannot be read" in caplog.text
     with pytest.raises(UserError, match="no history"):

@@ -63,6 +63,7 @@ def test_finished_runs_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     summary = tmp_path / "results" / "summary.parquet"
     frame = read_table(summary)
     frame["_parts"] = '{"mpi": 1.5, "other": 0}'
+    frame["_load"] = ["0.0"] * (len(frame) - 1) + ["0.5"]
     write_parquet(frame, summary, {})
     benchmark = SimpleNamespace(
         name="data_loading", folder=SHIPPED.folder, extract=None, framework=None
@@ -78,6 +79,7 @@ def test_finished_runs_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     frame = sessions_of(campaign)
     rows = frame.to_dict("records")
     assert list(frame) == SCHEMA.names and frame["run_id"].notna().all()
+    assert frame["run_id"].nunique() == 2 * 3 - 1  # others disturbed the last one
     parts = {(row["metric"], row["value"], row["unit"]) for row in rows if row["kind"] == "part"}
     assert parts == {("mpi", 1.5, "s"), ("other", 0.0, "s")}
     # Speedups are those of the campaign's tables, with their intervals.
