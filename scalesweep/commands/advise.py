@@ -28,7 +28,8 @@ def run(args: argparse.Namespace) -> None:
     if budget is None:
         raise UserError("advise: how much may be spent? Add --budget 50 (node-hours)")
     if campaign.site.launch is None:
-        raise UserError(f"{campaign.site.file}: has no 'launch'; name a site that has: --site NAME")
+        site = f"{campaign.site.file}: has no 'launch': nothing can be measured there"
+        raise UserError(f"{site}; name a site that has: --site NAME")
     plan, summary = read_now(campaign)
     states = take_stock(campaign, campaign.unique_runs())
     candidates = advise(campaign, plan, summary, states, budget)

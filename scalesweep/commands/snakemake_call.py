@@ -14,7 +14,7 @@ from typing import NoReturn
 from scalesweep.core.errors import UserError
 from scalesweep.core.orphans import end_with_parent
 from scalesweep.core.paths import PROFILES, SNAKEFILE
-from scalesweep.smk.campaign_args import is_file
+from scalesweep.smk.campaign_args import campaign_path
 from scalesweep.smk.config_keys import OVERRIDES
 from scalesweep.smk.context import FIRST, LAST, LATER, ROUND
 from scalesweep.smk.snakemake_facts import setting
@@ -98,8 +98,9 @@ def words_of(args: argparse.Namespace) -> list[str]:
         words += ["--profile", str(shipped if shipped.is_dir() and not here.exists() else here)]
     words += [*["-n"] * args.dry_run, *args.words]
     given = {**vars(args), "profile": args.profiler}
-    if args.campaign and is_file(args.campaign):
-        words += ["--configfile", given.pop("campaign")]
+    if args.campaign and (path := campaign_path(args.campaign)):
+        words += ["--configfile", str(path)]
+        del given["campaign"]
     settings = [setting(key, given[key]) for key in OVERRIDES if given.get(key) is not None]
     return [*words, "--config", *settings] if settings else words
 

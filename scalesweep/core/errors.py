@@ -24,11 +24,11 @@ def choices(given: object, allowed: Iterable[object]) -> str:
 
 
 def did_you_mean(given: object, allowed: Sequence[str]) -> str:
-    """``did you mean NAME? `` for the allowed name most similar to ``given``, or that begins so, or
-    nothing."""
+    """``did you mean NAME? `` for the allowed name that begins with ``given``, else the most
+    similar one, or nothing."""
     import difflib  # on use: nearly no call gets here
 
     text = str(given)
-    near = difflib.get_close_matches(text, allowed, n=1, cutoff=0.7)
-    near = near or [it for it in allowed if len(text) > 2 and it.startswith(text)]
+    near = [it for it in allowed if len(text) > 2 and it.startswith(text)]
+    near = near or difflib.get_close_matches(text, allowed, n=1, cutoff=0.7)
     return f"did you mean {near[0]}? " if near else ""

@@ -4,13 +4,14 @@ import argparse
 import logging
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from scalesweep.config.site import load_site
 from scalesweep.config.yaml_loader import load_yaml
 from scalesweep.core.errors import UserError
-from scalesweep.core.formatting import counted
+from scalesweep.core.formatting import counted, listed
 from scalesweep.core.record import last_lines
 from scalesweep.core.visible import visible
 from scalesweep.importers import detect_logs
@@ -64,8 +65,9 @@ def deliver(
     if any(warm_up := [it["lines"] for it in starts if it]):
         each = " to ".join(map(str, sorted({min(warm_up), max(warm_up)})))
         print(f"left out as warm-up: the first {each} lines of progress of each start")
-    if unfinished := sum(bool(run.unfinished) for run in written):
-        print(f"unfinished: {unfinished} runs, which count in no mean")
+    if whys := [run.unfinished for run in written if run.unfinished]:
+        said = listed([f"{why} ({n:,})" for why, n in Counter(whys).most_common()])
+        print(f"failed or unfinished, in no mean: {counted(len(whys), 'run')}: {said}")
     if not written:
         what = "no run could be imported"
         if not refused.count(REFUSED):

@@ -1,8 +1,9 @@
 """A draft of the map of a table: what names and values of its columns surely say, and the rest as
 questions; ``resources/imported/draft.yaml`` has the names."""
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,9 @@ _NO_METRIC = """\
 #   rate: {column: NAME, unit: images/s, better: higher, scope: total}
 """
 _NO_RANKS = "# No column surely counts ranks: name it, or state ranks: {value: N}.\n"
+_MODEL = (
+    "# transformer: and memory: give MFU, memory and the cost of layouts (docs/guide/layouts.md)\n"
+)
 _SCALING = "# scaling: strong   # or weak, if the work grows: gives efficiency\n"
 
 
@@ -38,6 +42,7 @@ class Draft:
         text += "" if counted else _NO_RANKS
         text += yaml.safe_dump(self.content, sort_keys=False, width=100, allow_unicode=True)
         text += _SCALING if "scale" in self.content else ""
+        text += _MODEL if "mesh" in self.content else ""
         text += "# Open: put each under parameters, metrics or ignore.\n" if self.open else ""
         return text + "".join(f"#   {name}: {why}\n" for name, why in self.open.items())
 
@@ -63,7 +68,7 @@ def draft_of(table: Table) -> Draft:
         wide = "side_by_side" in draft.content
         if numbers[column] and not wide and (meaning := _meaning(plain[column])):
             metrics[name] = {"column": column, **meaning}
-        elif re.fullmatch(names["workload"], plain[column]) and not numbers[column]:
+        elif re.fullmatch(names["same" if numbers[column] else "workload"], plain[column]):
             parameters[name] = {"column": column, "workload": True}
         elif re.fullmatch(names["setting"], plain[column]) and whole:
             parameters[name] = {"column": column}
@@ -71,7 +76,24 @@ def draft_of(table: Table) -> Draft:
             few = ", ".join(value[:20] for value in said[:3]) + (", ..." if said[3:] else "")
             kind = "numbers" if numbers[column] else "texts"
             draft.open[column] = f"{len(said)} {kind}: {few}"
+    _add_mesh(draft.content, numbers, len(table.rows))
     return draft
+
+
+def _add_mesh(content: dict[str, Any], numbers: Mapping[str, list[float]], rows: int) -> None:
+    """Add the mesh, if the ranks of every row are a multiple of its tp, pp and cp; a column dp must
+    be the rest."""
+    parameters = content["parameters"]
+    inside = [axis for axis in ("tp", "pp", "cp") if axis in parameters]
+    columns = [numbers[parameters[it]["column"]] for it in ("ranks", *inside) if it in parameters]
+    if not inside or "ranks" not in parameters or {*map(len, columns)} != {rows}:
+        return
+    rest = [ranks / math.prod(axes) for ranks, *axes in zip(*columns, strict=True)]
+    stated = numbers[parameters["dp"]["column"]] if "dp" in parameters else rest
+    if rest == stated and all(each >= 1 and each.is_integer() for each in rest):
+        derived = {"derive": f"ranks // ({' * '.join(inside)})"}
+        parameters["dp"] = {**parameters.get("dp", {}), **derived}
+        content["mesh"] = {axis: axis for axis in ("dp", *inside)}
 
 
 def _scale(draft: Draft, plain: dict[str, str], numbers: dict[str, list[float]]) -> set[str]:

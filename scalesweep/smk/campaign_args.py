@@ -35,16 +35,18 @@ def campaign_file(named: str | None, results: str | None = None) -> Path:
     """The file of a campaign that is named by its path or name; else that of an import in the
     folder ``results``, the study's ``config/config.yaml``, or the demo."""
     if named:
-        return shown(Path(named) if is_file(named) else find_campaign(named))
+        return shown(campaign_path(named) or find_campaign(named))
     files = [(study_folder() or REPO) / DEFAULT_CAMPAIGN, REPO / DEFAULT_CAMPAIGN]
     if results:
         files.insert(0, Path(results, "campaign.yaml"))
     return shown(next((file for file in files if file.is_file()), files[-1]))
 
 
-def is_file(named: str) -> bool:
-    """Whether a text names a campaign by its path."""
-    return "/" in named or named.endswith((".yaml", ".yml"))
+def campaign_path(named: str) -> Path | None:
+    """The file that a text names: in the results folder of an import, or by its path."""
+    if (imported := Path(named, "campaign.yaml")).is_file():
+        return imported
+    return Path(named) if "/" in named or named.endswith((".yaml", ".yml")) else None
 
 
 def plan_of(campaign: str) -> RunPlan:

@@ -39,9 +39,7 @@ class Noise:
             white = draw.standard_t(self.tails, shape)
         if self.memory:
             for row in range(1, steps):
-                white[row] = self.memory * white[row - 1] + (
-                    np.sqrt(1 - self.memory**2) * white[row]
-                )
+                white[row] = self.memory * white[row - 1] + np.sqrt(1 - self.memory**2) * white[row]
         shared = self.run * draw.standard_normal() + self.rank * draw.standard_normal(ranks)
         return np.asarray(self.step * white + shared, np.float64)
 

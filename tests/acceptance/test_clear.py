@@ -79,9 +79,7 @@ EPOCHS = Program("epochs", PARAMETERS)
 def write_runs(results: Path, kind: str, design: Design, noise: str, study: int) -> None:
     """Write the runs of an experiment in blocks, each with all points in random order."""
     draw = np.random.default_rng((study, *noise.encode()))
-    points = [
-        dict(zip(design.axes, values, strict=True)) for values in product(*design.axes.values())
-    ]
+    points = [dict(zip(design.axes, it, strict=True)) for it in product(*design.axes.values())]
     speeds = speeds_of(draw, noise, (4, len(points), REPEATS))
     speeds[:, -1] *= math.exp(design.effect)
     others = np.full(speeds.shape[1:], 0.01)
@@ -210,9 +208,7 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Callable
 
 
 @pytest.fixture(
-    params=[
-        pytest.param(noise, marks=() if noise in QUICK else pytest.mark.whole) for noise in NOISES
-    ]
+    params=[pytest.param(it, marks=() if it in QUICK else pytest.mark.whole) for it in NOISES]
 )
 def nothing(request: pytest.FixtureRequest, campaigns: Callable[[str], Made]) -> tuple[str, Made]:
     """Experiments in which nothing is there, with a kind of noise."""

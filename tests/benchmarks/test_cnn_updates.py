@@ -64,9 +64,7 @@ def check_spans(arrays, exchanges=True):
 @pytest.fixture(scope="module")
 def one_process(tmp_path_factory):
     """What one process with two devices gives in all of its ways, by name."""
-    cases = [
-        {"variable_update": "replicated", "devices_per_rank": 2} | way for way in WAYS.values()
-    ]
+    cases = [{"variable_update": "replicated", "devices_per_rank": 2} | it for it in WAYS.values()]
     results = train(tmp_path_factory.mktemp("one"), cases)
     return {name: each[0] for name, each in zip(WAYS, results, strict=True)}
 

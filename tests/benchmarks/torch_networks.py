@@ -22,9 +22,7 @@ def flop(params):
 
 def transformer():
     with torch.device("meta"):
-        sizes = [
-            models.count(models.build(GPT2 | {"tied_weights": tied})) for tied in (True, False)
-        ]
+        sizes = [models.count(models.build(GPT2 | {"tied_weights": it})) for it in (True, False)]
     network = models.build(TINY)
     models.initialise(network, 1)
     tokens, targets = inputs.synthetic(TINY, 0, 3)

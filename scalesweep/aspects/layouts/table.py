@@ -15,7 +15,7 @@ from scalesweep.analysis.factors import fold_axes, layout_followers, planned_poi
 from scalesweep.analysis.metrics import is_memory
 from scalesweep.analysis.stats import SIGNIFICANT, Ratio
 from scalesweep.config.shapes import Mesh
-from scalesweep.core.formatting import text_of
+from scalesweep.core.formatting import listed, text_of
 from scalesweep.core.joined_experiments import parameters_at
 from scalesweep.core.plan_format import PlanExperiment, parameter_of
 from scalesweep.experiment.results import ExperimentResults
@@ -364,7 +364,13 @@ def failed_layouts(results: ExperimentResults) -> list[Finding]:
     """Of each thing that is computed how many layouts failed at all scales."""
     findings = []
     for rows in best_layouts(results).values():
-        failed, worst = sum(row.failed for row in rows), max(rows, key=lambda row: row.failed)
+        bad = [row for row in rows if row.failed]
+        failed, worst = sum(row.failed for row in bad), max(rows, key=lambda row: row.failed)
+        causes = Counter(re.findall(r"[A-Z_]+", " ".join(row.causes for row in bad)))
+        words = {
+            "at": listed([results.scaled(row.scale) for row in bad]),
+            "causes": listed([*causes]),
+        }
         numbers = (
             number_of("failed", failed, "1"),
             number_of("tried", sum(row.tried for row in rows), "1"),
@@ -372,7 +378,8 @@ def failed_layouts(results: ExperimentResults) -> list[Finding]:
         if failed:
             findings.append(
                 Finding(
-                    results.name, FAILED, NOTE, words=_words(results, worst), numbers=numbers,
+                    results.name, FAILED, NOTE, words=_words(results, worst) | words,
+                    numbers=numbers,
                     evidence=_evidence(results, worst),
                 )
             )  # fmt: skip
@@ -381,7 +388,7 @@ def failed_layouts(results: ExperimentResults) -> list[Finding]:
 
 def _words(results: ExperimentResults, row: BestLayout) -> dict[str, str]:
     of = f" of {row.setting}" if row.setting else ""
-    return {"of": of, "at": results.scaled(row.scale), "causes": row.causes}
+    return {"of": of, "at": results.scaled(row.scale)}
 
 
 def _evidence(results: ExperimentResults, row: BestLayout) -> dict[str, object]:
@@ -397,6 +404,6 @@ RULES = (
     ),
     Rule(
         FAILED, failed_layouts,
-        says={NOTE: "{failed} of {tried} layouts{of} failed; at {at}: {causes}."},
+        says={NOTE: "{failed} of {tried} layouts{of} failed, at {at}: {causes}."},
     ),
 )  # fmt: skip

@@ -269,14 +269,15 @@ def _numbers(first: NetworkRow, last: NetworkRow) -> list[Number]:
 
 def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Finding:
     """Latency of the smallest messages and bandwidth of the largest; clear where both have
-    intervals and the fit is near its points."""
+    intervals, one algorithm fits, and is near its points."""
     first, last = ranges[0], ranges[-1]
+    told = last.bandwidth and " or " not in last.algorithms
     near = max(fit.error for fit in ranges) <= NEAR
     known = None not in (first.latency.low, last.bandwidth and last.bandwidth.low)
     return Finding(
         results.name,
         NETWORK if last.bandwidth else FLAT,
-        NOTE if not last.bandwidth else CLEAR if known and near else OPEN,
+        NOTE if not told else CLEAR if known and near else OPEN,
         subject="".join(f"{name} {text_of(value)}, " for name, value in first.point.items()),
         words={"algorithm": last.algorithms},
         numbers=tuple(_numbers(first, last)),
@@ -299,7 +300,9 @@ RULES = (
     Rule(
         NETWORK, network_fit,
         says={CLEAR: "{subject}allreduce as a {algorithm} has a latency of {latency} and a "
-              "bandwidth of {bandwidth}."},
+              "bandwidth of {bandwidth}.",
+              NOTE: "{subject}allreduce has a latency of {latency}; its sizes fit a {algorithm} "
+              "alike: no bandwidth is known."},
     ),
     Rule(
         FLAT, None,

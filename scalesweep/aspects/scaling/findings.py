@@ -103,7 +103,7 @@ class Verdict:
     ``run`` is the scale to run at: the largest that clearly reaches the target, else the ``base``.
     ``kind``: ABOVE (that is the largest measured scale), BELOW (``cited`` is the first point beyond
     it that is clearly under the target), UNDECIDED (``cited`` is the first whose interval includes
-    it, or that has none, or that is ``odd``; the largest if no point has an interval).
+    it, that is below without one, or ``odd``; else, or if no point has an interval, the largest).
     """
 
     series: Series
@@ -229,9 +229,9 @@ def _verdict(
     elif points[-1].side == "above":
         kind, cited = ABOVE, points[-1]
     else:
-        unclear = [point for point in points if point.side not in ("above", "below")]
+        unclear = [point for point in points if point.side not in ("above", "below", "~above")]
         known = any(point.low is not None for point in points)
-        kind, cited = UNDECIDED, unclear[0] if known else points[-1]
+        kind, cited = UNDECIDED, unclear[0] if known and unclear else points[-1]
     return Verdict(series, measure, kind, base, run, cited, points)
 
 

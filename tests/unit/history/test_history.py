@@ -53,9 +53,7 @@ def test_appending_twice_adds_nothing_and_a_session_grows(tmp_path: Path) -> Non
 def test_two_writers_lose_no_session(tmp_path: Path) -> None:
     sessions = [make_session(FakeSession(day, RANKS_2)) for day in range(12)]
     with ProcessPoolExecutor(4) as pool:
-        list(
-            pool.map(append, [tmp_path] * 12, [pd.concat(sessions[: day + 1]) for day in range(12)])
-        )
+        list(pool.map(append, [tmp_path] * 12, [pd.concat(sessions[: n + 1]) for n in range(12)]))
     rows = load(tmp_path)
     assert rows["session"].nunique() == 12 and len(rows) == 36  # each run once
 

@@ -270,6 +270,15 @@ def test_a_draft_says_what_is_sure_and_asks_the_rest(
     assert yaml.safe_load(draft.text("t.csv")) == draft.content
 
 
+def test_a_draft_has_the_mesh_that_makes_up_the_ranks(tmp_path: Path) -> None:
+    text = "gpus,tp,pp,dp,gbs,tokens/s\n8,2,2,2,64,10\n16,2,1,8,32,20\n32,4,1,8,64,30\n"
+    for written, mesh in ((text, ["dp", "tp", "pp"]), (text.replace("16,2,1,8", "16,2,1,4"), [])):
+        (tmp_path / "t.csv").write_text(written)
+        content = draft_of(read_table(tmp_path / "t.csv")).content
+        assert [*content.get("mesh", ())] == mesh and content["parameters"]["gbs"]["workload"]
+        assert content["parameters"]["dp"].get("derive") == ("ranks // (tp * pp)" if mesh else None)
+
+
 def test_a_table_of_nodes_and_times_needs_its_scaling_alone(read: Import) -> None:
     runs = read("nodes,time\n1,10\n2,6\n", {"scaling": "strong"}).runs
     assert [run.point["ranks"] for run in runs] == [1, 2] and values(runs, "time") == [10, 6]
