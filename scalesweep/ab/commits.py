@@ -53,10 +53,8 @@ class Repository:
             ) from None
 
     def between(self, good: str, bad: str) -> list[str]:
-        """Commits after ``good`` up to ``bad``, the oldest first, along the first parents.
-
-        Raises UserError where ``good`` does not come before ``bad``.
-        """
+        """Commits after ``good`` up to ``bad``, the oldest first, along the first parents. Raises
+        UserError where ``good`` does not come before ``bad``."""
         try:
             git(self.top, "merge-base", "--is-ancestor", good, bad)
         except UserError:

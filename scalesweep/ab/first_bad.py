@@ -52,9 +52,7 @@ def first_bad(campaign: Campaign, options: Mapping[str, str], show: bool) -> Non
 
 def find(session: AbSession, good: str, commits: Sequence[str]) -> None:
     """Search ``commits``, which come after ``good``, the oldest first, and print the first bad one.
-
-    Raises UserError if the last is not worse than good.
-    """
+    Raises UserError if the last is not worse than good."""
     target, step = measure_step(session, good, commits[-1])
     last_good, bad, skipped = search(
         len(commits), lambda place: judge_commit(session, good, commits[place], target, step / 2)

@@ -48,10 +48,8 @@ class Measured:
 
 
 def read_pairs(pairs: Pairs, target: Target, entry: PlanExperiment) -> Measured:
-    """Read all pairs of a point that there are, more than were asked for too.
-
-    Raises UserError for a metric that the runs do not have.
-    """
+    """Read all pairs of a point that there are, more than were asked for too. Raises UserError for
+    a metric that the runs do not have."""
     places, failure = pairs.done(target), pairs.failure(target)
     if not places:
         return Measured(target, np.empty(0), {}, failure)

@@ -59,10 +59,8 @@ class Target:
 
 
 def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> list[Target]:
-    """The points that ``--points`` names (empty: all), each once.
-
-    Raises UserError for names, metrics and numbers that are none.
-    """
+    """The points that ``--points`` names (empty: all), each once. Raises UserError for names,
+    metrics and numbers that are none."""
     if campaign.site.launch is None:
         raise UserError(f"{campaign.site.file}: has no 'launch': nothing is measured there")
     for mend in campaign.pathless.values():
@@ -116,9 +114,7 @@ def _chosen(campaign: Campaign, text: str) -> list[tuple[Experiment, Mapping[str
 
 def repository_of(campaign: Campaign, targets: Sequence[Target]) -> Repository:
     """The repository of what is measured: ``track.repository``, else that of the programs' files.
-
-    Raises UserError where there is none, or there are several.
-    """
+    Raises UserError where there is none, or there are several."""
     named = campaign.keys.track.repository
     if named is not None:
         top = top_of(named)

@@ -17,10 +17,8 @@ import pyarrow.parquet as pq
 
 
 def open_parquet(source: Path | bytes, **options: Any) -> pq.ParquetFile:
-    """Open a file, or the content of one; ``options`` as of ``pyarrow.parquet.ParquetFile``.
-
-    Raises OSError or an error of Arrow if it is not there or not whole.
-    """
+    """Open a file, or the content of one; ``options`` as of ``pyarrow.parquet.ParquetFile``. Raises
+    OSError or an error of Arrow if it is not there or not whole."""
     file = pa.BufferReader(source) if isinstance(source, bytes) else str(source)
     return pq.ParquetFile(file, pre_buffer=False, **options)
 

@@ -79,9 +79,7 @@ class Message:
 
     def bus_bandwidth(self, ranks: int) -> float | None:
         """Size over time, times what the operation sends: bytes/s, comparable over rank counts.
-
-        None of what is no collective, or where not all ``ranks`` take part in each call.
-        """
+        None of what is no collective, or where not all ``ranks`` take part in each call."""
         taking_part = self.group_ranks or ranks
         factor = bus_factor(self.operation, taking_part) if self.of_all_ranks else None
         return None if factor is None else self.size / self.mean_s * factor

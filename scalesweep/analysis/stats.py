@@ -6,7 +6,7 @@ repeat, a ratio of values that are not positive) are NaN, never 0.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ MAD_TO_STD = 1.4826
 # The same for the mean absolute deviation, sqrt(pi / 2).
 MEAN_AD_TO_STD = 1.253314
 OUTLIER_SCORE, OUTLIER_FROM = 3.5, 5
+ALONE_SPREADS, ALONE_RANGES = 8, 4
 ONE_REPEAT = "one repeat"  # why there is no interval
 
 
@@ -378,16 +379,28 @@ def olympic_mean(values: ArrayLike, unfinished: int = 0, dropped: int = 1) -> fl
     return float(array[dropped : array.size - dropped + unfinished].mean())
 
 
-def outliers(values: ArrayLike) -> dict[int, str]:
+def usual_spread(samples: Iterable[Floats]) -> float | None:
+    """The median over samples of the standard deviation of their logarithms, over the median of
+    one of normal values; None without five samples of several positive values."""
+    from scipy.special import chdtri
+
+    known = [np.log(each) for each in samples if each.size > 1 and (each > 0).all()]
+    spreads = [each.std(ddof=1) / math.sqrt(chdtri(each.size - 1, 0.5) / (each.size - 1))
+               for each in known]  # fmt: skip
+    return float(np.median(spreads)) if len(spreads) >= OUTLIER_FROM else None
+
+
+def outliers(values: ArrayLike, usual: float | None = None) -> dict[int, str]:
     """Why values are outliers, in words, by their places; nothing is dropped.
 
     Those whose modified z-score exceeds 3.5: |x - median| / (1.4826 MAD) (Iglewicz and Hoaglin,
     1993, with their threshold), or over 1.2533 times the mean absolute deviation where more than
-    half of the values are equal. Fewer than 5 values say nothing about what is far.
+    half of the values are equal. Of 3 or 4 the one that lies 8 times as far from the others as what
+    is ``usual`` elsewhere, and 4 times as far as they lie apart.
     """
     array = finite_values(values).reshape(-1)
     if array.size < OUTLIER_FROM:
-        return {}
+        return _alone(array, usual) if array.size > 2 and usual and (array > 0).all() else {}
     centre = float(np.median(array))
     distance = np.abs(array - centre)
     spread = MAD_TO_STD * float(np.median(distance)) or MEAN_AD_TO_STD * float(distance.mean())
@@ -397,3 +410,14 @@ def outliers(values: ArrayLike) -> dict[int, str]:
         f"{array.size}"
         for place in np.flatnonzero(distance > OUTLIER_SCORE * spread)
     }
+
+
+def _alone(array: Floats, usual: float) -> dict[int, str]:
+    logs = np.log(array)
+    place = int(np.argmax(np.abs(logs - np.median(logs))))
+    others = np.delete(logs, place)
+    away = float(logs[place] - np.median(others))
+    if abs(away) <= max(ALONE_SPREADS * usual, ALONE_RANGES * float(np.ptp(others))):
+        return {}
+    share = f"{abs(math.expm1(away)):.0%} {'above' if away > 0 else 'below'}"
+    return {place: f"{array[place]:.6g} lies {share} the other {others.size}"}

@@ -343,9 +343,7 @@ def _waits(
     samples: Mapping[str, NDArray[Any]], notes: Mapping[str, Any], exchange: Floats
 ) -> dict[str, Floats]:
     """What ranks wait for in their exchange ``[step, rank]``, by term; empty if it is not known.
-
-    Raises BadSpansError if it does not add up to the exchange.
-    """
+    Raises BadSpansError if it does not add up to the exchange."""
     shards = noted(notes, "exchanged") == EXCHANGED_SHARDS
     parts = {
         SHARDED if shards and name == TRANSFER else name: np.maximum(_floats(samples, array), 0.0)

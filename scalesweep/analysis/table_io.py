@@ -40,10 +40,8 @@ def write_parquet(frame: pd.DataFrame, path: Path, fields: Mapping[str, Mapping[
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read a summary or table, or those of the ``columns`` that it has.
-
-    Raises UserError if it is not there or not whole.
-    """
+    """Read a summary or table, or those of the ``columns`` that it has. Raises UserError if it is
+    not there or not whole."""
     try:
         if columns is not None:
             with open_parquet(path) as file:

@@ -57,9 +57,7 @@ class Operation(NamedTuple):
 
 def read_steps(content: bytes) -> tuple[TraceAccount, list[Operation]] | None:
     """The account of a rank's steps and its operations; None without two steps after each other.
-
-    Raises ValueError, TypeError or KeyError where the bytes are no XSpace.
-    """
+    Raises ValueError, TypeError or KeyError where the bytes are no XSpace."""
     planes = _decoded(memoryview(content)).get(1, [])
     columns = ["line", "device", "name", "begin", "end", "operation"]
     events = pd.DataFrame([event for plane in planes for event in _events(plane)], columns=columns)

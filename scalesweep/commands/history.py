@@ -11,10 +11,8 @@ from scalesweep.smk.campaign_args import open_campaign
 
 
 def run(args: argparse.Namespace) -> None:
-    """Judge all sessions, write page and tables, and print a line for each regression.
-
-    Raises UserError if there is one, and that was asked for.
-    """
+    """Judge all sessions, write page and tables, and print a line for each regression. Raises
+    UserError if there is one, and that was asked for."""
     campaign = open_campaign(args, write=False)
     if campaign.history is None:
         raise UserError(f"{campaign.file}: names no history: add `history:` or --history FOLDER")

@@ -34,10 +34,8 @@ class Side:
 
 
 def read_sides(base: str, new: str, campaign: Campaign) -> tuple[Side, Side]:
-    """Base and new as the command names them; an empty text is this campaign.
-
-    Raises UserError, in one line, if none is named, both are the same, or one cannot be read.
-    """
+    """Base and new as the command names them; an empty text is this campaign. Raises UserError, in
+    one line, if none is named, both are the same, or one cannot be read."""
     first, second = (_read(role, text, campaign) for role, text in (("base", base), ("new", new)))
     if first.place == second.place:
         raise UserError(f"compare: base and new are both {first.place}; allowed: {ALLOWED}")

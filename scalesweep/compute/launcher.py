@@ -155,10 +155,8 @@ class _Attempt:
         return Failure(Cause.BAD_RESULT if full is None else Cause.DISK_FULL, full or str(error))
 
     def _keep_record(self, verdict: Failure) -> None:
-        """Write the run's record, of a result or of why this machine has none (UNSUPPORTED).
-
-        Raises BadResultError, UserError or OSError if the result will not do or cannot be kept.
-        """
+        """Write the run's record, of a result or of why this machine has none (UNSUPPORTED). Raises
+        BadResultError, UserError or OSError if the result will not do or cannot be kept."""
         spec, folder, work, base = self.spec, self.folder, self.work, self.base
         done = not verdict.cause
         native = self._result() if done else unsupported(verdict.detail)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.metrics import EPOCH_PHASES, STATS, column
-from scalesweep.analysis.stats import outliers
+from scalesweep.analysis.stats import outliers, usual_spread
 from scalesweep.analysis.table_io import typed_values
 from scalesweep.analysis.types import Floats, Places
 from scalesweep.core.files import digest_of
@@ -126,13 +126,14 @@ def _outliers(data: ExperimentData, points: Sequence[Point]) -> dict[str, str]:
     shown = [m for m in data.measures if m[0] == "total_time" or m[1] == "run"]
     run_ids = data.summary["run_id"].tolist()
     why_of: dict[str, list[str]] = {}
-    for point in points:
-        for metric, phase in shown:
-            values = data.numbers(metric, "mean", phase)[point.rows]
-            there = np.isfinite(values)
-            for place, why in outliers(values[there]).items():
+    for metric, phase in shown:
+        values = data.numbers(metric, "mean", phase)
+        there = [point.rows[np.isfinite(values[point.rows])] for point in points]
+        usual = usual_spread(values[rows] for rows in there)
+        for rows in there:
+            for place, why in outliers(values[rows], usual).items():
                 reason = f"{column(metric, 'mean', phase)}: {why}"
-                why_of.setdefault(run_ids[point.rows[there][place]], []).append(reason)
+                why_of.setdefault(run_ids[rows[place]], []).append(reason)
     return {run_id: "; ".join(reasons) for run_id, reasons in why_of.items()}
 
 

@@ -29,10 +29,8 @@ HELPER = {"PYTHONPATH": f"{BENCHMARKS}{os.pathsep}{ROOT}"}
 
 
 class Later:
-    """A module that is imported once something of it is asked for.
-
-    TensorFlow would cost each worker of pytest seconds and half a GB to collect a file with it.
-    """
+    """A module that is imported once something of it is asked for. TensorFlow would cost each
+    worker of pytest seconds and half a GB to collect a file with it."""
 
     def __init__(self, name):
         self._name = name
@@ -58,10 +56,8 @@ def warm(program, kind=TENSORFLOW):
 
 @functools.cache
 def warm_socket(kind=TENSORFLOW):
-    """Path of the socket of a `warm_start.serve`, for scripts or for programs of the benchmarks.
-
-    It ends with this process.
-    """
+    """Path of the socket of a `warm_start.serve`, for scripts or for programs of the benchmarks. It
+    ends with this process."""
     folder = tempfile.TemporaryDirectory(prefix="warm-")
     path = f"{folder.name}/socket"
     python = TORCH if kind == PYTORCH else sys.executable

@@ -27,10 +27,8 @@ def test_planted_faults_are_found_where_they_are_and_change_no_weights(tmp_path)
 
 
 def check_weights(arrays):
-    """Two ranks train as one that takes all samples, from rank 0's weights, with momentum 0.9.
-
-    The learning rate rises from 0.01 to its double along the first epoch.
-    """
+    """Two ranks train as one that takes all samples, from rank 0's weights, with momentum 0.9. The
+    learning rate rises from 0.01 to its double along the first epoch."""
     first, weights = arrays["first"].T, arrays["weights"].T
     assert (first[0] != first[1])[:4].all()
     mine, speed, losses = first[0].astype(float), 0.0, []

@@ -23,10 +23,8 @@ DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class FakeSession:
-    """A session of the day ``day``: repeats of each point (by label) of ``metric``.
-
-    ``ledger``: ms per step by term, of all points; ``parts`` too. ``ranks N`` has N workers.
-    """
+    """A session of the day ``day``: repeats of each point (by label) of ``metric``. ``ledger``: ms
+    per step by term, of all points; ``parts`` too. ``ranks N`` has N workers."""
 
     day: int
     points: Mapping[str, Sequence[float]]

@@ -165,10 +165,8 @@ def _failure(run_id: str, cause: str, folder: Path, lines: Sequence[str]) -> Non
 def make_results(
     root: Path, fakes: Sequence[Fake] | None = None, campaign: str = "cosmoflow_io", **words: Any
 ) -> Path:
-    """Write records, plan, summary and tables below ``root``; returns ``root``.
-
-    ``words``: ``lines`` (last lines of failures), ``description`` of the campaign.
-    """
+    """Write records, plan, summary and tables below ``root``; returns ``root``. ``words``:
+    ``lines`` (last lines of failures), ``description`` of the campaign."""
     folder = root / "runs" / SITE
     experiments = []
     for fake in demo() if fakes is None else fakes:

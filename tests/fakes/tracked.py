@@ -58,9 +58,7 @@ class Tracked:
 
 def make_tracked(folder: Path) -> Tracked:
     """A repository of four commits, of which the second lacks the program; the last is tagged v1.
-
-    ``folder`` has the folder ``benchmarks`` that a campaign's are found in.
-    """
+    ``folder`` has the folder ``benchmarks`` that a campaign's are found in."""
     repository = folder / "program"
     repository.mkdir()
     commits = []

@@ -24,10 +24,8 @@ XSpace = messages().XSpace
 
 
 def xspace(trace: Trace, begin_ns: int = 0) -> bytes:
-    """A whole file, with fields that a reader has to skip (ids, statistics, a double).
-
-    An event's name may end with ``<- NODE:TYPE``: the operation that started it.
-    """
+    """A whole file, with fields that a reader has to skip (ids, statistics, a double). An event's
+    name may end with ``<- NODE:TYPE``: the operation that started it."""
     space = XSpace(hostnames=["host"])
     for name in dict.fromkeys(name for name, _ in trace):
         plane = space.planes.add(id=1, name=name)

@@ -154,10 +154,8 @@ def _rows(
 
 
 def _of_tool(kind: str, files: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
-    """Functions of a run under Nsight Systems or TAU, and how many ranks they are of.
-
-    Raises UserError if its files do not make a whole profile.
-    """
+    """Functions of a run under Nsight Systems or TAU, and how many ranks they are of. Raises
+    UserError if its files do not make a whole profile."""
     end, read = _TOOLS[kind]
     items = list(read([file for file in files if file.name.endswith(end)], None))
     profiles = [item for item in items if isinstance(item, Profile)]
@@ -169,9 +167,7 @@ def _of_tool(kind: str, files: Sequence[Path]) -> tuple[list[dict[str, Any]], in
 
 def _of_cprofile(files: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
     """The functions that took longest by themselves, means over the ranks, and how many these are.
-
-    Raises ValueError, EOFError or TypeError where a file is not whole.
-    """
+    Raises ValueError, EOFError or TypeError where a file is not whole."""
     profiles = [marshal.loads(file.read_bytes()) for file in files if file.suffix == ".prof"]
     if not profiles:
         raise ValueError("no file of cProfile")

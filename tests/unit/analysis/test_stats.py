@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from scalesweep.analysis import stats
-from scalesweep.analysis.stats import outliers
+from scalesweep.analysis.stats import outliers, usual_spread
 from scalesweep.analysis.steady_state import steady_state
 
 
@@ -66,6 +66,18 @@ def test_outliers_are_named_with_a_reason() -> None:
     assert outliers([10.0, 10.1, 9.9, 50.0]) == outliers([7.0] * 6) == {}
     ((place, reason),) = outliers([7.0] * 8 + [3.0]).items()
     assert (place, "below" in reason) == (8, True)
+
+
+def test_of_three_repeats_the_one_that_is_far_from_what_is_usual_is_named() -> None:
+    rng, named, found = np.random.default_rng(4), 0, 0
+    for _ in range(200):
+        points = np.exp(0.015 * rng.standard_t(3, (20, 3)))  # heavy tails
+        points[0, 1] *= 0.7
+        usual = usual_spread(points)
+        found += [*outliers(points[0], usual)] == [1]
+        named += sum(len(outliers(point, usual)) for point in points[1:])
+    assert found > 0.9 * 200 and named < 0.01 * 19 * 200
+    assert usual_spread(points[:4]) is None and outliers(points[0]) == {}
 
 
 def test_steady_state_of_steps() -> None:
