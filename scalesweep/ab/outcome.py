@@ -91,12 +91,12 @@ def margin_of(campaign: Campaign) -> float:
     return campaign.history.margin if campaign.history else MARGIN
 
 
-def report(measured: Sequence[Measured], pairs: Pairs, first_bad: bool = False) -> None:
+def report(
+    measured: Sequence[Measured], pairs: Pairs, first_bad: bool = False, fail_on: str | None = None
+) -> None:
     """Print the verdicts, a line for each point, corrected for their number; write their table and
-    keep them in the history.
-
-    Raises UserError if no point was measured, and in the end if a run of one has failed.
-    """
+    keep them in the history. Raises UserError if no point was measured, and in the end if a run of
+    one has failed, or a verdict is ``fail_on``."""
     campaign, subject = pairs.campaign, pairs.repository.subject(pairs.new)
     changes = corrected(
         paired(entry.logs, entry.head.get("better", "lower"), margin_of(campaign))
@@ -127,6 +127,8 @@ def report(measured: Sequence[Measured], pairs: Pairs, first_bad: bool = False) 
             say(f"history: {campaign.history.folder / PAGE}")
     if failed := sum(entry.failure is not None for entry in measured):
         raise UserError(f"{counted(failed, 'point')} failed; the logs are in {folder}")
+    if worse := fail_on and sum(change.verdict == fail_on for change in changes):
+        raise UserError(counted(worse, fail_on))
 
 
 def _line(entry: Measured, change: Change) -> str:

@@ -71,7 +71,7 @@ def targets_of(campaign: Campaign, points: str, metric: str, repeats: str) -> li
     targets: dict[str, Target] = {}
     for experiment, point in _chosen(campaign, points.strip()):
         if metric:
-            others = (*EPOCH_METRICS, *experiment.derived)
+            others = (*(() if experiment.benchmark.extract else EPOCH_METRICS), *experiment.derived)
             check_metric(experiment.benchmark, metric, f"--metric {metric}", others)
         runs = [run for run in experiment.runs if run.point == point]
         count = wanted or max(LEAST_PAIRS, len(runs))

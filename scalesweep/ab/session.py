@@ -169,7 +169,7 @@ def measure_ab(campaign: Campaign, options: Mapping[str, str], show: bool) -> No
         return
     with session.open():
         measured = session.measure(pairs, targets)
-    report(measured, pairs)
+    report(measured, pairs, fail_on=options["fail_on"])
 
 
 def _launch(order: Path, digest: str) -> int:

@@ -5,7 +5,7 @@ from collections import Counter
 
 from scalesweep.core.errors import UserError
 from scalesweep.core.formatting import counted
-from scalesweep.history.page import PAGE, regressions, write_history
+from scalesweep.history.page import PAGE, newest_alone, regressions, told_of, write_history
 from scalesweep.judge.change import VERDICTS
 from scalesweep.smk.campaign_args import open_campaign
 
@@ -20,7 +20,8 @@ def run(args: argparse.Namespace) -> None:
     counts = Counter(line.change.verdict for line in history.judged)
     tally = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     sessions, worse = counted(history.sessions, "session"), regressions(history)
-    print(f"{sessions}: {tally or 'nothing to judge'}", *worse, sep="\n")
+    alone = [f"{told_of(line)} But {line.change.reason}." for line in newest_alone(history)]
+    print(f"{sessions}: {tally or 'nothing to judge'}", *worse, *alone, sep="\n")
     print(f"history: {campaign.history.folder / PAGE}")
     if args.fail_on and worse:
         raise UserError(counted(len(worse), "regression"))

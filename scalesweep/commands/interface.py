@@ -107,6 +107,7 @@ _CAMPAIGN = (
 )  # fmt: skip
 _NAMED = (_arg("--campaign", "a file, or its name", None), *_settings("site", "results"))
 _HISTORY = _settings("history", "baseline")
+_FAIL_ON = _arg("--fail-on", "end with exit code 1 if there is one", None, choices=("regression",))
 _DRY = _arg("-n --dry-run", "run nothing, say what would run", False, action="store_true")
 _CALL = (
     _CAMPAIGN[0],
@@ -180,14 +181,14 @@ COMMANDS = {command.prog.split()[1]: command for command in (
         "scalesweep compare results/2025\nscalesweep compare @piz_daint @alps"),
     Command(
         "history", "history", "write the page of what became slower or faster over time",
-        (*_CAMPAIGN, *_HISTORY,
-         _arg("--fail-on", "end with exit code 1 if there is one", choices=("regression",))),
+        (*_CAMPAIGN, *_HISTORY, _FAIL_ON),
         "scalesweep history --fail-on regression"),
     Command(
         "ab", "ab", "measure two commits of a program alternately, and judge each point",
         (_arg("BASE", "the commit to compare with"), _arg("NEW", "the commit to compare"),
-         *_COMMITS),
-        "scalesweep ab v1.2 HEAD -n\nscalesweep ab v1.2 HEAD --points 'ranks == 2'"),
+         *_COMMITS, _FAIL_ON),
+        "scalesweep ab v1.2 HEAD --fail-on regression\n"
+        "scalesweep ab v1.2 HEAD --points 'ranks == 2'"),
     Command(
         "bisect", "ab", "find the commit that made a program slower",
         (_arg("GOOD", "a commit that was as fast as wanted"), _arg("BAD", "a later, slower one"),

@@ -135,8 +135,7 @@ def _benchmark(args: argparse.Namespace, values: Values) -> dict[str, Any]:
 
 def write_sweep(command: Sequence[str], files: Mapping[str, Any], folder: Path) -> bool:
     """Write campaign, site and benchmark; returns whether another benchmark was there. Raises
-    UserError for files that somebody edited, and for a folder of another command, whose runs would
-    count as this one's."""
+    UserError for files that somebody edited, and for a folder of another command."""
     note = folder / NOTE
     past = json.loads(note.read_text()) if note.is_file() else {"files": {}}
     if note.is_file():
@@ -160,8 +159,7 @@ def write_sweep(command: Sequence[str], files: Mapping[str, Any], folder: Path) 
 
 
 def shown_table(args: argparse.Namespace, values: Values, tables: Path) -> str:
-    """A line for each point: its values, what was measured with its 95 % interval, how it scales;
-    without columns that are empty everywhere. Empty if nothing was measured."""
+    """A line for each point, without columns that are empty; nothing if nothing was measured."""
     import pandas as pd
 
     scaled = tables / "scaling.csv"

@@ -60,9 +60,7 @@ class Metric:
 
 def value_group(pattern: "re.Pattern[str]") -> str | int:
     """The group that holds the number: ``value``, or the only one besides ``key`` and ``rank``.
-
-    Raises ValueError saying what is missing.
-    """
+    Raises ValueError saying what is missing."""
     if "value" in pattern.groupindex:
         return "value"
     others = {pattern.groupindex.get(name, 0) for name in ("key", "rank")}
@@ -114,10 +112,8 @@ class _Series:
         self.values.append(number)
 
     def taken(self, metric: Metric, name: str) -> "NDArray[Any]":
-        """The numbers that a metric's rule takes, without those to ``skip``.
-
-        Raises UnreadableError if none is left or one is no number.
-        """
+        """The numbers that a metric's rule takes, without those to ``skip``. Raises UnreadableError
+        if none is left or one is no number."""
         import numpy as np
 
         total, begin = len(self.values), metric.skip

@@ -225,10 +225,8 @@ def _said(match: re.Match[str]) -> dict[str, str]:
 
 
 def by_printer(start: Start) -> list[list[Row]]:
-    """The lines of each rank that printed, those of all common steps.
-
-    Raises LogError where lines are damaged, mixed or lost.
-    """
+    """The lines of each rank that printed, those of all common steps. Raises LogError where lines
+    are damaged, mixed or lost."""
     ends = max((rows[-1].line for rows in start.rows.values()), default=0)
     if inside := [line for line in start.broken if line < ends]:
         raise LogError("a damaged line of progress", inside[0])

@@ -190,9 +190,7 @@ def slow_end(times: Floats, first: int) -> int | None:
 
 def kept_lines(steps: Steps) -> tuple[Flags, dict[str, Any]]:
     """Which lines count, and what is said of those that do not: warm-up, evaluations, changes.
-
-    Raises LogError with too few lines to tell.
-    """
+    Raises LogError with too few lines to tell."""
     numbers, spoiled = steps.numbers, steps.spoiled
     usable = np.flatnonzero(~(spoiled | steps.changed | steps.without))
     if not steps.reader.steady:

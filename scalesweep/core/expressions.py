@@ -98,10 +98,8 @@ class Formula(Expression):
     """Arithmetic and comparisons of numbers; ``reads``: what it reads, by the names in its text."""
 
     def __init__(self, text: str, where: str, aliases: Mapping[str, list[str]], what: str) -> None:
-        """Check a text, whose names are ``aliases`` of ``what`` there is.
-
-        Raises UserError that starts with ``where``.
-        """
+        """Check a text, whose names are ``aliases`` of ``what`` there is. Raises UserError that
+        starts with ``where``."""
         super().__init__(text, where)
         if any(isinstance(node, _NOT_OF_NUMBERS) for node in ast.walk(ast.parse(text.strip()))):
             raise UserError(f"{where}: '{text}': only numbers can be worked with")
@@ -115,10 +113,8 @@ class Formula(Expression):
             self.reads[name] = meant[0]
 
     def __call__(self, numbers: Mapping[str, Any]) -> bool | Number:
-        """The value for ``numbers`` by the names in its text.
-
-        Raises ValueError where there is none: a division by zero, or no finite number.
-        """
+        """The value for ``numbers`` by the names in its text. Raises ValueError where there is
+        none: a division by zero, or no finite number."""
         try:
             result = super().__call__(numbers)
         except UserError as error:

@@ -16,10 +16,8 @@ _CANONICAL = json.JSONEncoder(
 
 
 def canonical_json(value: Any) -> str:
-    """The one text form of a JSON value: sorted keys, no spaces, no NaN.
-
-    Raises ValueError for NaN and infinity, which JSON cannot hold.
-    """
+    """The one text form of a JSON value: sorted keys, no spaces, no NaN. Raises ValueError for NaN
+    and infinity, which JSON cannot hold."""
     return _CANONICAL.encode(value)
 
 

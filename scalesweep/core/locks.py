@@ -22,10 +22,8 @@ _DOING = {
 
 @contextlib.contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Hold the lock of the run in ``folder``.
-
-    Raises UserError while another process of this machine measures it.
-    """
+    """Hold the lock of the run in ``folder``. Raises UserError while another process of this
+    machine measures it."""
     with (folder / RUNS).open("ab+", buffering=0) as lock:
         if _taken(lock) is not None:
             raise UserError(f"{folder.name}: another process is measuring this run")

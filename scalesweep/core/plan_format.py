@@ -214,10 +214,8 @@ def write_plan_file(path: Path, plan: Plan) -> None:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan.
-
-    Raises UserError if it is none or lacks a field, and OSError if it cannot be read.
-    """
+    """Read a plan. Raises UserError if it is none or lacks a field, and OSError if it cannot be
+    read."""
     try:
         plan = json.loads(path.read_bytes())
         experiments = plan["experiments"]

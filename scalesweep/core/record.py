@@ -131,10 +131,8 @@ def record_text(value: Any, indent: str = "\n ") -> str:
 
 
 def parse_record(content: bytes, run_id: str) -> dict[str, Any]:
-    """The record in the content of ``<run_id>/record.json``, checked.
-
-    Raises BadRecordError naming what is wrong, UserError for a record of another schema.
-    """
+    """The record in the content of ``<run_id>/record.json``, checked. Raises BadRecordError naming
+    what is wrong, UserError for a record of another schema."""
     try:
         record = _parsed(content)
     except (ValueError, AttributeError, KeyError, RecursionError) as error:

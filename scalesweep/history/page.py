@@ -18,7 +18,7 @@ from scalesweep.history.series import History, Line, facts_of, read_history
 from scalesweep.history.store import POINT
 from scalesweep.judge.change import CONFOUNDED, IMPROVEMENT, REGRESSION, VERDICTS
 from scalesweep.judge.facts import differences
-from scalesweep.judge.over_time import NEWEST, STABLE
+from scalesweep.judge.over_time import ALONE, NEWEST, STABLE
 from scalesweep.judge.words import p_cell, page_table, ratio_words, sentence, verdict_cell, why
 from scalesweep.report.html_assets import assets, render
 from scalesweep.report.inputs import Links, links_from
@@ -34,10 +34,8 @@ _HEAD = ["site", "source", "benchmark", "version", "device", "scaling", "label",
 
 
 def write_history(settings: HistorySettings) -> History:
-    """Read a history, judge it, and write ``history.html`` and ``tables/`` into its folder.
-
-    Raises UserError if there is none, or it cannot be read.
-    """
+    """Read a history, judge it, and write ``history.html`` and ``tables/`` into its folder. Raises
+    UserError if there is none, or it cannot be read."""
     history = read_history(settings)
     claim_folder(settings.folder, "history")
     values = history.values[[*_HEAD, "session", "commit", "began", "mean", "low", "high", "share"]]
@@ -77,10 +75,16 @@ def regressions(history: History) -> list[str]:
     ]  # fmt: skip
 
 
+def newest_alone(history: History) -> list[Line]:
+    """Lines whose newest session alone is off: it may be the first of a step."""
+    return [line for line in ranked(history.judged) if line.change.reason.startswith(ALONE)]
+
+
 def told_of(line: Line) -> str:
     """The verdict of a line in words."""
     since, head = line.since, line.head
-    if since and line.change.new and (subject := line.new["subject"].iloc[0]):
+    newest = line.alternate if line.counts else line.new.iloc[0] if line.change.new else None
+    if since and newest is not None and (subject := newest["subject"]):
         since += f" ({subject})"
     return sentence(f"{head['place']}, {head['where']}: {head['title']}", line.change, since)
 
@@ -115,7 +119,10 @@ def render_history(history: History, folder: Path, out: Path) -> str:
         "history": history,
         "spans": [sessions["began"].iloc[n] for n in (-1, 0)] if len(sessions) else [],
         "points": len({tuple(line.head[POINT]) for line in order}),
-        "changed": [_finding(line) for line in order if line.change.verdict in _LEVELS],
+        "changed": [
+            *(_finding(line) for line in order if line.change.verdict in _LEVELS),
+            *map(_finding, newest_alone(history)),
+        ],
         "counts": ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]),
         "table_of_points": _line_table(order),
         "data": chart_data(history, order, links),
@@ -135,7 +142,7 @@ def _finding(line: Line) -> dict[str, str]:
         commits = f"{row['base'][:10]} and {row['new'][:10]}"
         more.append(f"{commits} measured alternately: {ratio_words(row)}, {row['verdict']}.")
     verdict = line.change.verdict
-    return {"tag": verdict, "level": _LEVELS[verdict], "text": told_of(line),
+    return {"tag": verdict, "level": _LEVELS.get(verdict, "open"), "text": told_of(line),
             "more": " ".join(filter(None, more))}  # fmt: skip
 
 

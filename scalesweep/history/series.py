@@ -178,7 +178,7 @@ def _is_baseline(values: pd.DataFrame, settings: HistorySettings) -> "pd.Series[
     if len(named) >= 4:
         of |= values["commit"].str.startswith(named.lower())
     if named and not of.any():
-        newest = listed([*dict.fromkeys(values.sort_values("began")["name"])][:-6:-1])
+        newest = listed([*dict.fromkeys(values.sort_values("began")["name"])][::-1])
         where = f"history: baseline {named!r}: no session of this commit or tag in"
         raise UserError(f"{where} {settings.folder}; the newest: {newest}")
     return of

@@ -157,7 +157,10 @@ def load_alternate(folder: Path) -> pd.DataFrame:
             frames.append(read_frame(path, VERDICT))
         except (pa.ArrowException, OSError, ValueError) as error:
             _log.warning("%s: cannot be read (%s): left out", path, error)
-    return pd.concat(frames[1:] or frames).sort_values("started", ascending=False)
+    newest = pd.concat(frames[1:] or frames).sort_values(["started", "pairs"], ascending=False)
+    return newest.drop_duplicates(
+        ["base", "new", "label", *KEY]
+    )  # pairs were added: all of them count
 
 
 def _unwritable(error: OSError, path: Path) -> UserError:

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from scalesweep.analysis.types import Floats
-from scalesweep.core.formatting import counted
-from scalesweep.judge.change import CHANGED, INCONCLUSIVE, TOO_EARLY, Change, student
+from scalesweep.core.formatting import counted, percent
+from scalesweep.judge.change import CHANGED, INCONCLUSIVE, NO_CHANGE, TOO_EARLY, Change, student
 
 STABLE = 6  # sessions of a level that a newer one is compared with
 NEWEST = 2  # sessions of the newest level, at least
@@ -27,6 +27,7 @@ LOOKS_A_SESSION = 2.0
 CLEAR = 8.0  # standard deviations of a session: a smaller step takes a third session
 _FAR = 4.0  # robust standard deviations: sessions farther off are drawn in before levels are cut
 MOST_R = 0.9
+ALONE = "the newest session alone differs"
 _CYCLES = 3
 
 
@@ -156,6 +157,10 @@ def judge(
     few = len(new) < NEWEST or (len(new) == NEWEST and abs(step) < CLEAR * noise)
     if change.verdict in CHANGED and few:
         why = f"only {counted(len(new), 'session')} so far"
+        change = replace(change, verdict=INCONCLUSIVE, reason=why)
+    off = math.expm1(read.centres[-1] - read.levels[-1][2])
+    if change.verdict == NO_CHANGE and len(read.centres) - 1 in read.spikes and abs(off) > margin:
+        why = f"{ALONE} by {percent(off)}: repeat it, or measure both commits with `scalesweep ab`"
         change = replace(change, verdict=INCONCLUSIVE, reason=why)
     return change
 

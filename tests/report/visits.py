@@ -97,9 +97,7 @@ class Visit:
 
     def check_sound(self) -> None:
         """It says nothing, asks for nothing but itself, fits its width, and everybody can read it.
-
-        Contrast is among what axe calls serious.
-        """
+        Contrast is among what axe calls serious."""
         assert self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert self.violations() == []
         assert self.said == [] and self.asked == [self.address]

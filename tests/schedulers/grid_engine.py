@@ -42,9 +42,7 @@ def _settings(given: str, own: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def grid_engine(folder: Path) -> Iterator[dict[str, str]]:
     """A master and a node with 8 slots, until the end; the variables that its commands need.
-
-    ``folder`` is there and empty.
-    """
+    ``folder`` is there and empty."""
     master, node = map(str, free_ports(2))
     own = {"SGE_ROOT": str(folder), "SGE_CELL": "cell"}
     own |= {"SGE_QMASTER_PORT": master, "SGE_EXECD_PORT": node}

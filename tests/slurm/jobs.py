@@ -43,9 +43,7 @@ def submit(cluster: Cluster, script: str, *options: str) -> str:
 
 def run_out(cluster: Cluster, job: str) -> None:
     """Have the time of a running job be over: the least limit is a minute, which nobody waits for.
-
-    slurmctld, which looks at its jobs every 30 s, ends it as it ends any job for its limit.
-    """
+    slurmctld, which looks at its jobs every 30 s, ends it as it ends any job for its limit."""
     cluster.run("scontrol", "update", f"JobId={job}", "EndTime=now+1second")
 
 

@@ -170,9 +170,7 @@ def _hwmon(root: str) -> _Found:
 
 def _nvml(_root: str) -> _Found:
     """GPUs as NVML knows them: energy since the driver was loaded (Volta and later), else power.
-
-    Raises OSError or AttributeError without NVML (docs.nvidia.com/deploy/nvml-api).
-    """
+    Raises OSError or AttributeError without NVML (docs.nvidia.com/deploy/nvml-api)."""
     if not Path(_DRIVER).exists() and shutil.which("nvidia-smi") is None:
         return
     import ctypes  # some milliseconds, which machines without such a GPU are spared

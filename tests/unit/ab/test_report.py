@@ -51,7 +51,8 @@ def test_lines_a_table_and_the_history(tmp_path: Path, capsys: pytest.CaptureFix
     kept = load_alternate(history)
     assert (*kept.iloc[0][["base", "new", "first_bad"]],) == ("a" * 40, "b" * 40, False)
     # A commit against itself shows the noise, which is no news of a range of commits.
-    report(points, pairs_in(folder, "a", history))
+    with pytest.raises(UserError, match=r"^1 regression$"):
+        report(points, pairs_in(folder, "a", history), fail_on=REGRESSION)
     assert len(load_alternate(history)) == 2
 
 

@@ -141,6 +141,13 @@ def test_commits_measured_alternately_decide(
     assert verdict(read_history(HistorySettings(folder=tmp_path)), label) == verdict_after
 
 
+def test_of_pairs_that_were_added_the_first_verdict_goes(tmp_path: Path) -> None:
+    first = alternate_of(9, 10)
+    for more in (first.assign(pairs=9, verdict=INCONCLUSIVE), first):
+        keep_alternate(tmp_path, more)
+    assert load_alternate(tmp_path)["verdict"].tolist() == [INCONCLUSIVE]
+
+
 def test_what_no_session_has_yet_is_a_regression_too(tmp_path: Path) -> None:
     make_history(tmp_path, 20)
     for _ in range(2):

@@ -35,10 +35,8 @@ Study = Callable[..., tuple[Campaign, Estimates]]
 
 @pytest.fixture
 def study(toy: Path) -> Study:
-    """A campaign of single points and its estimates.
-
-    A point that ends in seconds is done, one that ends in None is not.
-    """
+    """A campaign of single points and its estimates. A point that ends in seconds is done, one that
+    ends in None is not."""
     (toy / "benchmarks" / "reader").mkdir()
     (toy / "benchmarks" / "reader" / "stage.py").touch()
     (toy / "sites" / "toy.yaml").write_text(

@@ -34,7 +34,7 @@ def series(*levels: tuple[int, float], noise: float = 0.01, seed: int = 2) -> Fl
         ([(20, 1.0), (6, 1.1)], "lower", REGRESSION, range(20, 26)),
         ([(20, 1.0), (6, 1.1)], "higher", IMPROVEMENT, range(20, 26)),
         ([(6, 1.0), (2, 1.5)], "lower", REGRESSION, range(6, 8)),
-        ([(20, 1.0), (1, 1.5)], "lower", NO_CHANGE, None),  # a single session is no step
+        ([(20, 1.0), (1, 1.5)], "lower", INCONCLUSIVE, None),  # a single session is no step
         ([(20, 1.0), (1, 1.5), (10, 1.0)], "lower", NO_CHANGE, None),
         ([(20, 1.0), (20, 1.01)], "lower", NO_CHANGE, None),  # within the margin
         ([(5, 1.0)], "lower", TOO_EARLY, None),

@@ -44,10 +44,8 @@ def ranked(
     seed: int = 1,
     **changes: Any,
 ) -> Training:
-    """An experiment of one scale whose runs keep ``array`` as ``times`` draws it.
-
-    ``local_times`` of epochs stand for the rank's own work, as those of data_loading.
-    """
+    """An experiment of one scale whose runs keep ``array`` as ``times`` draws it. ``local_times``
+    of epochs stand for the rank's own work, as those of data_loading."""
 
     def arrays(found: dict[str, Any], point: Point, repeat: int) -> None:
         found.clear()
