@@ -271,13 +271,13 @@ def _network(results: ExperimentResults, ranges: Sequence[NetworkRow]) -> Findin
     """Latency of the smallest messages and bandwidth of the largest; clear where both have
     intervals, one algorithm fits, and is near its points."""
     first, last = ranges[0], ranges[-1]
-    told = last.bandwidth and " or " not in last.algorithms
+    one_fits = last.bandwidth and " or " not in last.algorithms
     near = max(fit.error for fit in ranges) <= NEAR
     known = None not in (first.latency.low, last.bandwidth and last.bandwidth.low)
     return Finding(
         results.name,
         NETWORK if last.bandwidth else FLAT,
-        NOTE if not told else CLEAR if known and near else OPEN,
+        NOTE if not one_fits else CLEAR if known and near else OPEN,
         subject="".join(f"{name} {text_of(value)}, " for name, value in first.point.items()),
         words={"algorithm": last.algorithms},
         numbers=tuple(_numbers(first, last)),
