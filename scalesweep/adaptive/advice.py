@@ -24,6 +24,7 @@ from scalesweep.core.plan_format import Plan
 from scalesweep.core.scaling_kinds import OF_SAMPLES
 from scalesweep.core.status import Status
 from scalesweep.jobs.runtime_estimates import Estimates
+from scalesweep.planning.machine import threads_per_core
 from scalesweep.slurm.job_table import JOBS, overhead_s, read_jobs
 from scalesweep.state.run_state import RunState
 from scalesweep.tables.machine import whole_point
@@ -182,16 +183,17 @@ def _doublings(source: _Source, machine: Any) -> Iterator[Candidate]:
 def next_point(
     experiment: Experiment, site: Site, known: Mapping[int, PointOf], count: int
 ) -> dict[str, Any] | None:
-    """The point of a series at a rank count that is not planned; None where there can be none.
+    """The point of a series at a count that is not planned; None where there can be none, or its
+    threads would share cores.
 
-    ``known``: points of the series by rank count, alike but for the ranks and what is derived.
+    ``known``: points of the series by count, alike but for that and what is derived.
     """
     benchmark, derivation = experiment.benchmark, experiment.derivation
-    if benchmark.workers is not None:
+    if (scale := benchmark.scale) not in benchmark.parameters:
         return None
     last = known[max(known)]
-    point = {**last, "ranks": count}
-    set_here = point.keys() - derivation.derived.keys() - {"ranks"}
+    point = {**last, scale: count}
+    set_here = point.keys() - derivation.derived.keys() - {scale}
     if any(of[name] != last[name] for of in known.values() for name in set_here):
         return None
     try:
@@ -200,6 +202,8 @@ def next_point(
             return None
         benchmark.check_point(point, "")
         site.check_point(benchmark, point, "")
+        if (threads_per_core(site, benchmark, point) or 0) > 1 and not site.oversubscribe:
+            return None
     except (UserError, ValueError):
         return None
     return None if any(rule.when(point) for rule in experiment.keys.exclude) else point

@@ -53,7 +53,8 @@ class Model(BaseModel):
             raise ValueError(f"is empty; write {cls.SOME}")
         if unknown := sorted(map(str, given.keys() - set(allowed))):
             names = ", ".join(map(repr, unknown))
-            raise ValueError(f"unknown key {names}; {choices(unknown[0], allowed)}")
+            near = "".join(did_you_mean(key, allowed) for key in unknown[:-1])
+            raise ValueError(f"unknown key {names}; {near}{choices(unknown[-1], allowed)}")
         return given
 
 

@@ -59,7 +59,9 @@ class Expression:
         try:
             return eval(self._code, _GLOBALS, point)
         except Exception as error:
-            raise UserError(f"{self.where}: '{self.text}' fails: {error}") from None
+            empty = ", ".join(name for name in sorted(self.names) if point.get(name, 0) is None)
+            why = f"{empty} has no value" if empty and isinstance(error, TypeError) else error
+            raise UserError(f"{self.where}: '{self.text}' fails: {why}") from None
 
     def number(self, point: Mapping[str, Any]) -> Number:
         """The value for one point; raises UserError if it is no number."""

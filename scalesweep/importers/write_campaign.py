@@ -283,8 +283,8 @@ def doubtful(runs: Sequence[Written]) -> list[str]:
             low, high = number(known[0][0], 3), number(known[-1][0], 3)
             doubts.append(
                 f"{len(known)} repeats of one point have {main} from {low} to {high}, further "
-                "apart than repeats are: was something set that the sources do not state? Import "
-                f"them from folders of their own ({_places([known[0][2], known[-1][2]])})"
+                "apart than repeats are: correct a wrong one, or import what was set otherwise "
+                f"from a folder of its own ({_places([known[0][2], known[-1][2]])})"
             )
     return doubts
 

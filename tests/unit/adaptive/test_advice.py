@@ -112,6 +112,13 @@ def test_the_next_doubling_is_a_candidate(load: Load, capsys: pytest.CaptureFixt
     assert written < {*load(WEAK.replace("4, 8]", "4, 8, 16]")).unique_runs()}
 
 
+def test_a_scale_that_is_no_rank_count_is_doubled_too(load: Load) -> None:
+    campaign = load("scaling: weak\nscale: size\naxes: {size: [1, 2, 4]}\nrepeats: 2\n")
+    finish(campaign, lambda point: float(point["size"]))
+    (row,) = advise(campaign)
+    assert row["point"] == "size=8" and row["reason"].startswith("next doubling")
+
+
 def test_what_is_not_paid_is_a_row_too(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     campaign = load(WEAK)
     finish(campaign, falling)
@@ -130,7 +137,7 @@ def test_stop_says_how_far_series_go(load: Load) -> None:
 def test_a_site_that_starts_nothing_is_told(load: Load, toy: Path) -> None:
     campaign, site = load(WEAK), toy / "sites" / "toy.yaml"
     site.write_text("site: toy\nnodes: 1\noversubscribe: true\n")
-    with pytest.raises(UserError, match="has no 'launch'; name a site that has"):
+    with pytest.raises(UserError, match=r"has no 'launch': .*; name a site that has"):
         advise(campaign)
 
 
