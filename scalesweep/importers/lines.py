@@ -180,7 +180,7 @@ def made_of(reader: Reader) -> Made | None:
         reader.summary,
         entries_of(_parameters(reader)),
         {name: value.definition for name, value in reader.metrics.items()},
-        {"transformer": dict(declared("trainings")["transformer"])},
+        {key: dict(declared("trainings")[key]) for key in ("mesh", "transformer")},
     )
 
 

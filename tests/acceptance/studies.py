@@ -39,9 +39,7 @@ def rows(kind: str = "") -> list[Row]:
     read = []
     for line in (ROOT / "docs" / "studies.md").read_text().splitlines():
         if re.match(r"\| [A-Z]\d+ \|", line):
-            name, _, made, wanted, tests = (
-                cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]
-            )
+            name, _, made, wanted, tests = (it.strip() for it in re.split(r"(?<!\\)\|", line)[1:-1])
             code = [tuple(re.findall("`([^`]+)`", cell)) for cell in (made, wanted)]
             row = Row(name, code[0], code[1], tuple(tests.split(", ")))
             read += [row] if not kind or kind in row.tests else []

@@ -65,14 +65,12 @@ def test_finished_runs_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     frame["_parts"] = '{"mpi": 1.5, "other": 0}'
     frame["_load"] = ["0.0"] * (len(frame) - 1) + ["0.5"]
     write_parquet(frame, summary, {})
-    benchmark = SimpleNamespace(
-        name="data_loading", folder=SHIPPED.folder, extract=None, framework=None
-    )
+    io = SimpleNamespace(name="data_loading", folder=SHIPPED.folder, extract=None, framework=None)
     campaign: Any = SimpleNamespace(
         name="study", results=tmp_path / "results",
         history=HistorySettings(folder=tmp_path / "kept"),
         keys=SimpleNamespace(track=TrackKeys()),
-        experiments=[SimpleNamespace(name="io", benchmark=benchmark)],
+        experiments=[SimpleNamespace(name="io", benchmark=io)],
         site=SimpleNamespace(name=SITE, launch=None, launch_for=lambda _: {}),
         runs_folder=tmp_path / "results" / "runs" / SITE,
     )  # fmt: skip

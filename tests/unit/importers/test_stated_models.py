@@ -149,7 +149,11 @@ def test_what_a_log_prints_of_the_model(read: Read, text: str, expected: dict[st
 def test_the_transformer_of_a_point(tmp_path: Path, read: Read) -> None:
     runs = read(dump(**LLAMA_8B) + STEPS)[0]
     ((written,), _) = import_runs(runs, tmp_path / "out" / "runs" / "imported")
-    transformer = load_benchmark("megatron_lm", beside=tmp_path / "out").transformer
+    benchmark = load_benchmark("megatron_lm", beside=tmp_path / "out")
+    mesh, transformer = benchmark.mesh, benchmark.transformer
+    stated = {"ranks": 16, "tp": 2, "pp": None, "cp": 2}
+    assert mesh.at(stated) == {"dp": 4, "tp": 2, "pp": 1, "cp": 2}
+    assert mesh.at({**stated, "tp": None}) is mesh.fault({**stated, "tp": None}) is None
     shape = transformer.at(written.point, "b")
     assert shape.parameters == 8_030_261_248
     assert (shape.layers, shape.kv_heads, shape.ffn_width, shape.gated) == (32, 8, 14336, True)
