@@ -184,7 +184,7 @@ def next_point(
     experiment: Experiment, site: Site, known: Mapping[int, PointOf], count: int
 ) -> dict[str, Any] | None:
     """The point of a series at a count that is not planned; None where there can be none, or its
-    threads would share cores.
+    threads would share cores more than those of the last.
 
     ``known``: points of the series by count, alike but for that and what is derived.
     """
@@ -202,7 +202,8 @@ def next_point(
             return None
         benchmark.check_point(point, "")
         site.check_point(benchmark, point, "")
-        if (threads_per_core(site, benchmark, point) or 0) > 1 and not site.oversubscribe:
+        loads = [threads_per_core(site, benchmark, of) or 0.0 for of in (point, last)]
+        if loads[0] > max(1.0, loads[1]) and not site.oversubscribe:
             return None
     except (UserError, ValueError):
         return None

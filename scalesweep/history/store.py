@@ -158,9 +158,8 @@ def load_alternate(folder: Path) -> pd.DataFrame:
         except (pa.ArrowException, OSError, ValueError) as error:
             _log.warning("%s: cannot be read (%s): left out", path, error)
     newest = pd.concat(frames[1:] or frames).sort_values(["started", "pairs"], ascending=False)
-    return newest.drop_duplicates(
-        ["base", "new", "label", *KEY]
-    )  # pairs were added: all of them count
+    # Pairs may have been added to a comparison: the one of all of them counts.
+    return newest.drop_duplicates(["base", "new", "label", *KEY])
 
 
 def _unwritable(error: OSError, path: Path) -> UserError:

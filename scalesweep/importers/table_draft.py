@@ -88,6 +88,8 @@ def _add_mesh(content: dict[str, Any], numbers: Mapping[str, list[float]], rows:
     columns = [numbers[parameters[it]["column"]] for it in ("ranks", *inside) if it in parameters]
     if not inside or "ranks" not in parameters or {*map(len, columns)} != {rows}:
         return
+    if any(number < 1 for column in columns for number in column):
+        return
     rest = [ranks / math.prod(axes) for ranks, *axes in zip(*columns, strict=True)]
     stated = numbers[parameters["dp"]["column"]] if "dp" in parameters else rest
     if rest == stated and all(each >= 1 and each.is_integer() for each in rest):

@@ -160,7 +160,7 @@ def judge(
         change = replace(change, verdict=INCONCLUSIVE, reason=why)
     off = math.expm1(read.centres[-1] - read.levels[-1][2])
     if change.verdict == NO_CHANGE and len(read.centres) - 1 in read.spikes and abs(off) > margin:
-        why = f"{ALONE} by {percent(off)}: repeat it, or measure both commits with `scalesweep ab`"
+        why = f"{ALONE} by {percent(off)}: measure both commits with `scalesweep ab`"
         change = replace(change, verdict=INCONCLUSIVE, reason=why)
     return change
 
